@@ -1,0 +1,1 @@
+"""Cards, roles and defaults, shipped as package data."""
