@@ -1,0 +1,96 @@
+"""Artifacts by pointer: the reference that travels, the manifest that stays."""
+
+from datetime import timedelta
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from bus_schema.identities import Identity, owner_of
+
+ArtifactId = Annotated[str, StringConstraints(pattern=r"^art_[A-Za-z0-9_-]{1,64}$")]
+TraceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}$")]
+StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Checksum = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+ContentType = Annotated[str, StringConstraints(pattern=r"^[\w.+-]+/[\w.+-]+(?:;\s?[\w-]+=[\w.+-]+)*$", max_length=127)]
+ArtifactType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+Retention = Annotated[str, StringConstraints(pattern=r"^(?:infinite|[1-9][0-9]{0,4}d)$")]
+Visibility = Literal["private", "trace", "public"]
+
+
+class ArtifactRef(BaseModel):
+    """A pointer with a digest: all of an artifact that ever travels on the bus."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    artifact_id: ArtifactId
+    version: int = Field(ge=1)
+    sha256: Sha256
+    size_bytes: int = Field(ge=0)
+    content_type: ContentType
+
+
+class AIContext(BaseModel):
+    """How a model made the artifact (spec 003 §10.2): what it takes to reproduce or to price it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    prompt_version: str | None = Field(default=None, max_length=64)
+    model_name: str | None = Field(default=None, max_length=200)
+    model_params: dict[str, str | int | float | bool | None] = Field(default={}, max_length=50)
+    input_artifacts: tuple[ArtifactId, ...] = Field(default=(), max_length=500)
+    execution_time_ms: int | None = Field(default=None, ge=0)
+
+
+class Manifest(BaseModel):
+    """Artifact Manifest v0.2 (spec 003 §11), immutable once stored.
+
+    `uri` is the staging address in the register command, the permanent key once stored; `created_by` names the
+    instance, `owner` does not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: ArtifactId
+    version: int = Field(default=1, ge=1)
+    supersedes: ArtifactId | None = None
+    trace_id: TraceId
+    step_id: StepId | None = None
+    created_by: Identity
+    created_at: AwareDatetime
+    artifact_type: ArtifactType
+    content_type: ContentType
+    uri: str = Field(min_length=1, max_length=1024)
+    size_bytes: int = Field(ge=0)
+    checksum: Checksum
+    status: Literal["uploading", "completed"] = "uploading"
+    retention: Retention = "infinite"
+    owner: Identity
+    visibility: Visibility = "trace"
+    context: AIContext | None = None
+
+    @property
+    def sha256(self) -> str:
+        """The bare hex digest."""
+        return self.checksum.removeprefix("sha256:")
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The pointer to send about."""
+        return ArtifactRef(
+            artifact_id=self.id,
+            version=self.version,
+            sha256=self.sha256,
+            size_bytes=self.size_bytes,
+            content_type=self.content_type,
+        )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.owner != owner_of(self.owner):
+            raise ValueError(f"an owner is named without its instance: {owner_of(self.owner)}")
+        if (self.version == 1) != (self.supersedes is None):
+            raise ValueError("version 1 supersedes nothing; a later version names the one before it")
+        return self
+
+
+def retention_of(retention: str) -> timedelta | None:
+    """How long an artifact is kept; None is for ever."""
+    return None if retention == "infinite" else timedelta(days=int(retention.removesuffix("d")))

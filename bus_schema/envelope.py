@@ -1,0 +1,90 @@
+"""The one shape of everything on the wire: a structured CloudEvents 1.0 JSON body."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from bus_schema.artifacts import StepId, TraceId
+from bus_schema.identities import SERVICE_NAME, Identity
+from bus_schema.strict_json import MalformedJson, parse_object
+
+CONTENT_TYPE = "application/cloudevents+json"
+MAX_HOPS = 16
+
+WireType = Annotated[str, StringConstraints(pattern=r"^mb\.(?:cmd|evt|rpl)\.[a-z0-9_]+\.[a-z0-9_]+\.v[1-9][0-9]*$")]
+ReplyKey = Annotated[str, StringConstraints(pattern=rf"^reply\.{SERVICE_NAME}\.[A-Za-z0-9_-]{{1,64}}$")]
+ClaimKey = Annotated[str, StringConstraints(pattern=r"^claims/\d{4}/\d{2}/\d{2}/[0-9a-f]{64}$")]
+MessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
+
+
+class Kind(StrEnum):
+    """What a message is to its receiver."""
+
+    COMMAND = "command"
+    EVENT = "event"
+    REPLY = "reply"
+
+
+class NotAnEnvelope(ValueError):
+    """The body is no MindBus envelope; the detail names the field."""
+
+
+class Envelope(BaseModel):
+    """CloudEvents attributes, our `mb…` extensions, and `data`, or `dataref` where the data is large.
+
+    `mbtraceid` is the business trace (a run, a conversation), never the W3C trace id, which travels in `traceparent`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    specversion: Literal["1.0"] = "1.0"
+    id: MessageId
+    source: str = Field(pattern=rf"^/mb/{SERVICE_NAME}/[A-Za-z0-9_-]{{1,64}}$")
+    type: WireType
+    subject: str | None = Field(default=None, max_length=256)
+    time: AwareDatetime
+    datacontenttype: Literal["application/json"] = "application/json"
+    dataschema: str | None = None
+    traceparent: str | None = Field(default=None, pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+    tracestate: str | None = Field(default=None, max_length=512)
+    correlationid: MessageId
+    causationid: MessageId | None = None
+    expirytime: AwareDatetime | None = None
+    dataref: ClaimKey | None = None
+    mbkind: Kind
+    mbrequester: Identity
+    mbonbehalfof: Identity | None = None
+    mbtraceid: TraceId | None = None
+    mbstepid: StepId | None = None
+    mbattempt: int | None = Field(default=None, ge=1)
+    mbreplyto: ReplyKey | None = None
+    mbidempotencykey: str | None = Field(default=None, max_length=256)
+    mbhops: int = Field(default=0, ge=0, le=MAX_HOPS)
+    data: dict[str, Any] | None = None
+
+    @property
+    def service(self) -> str:
+        """The service that sent it."""
+        return self.source.split("/")[2]
+
+    def to_wire(self) -> bytes:
+        """The body as it is published."""
+        return self.model_dump_json(exclude_none=True).encode()
+
+
+def from_wire(body: bytes) -> Envelope:
+    """Read a body as strictly as untrusted input deserves. Raises NotAnEnvelope."""
+    try:
+        return Envelope.model_validate(parse_object(body))
+    except MalformedJson as malformed:
+        raise NotAnEnvelope(str(malformed)) from malformed
+    except ValidationError as invalid:
+        raise NotAnEnvelope(explain(invalid)) from invalid
+
+
+def explain(invalid: ValidationError) -> str:
+    """One line that names each field at fault, without echoing its value."""
+    return "; ".join(
+        f"{'.'.join(map(str, error['loc'])) or 'message'}: {error['msg'].removeprefix('Value error, ')}"
+        for error in invalid.errors(include_url=False, include_input=False)
+    )

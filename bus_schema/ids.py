@@ -1,0 +1,24 @@
+"""Identifiers that sort by time, plus those that repeat on redelivery."""
+
+import secrets
+import time
+import uuid
+
+_NAMESPACE = uuid.UUID("6f1d9c52-8a30-5c1e-9d57-6d696e646275")
+
+
+def uuid7() -> uuid.UUID:
+    """UUID version 7 (RFC 9562 §5.7): 48 bits of Unix milliseconds, 74 random bits."""
+    value = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+
+
+def mint(prefix: str) -> str:
+    """A new id of a thing, such as `art_0190…`; its caller keeps it over retries."""
+    return f"{prefix}_{uuid7().hex}"
+
+
+def derived(cause: str, *path: str | int) -> str:
+    """The id that the same cause yields every time: UUIDv5 over the cause and a path."""
+    return str(uuid.uuid5(_NAMESPACE, "\n".join((cause, *map(str, path)))))

@@ -1,0 +1,129 @@
+"""The kinds of message that a person can define: commands, queries, events."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from bus_schema.identities import SERVICE_NAME
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_SERVICE = re.compile(SERVICE_NAME)
+_known: "dict[str, type[Message]]" = {}
+
+
+class TypeTaken(TypeError):
+    """Two message classes claim one wire type; give the newer one another name or a higher version."""
+
+
+class UnknownType(KeyError):
+    """No message class of this name is known here; check the spelling or install the package that defines it."""
+
+
+class Nothing(BaseModel):
+    """The result of a command whose success is the whole answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A message class as the wire knows it, stable over renames of the class."""
+
+    type: str
+    routing_key: str
+    version: int
+    service: str | None = None
+    result: type[BaseModel] = Nothing
+
+
+class Message(BaseModel):
+    """What every message class has: its data as fields, its names on the wire in `wire`."""
+
+    model_config = ConfigDict(frozen=True)
+    wire: ClassVar[Wire]
+
+    def __init_subclass__(cls, **_names: Any) -> None:
+        """Leave the class keywords to pydantic's own hook; typing.Generic would refuse them."""
+        super().__init_subclass__()
+
+
+class Command(Message, Generic[ResultT]):
+    """An order to one service; `Command[Manifest]` is answered with a Manifest.
+
+    `class GetX(Command[X], domain="shop", action="get_x")` is `mb.cmd.shop.get_x.v1`, sent to the service `shop`;
+    `service=` names another one, `service=None` leaves it to the sender's `to=`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def __pydantic_init_subclass__(
+        cls, *, domain: str = "", action: str = "", version: int = 1, service: str | None = "", **options: Any
+    ) -> None:
+        super().__pydantic_init_subclass__(**options)
+        if not action:
+            return
+        target = domain if service == "" else service
+        if target is not None and not _SERVICE.fullmatch(target):
+            raise TypeError(f"a service name is lowercase letters, digits, - and _, not {target!r}")
+        _require_words(domain, action)
+        wire_type = f"mb.cmd.{domain}.{action}.v{version}"
+        cls.wire = Wire(wire_type, f"cmd.{domain}.{action}", version, target, _result_of(cls))
+        _register(cls)
+
+
+class Query(Command[ResultT], Generic[ResultT]):
+    """A command that changes nothing a caller can see, so it is answered afresh each time it is asked."""
+
+
+class Event(Message):
+    """A fact, told to whoever listens; unknown fields are ignored, so that a newer teller may add some."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, *, topic: str = "", name: str = "", version: int = 1, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        if not name:
+            return
+        _require_words(topic, name)
+        cls.wire = Wire(f"mb.evt.{topic}.{name}.v{version}", f"evt.{topic}.{name}", version)
+        _register(cls)
+
+
+def message_class(wire_type: str) -> type[Message]:
+    """The class of a wire type. Raises UnknownType."""
+    try:
+        return _known[wire_type]
+    except KeyError:
+        raise UnknownType(wire_type) from None
+
+
+def known_types() -> dict[str, type[Message]]:
+    """Every wire type that has been defined so far, in order of name."""
+    return dict(sorted(_known.items()))
+
+
+def _register(message: type[Message]) -> None:
+    other = _known.get(message.wire.type)
+    if other is not None and (other.__module__, other.__qualname__) != (message.__module__, message.__qualname__):
+        raise TypeTaken(f"{message.wire.type} is {other.__qualname__} already, not {message.__qualname__}")
+    _known[message.wire.type] = message
+
+
+def _require_words(*words: str) -> None:
+    for word in words:
+        if not _WORD.fullmatch(word):
+            raise TypeError(f"a wire name is made of lowercase letters, digits and _, not {word!r}")
+
+
+def _result_of(command: type[BaseModel]) -> type[BaseModel]:
+    for ancestor in command.__mro__:
+        arguments = getattr(ancestor, "__pydantic_generic_metadata__", {}).get("args", ())
+        if arguments and isinstance(arguments[0], type):
+            return arguments[0]
+    return Nothing

@@ -1,0 +1,248 @@
+"""What is said about processes: cards, runs, steps."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, StepId
+from bus_schema.identities import Identity, ServiceName
+from bus_schema.messages import Command, Event, Nothing, Query
+
+RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
+CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
+
+BRIEF = "brief"
+
+
+class CardStep(BaseModel):
+    """One step of a card; `inputs` names earlier steps, or `brief` for what the run was started with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: StepId
+    role: ServiceName
+    instructions: str = Field(min_length=1, max_length=4000)
+    inputs: tuple[StepId, ...] = (BRIEF,)
+    produces: ArtifactType
+    critical: bool = True
+    timeout_s: float = Field(default=600, gt=0, le=1500)
+    attempts: int = Field(default=3, ge=1, le=10)
+
+
+class Card(BaseModel):
+    """A Process Card: who does what, from what; steps without a path between them run in parallel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: CardName
+    description: str = Field(default="", max_length=1000)
+    steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
+    result: StepId
+    artifact_deadline_s: float = Field(default=900, gt=0)
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StepStatus(StrEnum):
+    """Where a step stands; `pending_storage` means done, with the artifact still in its agent's buffer."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    PENDING_STORAGE = "pending_storage"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Step(BaseModel):
+    """A step of a run."""
+
+    model_config = ConfigDict(frozen=True)
+    step_id: StepId
+    role: ServiceName
+    status: StepStatus = StepStatus.PENDING
+    attempt: int = 0
+    critical: bool = True
+    artifact: ArtifactRef | None = None
+    context: AIContext | None = None
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    reason: str = ""
+
+
+class Run(BaseModel):
+    """A run as the orchestrator knows it; its id is its trace."""
+
+    model_config = ConfigDict(frozen=True)
+    run_id: RunId
+    card_name: CardName
+    status: RunStatus
+    started_by: Identity
+    started_at: AwareDatetime
+    finished_at: AwareDatetime | None = None
+    inputs: tuple[ArtifactRef, ...]
+    steps: tuple[Step, ...]
+    result: ArtifactRef | None = None
+    reason: str = ""
+
+
+class Started(BaseModel):
+    """The run that a start opened, or had opened before."""
+
+    model_config = ConfigDict(frozen=True)
+    run_id: RunId
+
+
+class StartProcess(Command[Started], domain="process", action="start", service="orchestrator"):
+    """Run a card; its caller mints the run id, so that inputs can be registered under it first."""
+
+    run_id: RunId
+    card: Card | None = None
+    card_name: CardName | None = None
+    inputs: tuple[ArtifactRef, ...] = Field(min_length=1, max_length=20)
+    params: dict[str, str] = Field(default={}, max_length=50)
+
+
+class GetProcess(Query[Run], domain="process", action="get", service="orchestrator"):
+    """Fetch one run with its steps."""
+
+    run_id: RunId
+
+
+class RunPage(BaseModel):
+    """Runs, newest first, with the cursor of the next page."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[Run, ...]
+    next_cursor: str | None = None
+
+
+class ListProcesses(Query[RunPage], domain="process", action="list", service="orchestrator"):
+    """List runs, newest first."""
+
+    status: RunStatus | None = None
+    card: CardName | None = None
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+class CancelProcess(Command[Run], domain="process", action="cancel", service="orchestrator"):
+    """Stop a run: no further step is sent, late results are ignored."""
+
+    run_id: RunId
+    reason: str = Field(default="", max_length=1000)
+
+
+class NamedInput(BaseModel):
+    """An input under the name that the card gave it: `brief`, or the step that made it."""
+
+    model_config = ConfigDict(frozen=True)
+    name: StepId
+    artifact: ArtifactRef
+
+
+class ExecuteStep(Command[Nothing], domain="process", action="execute_step", service=None):
+    """Do one attempt of a step; its outcome is an event that repeats run, step and attempt."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int = Field(ge=1)
+    produces: ArtifactType
+    instructions: str = Field(max_length=4000)
+    inputs: tuple[NamedInput, ...]
+    params: dict[str, str] = Field(default={}, max_length=50)
+    deadline: AwareDatetime
+
+
+class ProcessStarted(Event, topic="process", name="started"):
+    """A run exists and its members are known to storage."""
+
+    run_id: RunId
+    card_name: CardName
+    members: tuple[Identity, ...]
+
+
+class StepStarted(Event, topic="process", name="step_started"):
+    """An attempt of a step has been sent to its role."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int
+    role: ServiceName
+
+
+class StepProgress(Event, topic="process", name="step_progress"):
+    """A role has got somewhere within its attempt."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int
+    note: str
+
+
+class StepCompleted(Event, topic="process", name="step_completed"):
+    """An attempt has ended with a registered artifact."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int
+    artifact: ArtifactRef
+    context: AIContext
+
+
+class StepFailed(Event, topic="process", name="step_failed"):
+    """An attempt has ended without an artifact."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int
+    retryable: bool
+    reason: str
+
+
+class StepPendingStorage(Event, topic="process", name="step_pending_storage"):
+    """An attempt is done, but storage does not answer: its artifact lies safe in the role's buffer."""
+
+    run_id: RunId
+    step_id: StepId
+    attempt: int
+    artifact: ArtifactRef
+    context: AIContext
+
+
+class ArtifactMissing(Event, topic="process", name="artifact_missing"):
+    """The alert of a critical step: its artifact has not been registered by the deadline."""
+
+    run_id: RunId
+    step_id: StepId
+    artifact: ArtifactRef
+    since: AwareDatetime
+
+
+class ProcessCompleted(Event, topic="process", name="completed"):
+    """Every step that the result needs has ended well."""
+
+    run_id: RunId
+    result: ArtifactRef
+
+
+class ProcessFailed(Event, topic="process", name="failed"):
+    """A critical step has used up its attempts."""
+
+    run_id: RunId
+    step_id: StepId
+    reason: str
+
+
+class ProcessCancelled(Event, topic="process", name="cancelled"):
+    """Somebody has called the run off."""
+
+    run_id: RunId
+    reason: str
+    cancelled_by: Identity

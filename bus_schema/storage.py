@@ -1,0 +1,119 @@
+"""What is said to storage, plus what it tells."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from bus_schema.artifacts import (
+    ArtifactId,
+    ArtifactRef,
+    ArtifactType,
+    Manifest,
+    Retention,
+    StepId,
+    TraceId,
+    Visibility,
+)
+from bus_schema.identities import Identity
+from bus_schema.messages import Command, Event, Nothing, Query
+
+
+class Registration(BaseModel):
+    """An artifact exists from here on: its manifest is committed."""
+
+    model_config = ConfigDict(frozen=True)
+    artifact_id: ArtifactId
+    version: int
+    sha256: str
+    outcome: Literal["registered", "already_exists"]
+
+
+class RegisterArtifact(Command[Registration], domain="storage", action="register_artifact"):
+    """Make a staged file an artifact; the same id and checksum again is `already_exists`, other bytes `conflict`."""
+
+    manifest: Manifest
+
+
+class GetArtifact(Query[Manifest], domain="storage", action="get_artifact"):
+    """Fetch one manifest, if the asker may see it; denied looks like `not_found`."""
+
+    artifact_id: ArtifactId
+
+
+class ManifestPage(BaseModel):
+    """Manifests in order of commit, with the cursor of the next page."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[Manifest, ...]
+    next_cursor: str | None = None
+
+
+class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_artifacts"):
+    """Find manifests by any of their coordinates, all given ones ANDed; `agent` matches every instance of an agent."""
+
+    trace_id: TraceId | None = None
+    agent: Identity | None = None
+    step_id: StepId | None = None
+    artifact_type: ArtifactType | None = None
+    created_after: AwareDatetime | None = None
+    created_before: AwareDatetime | None = None
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class Versions(BaseModel):
+    """One artifact's versions, oldest first."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[Manifest, ...]
+
+
+class GetVersions(Query[Versions], domain="storage", action="get_versions"):
+    """List the whole chain of `supersedes` that an artifact belongs to, as far as the asker may see it."""
+
+    artifact_id: ArtifactId
+
+
+class LineageEdge(BaseModel):
+    """`source` was an input of `target`."""
+
+    model_config = ConfigDict(frozen=True)
+    source: ArtifactId
+    target: ArtifactId
+
+
+class Lineage(BaseModel):
+    """The part of the provenance graph that was asked for."""
+
+    model_config = ConfigDict(frozen=True)
+    nodes: tuple[Manifest, ...]
+    edges: tuple[LineageEdge, ...]
+
+
+class GetLineage(Query[Lineage], domain="storage", action="get_lineage"):
+    """Follow `input_artifacts` from an artifact: `up` to what it was made from, `down` to what was made from it."""
+
+    artifact_id: ArtifactId
+    direction: Literal["up", "down", "both"] = "up"
+    depth: int = Field(default=10, ge=1, le=100)
+
+
+class SetTraceMembers(Command[Nothing], domain="storage", action="set_trace_members"):
+    """Say who takes part in a trace; from then on its `trace` artifacts are theirs to read, nobody else's."""
+
+    trace_id: TraceId
+    members: tuple[Identity, ...] = Field(min_length=1, max_length=200)
+
+
+class ArtifactRegistered(Event, topic="artifact", name="registered"):
+    """An artifact's manifest has been committed."""
+
+    artifact: ArtifactRef
+    trace_id: TraceId
+    step_id: StepId | None = None
+    artifact_type: ArtifactType
+    created_by: Identity
+    owner: Identity
+    visibility: Visibility
+    retention: Retention
+    supersedes: ArtifactId | None = None

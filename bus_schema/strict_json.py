@@ -1,0 +1,60 @@
+"""JSON without its traps: depth bombs, NaN, duplicate keys."""
+
+import json
+from typing import Any, NoReturn
+
+MAX_DEPTH = 32
+
+
+class MalformedJson(ValueError):
+    """The text is not JSON that MindBus accepts; the detail says what is wrong."""
+
+
+def parse_object(text: bytes | str) -> dict[str, Any]:
+    """Read one JSON object of at most 32 levels.
+
+    Raises MalformedJson for anything else: broken syntax, NaN or Infinity, a key given twice, huge integers.
+    """
+    raw = text.encode() if isinstance(text, str) else text
+    # Bytes inside strings only make the quick count too high, never too low.
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+        raise MalformedJson(f"nested deeper than {MAX_DEPTH} levels")
+    try:
+        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except MalformedJson:
+        raise
+    except (ValueError, RecursionError) as broken:
+        raise MalformedJson(str(broken)) from broken
+    if not isinstance(value, dict):
+        raise MalformedJson(f"expected an object, got {type(value).__name__}")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise MalformedJson(f"key given twice: {next(key for key in keys if keys.count(key) > 1)}")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise MalformedJson(f"{name} is not JSON")
+
+
+def _depth(raw: bytes) -> int:
+    """The deepest nesting, brackets inside strings left out."""
+    depth = deepest = 0
+    in_string = escaped = False
+    for byte in raw:
+        if in_string:
+            in_string = escaped or byte != 0x22
+            escaped = byte == 0x5C and not escaped
+        elif byte == 0x22:
+            in_string = True
+        elif byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest

@@ -1,0 +1,58 @@
+"""One typed Settings: `MINDBUS_*` is read here, once, nowhere else."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """All that an operator can set; docs/reference/settings.md is made from these descriptions."""
+
+    model_config = SettingsConfigDict(env_prefix="MINDBUS_", frozen=True, extra="ignore")
+
+    data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
+    amqp_url: str | None = Field(default=None, description="RabbitMQ to use; without it `up` starts a private node.")
+    management_url: str | None = Field(
+        default=None,
+        description="Management API of that RabbitMQ, with credentials; guessed where it is usual.",
+    )
+    artifacts_url: str | None = Field(
+        default=None,
+        description="Where artifacts and claims lie, as a URL; default: a folder in the data folder.",
+    )
+    database_url: str | None = Field(
+        default=None,
+        description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
+    )
+    storage_database_url: str | None = Field(default=None, description="The same for the storage service alone.")
+    llm_base_url: str | None = Field(
+        default=None, description="OpenAI-compatible endpoint; default: the offline model."
+    )
+    llm_model: str | None = Field(default=None, description="Name of the model at that endpoint.")
+    llm_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
+    llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
+    max_body_bytes: int = Field(default=64 * 1024, ge=1024, le=256 * 1024, description="Largest AMQP body.")
+    retry_rungs: str = Field(default="1s,10s,1m,10m", description="Delays of the retry ladder, in order.")
+    publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
+    request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")
+    heartbeat_s: float = Field(default=5, gt=0, description="Interval of worker heartbeats, in seconds.")
+    drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
+    metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    log_format: str = Field(default="console", description="console or json.")
+
+    @property
+    def files_url(self) -> str:
+        """Where artifacts and claims lie."""
+        return self.artifacts_url or (self.data_dir / "artifacts").absolute().as_uri()
+
+    @property
+    def run_dir(self) -> Path:
+        """Where this machine's processes leave what others look up: health, the private broker's address."""
+        return self.data_dir / "run"
+
+    def database_of(self, service: str) -> str:
+        """The SQLAlchemy URL of one service's own database."""
+        own = self.storage_database_url if service == "storage" else None
+        return own or self.database_url or f"sqlite+aiosqlite:///{(self.data_dir / f'{service}.db').absolute()}"
