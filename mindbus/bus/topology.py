@@ -1,0 +1,213 @@
+"""Every name on the broker, derived from the code."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+EVENTS = "mb.evt"
+REPLIES = "mb.reply"
+DEAD = "mb.dead"
+REQUEUE = "mb.requeue"
+UNROUTED = "mb.unrouted"
+LOST = "mb.q.lost.dead"
+
+DELIVERY_LIMIT = 5
+COMMANDS_MAX = 100_000
+COMMANDS_MAX_BYTES = 1 << 30
+REPLY_EXPIRES_MS = 600_000
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class NotARung(ValueError):
+    """A rung of the retry ladder is a number with its unit, such as 500ms, 10s, 1m or 2h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An exchange; all of ours are durable."""
+
+    name: str
+    kind: Literal["topic", "direct", "fanout"] = "topic"
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue; durable unless it is exclusive to one connection."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """From an exchange to a queue, or to an exchange."""
+
+    source: str
+    target: str
+    key: str
+    to_exchange: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What must exist before a message can pass."""
+
+    exchanges: tuple[Exchange, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+
+    def __add__(self, other: "Topology") -> "Topology":
+        return Topology(self.exchanges + other.exchanges, self.queues + other.queues, self.bindings + other.bindings)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One fixed delay of the retry ladder: its TTL is immutable, so it lives in the name."""
+
+    name: str
+    delay: timedelta
+
+    @property
+    def queue(self) -> str:
+        """The queue's and the exchange's name."""
+        return f"mb.retry.{self.name}"
+
+
+def rungs_of(ladder: str) -> tuple[Rung, ...]:
+    """Read `1s,10s,1m` into rungs, shortest first. Raises NotARung."""
+    rungs = []
+    for name in filter(None, map(str.strip, ladder.split(","))):
+        match = re.fullmatch(r"([1-9][0-9]*)(ms|s|m|h)", name)
+        if match is None:
+            raise NotARung(f"{NotARung.__doc__} Got: {name}")
+        rungs.append(Rung(name, timedelta(seconds=int(match[1]) * _UNITS[match[2]])))
+    if not rungs:
+        raise NotARung(NotARung.__doc__)
+    return tuple(sorted(rungs, key=lambda rung: rung.delay))
+
+
+def commands_exchange(service: str) -> str:
+    """Where commands to one service go: the permission boundary of those who may order it."""
+    return f"mb.cmd.{service}"
+
+
+def events_exchange(service: str) -> str:
+    """Where one service's events go, and nobody else's."""
+    return f"mb.evt.{service}"
+
+
+def commands_queue(service: str) -> str:
+    """The queue of a service's commands."""
+    return f"mb.q.{service}"
+
+
+def events_queue(service: str) -> str:
+    """The queue of the events that a service listens to."""
+    return f"mb.q.{service}.events"
+
+
+def dead_queue(service: str) -> str:
+    """Where a service's messages end that could not be handled."""
+    return f"mb.q.{service}.dead"
+
+
+def reply_queue(key: str) -> str:
+    """The queue of a reply key `reply.{service}.{instance}`."""
+    return f"mb.{key}"
+
+
+def service_of(queue: str) -> str:
+    """The service whose queue it is."""
+    return queue.removeprefix("mb.q.").split(".")[0]
+
+
+def backbone(rungs: Iterable[Rung]) -> Topology:
+    """What all services share: events, replies, retries, dead letters."""
+    ladder = tuple(rungs)
+    return Topology(
+        exchanges=(
+            Exchange(EVENTS),
+            Exchange(REPLIES),
+            Exchange(DEAD, "direct"),
+            Exchange(UNROUTED, "fanout"),
+            # A retry whose queue is gone must not block the rung for the others.
+            Exchange(REQUEUE, "direct", {"alternate-exchange": UNROUTED}),
+            *(Exchange(rung.queue, "fanout") for rung in ladder),
+        ),
+        queues=(_terminal(LOST), *(_rung_queue(rung) for rung in ladder)),
+        bindings=(Binding(UNROUTED, LOST, ""), *(Binding(rung.queue, rung.queue, "") for rung in ladder)),
+    )
+
+
+def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str]) -> Topology:
+    """A service's exchanges, plus queues for what it listens to."""
+    keys = tuple(sorted(set(event_keys)))
+    topology = Topology(
+        exchanges=(Exchange(commands_exchange(service)), Exchange(EVENTS), Exchange(events_exchange(service))),
+        bindings=(Binding(events_exchange(service), EVENTS, "#", to_exchange=True),),
+    )
+    if takes_commands:
+        bounds = {"x-max-length": COMMANDS_MAX, "x-max-length-bytes": COMMANDS_MAX_BYTES}
+        topology += _work_queue(service, commands_queue(service), bounds)
+        topology += Topology(bindings=(Binding(commands_exchange(service), commands_queue(service), "cmd.#"),))
+    if keys:
+        topology += _work_queue(service, events_queue(service), {})
+        topology += Topology(bindings=tuple(Binding(EVENTS, events_queue(service), key) for key in keys))
+    if takes_commands or keys:
+        dead = dead_queue(service)
+        topology += Topology(queues=(_terminal(dead),), bindings=(Binding(DEAD, dead, service),))
+    return topology
+
+
+def replies_to(key: str, *, exclusive: bool) -> Topology:
+    """The queue where an asker hears answers; a durable one outlives a lost connection by ten minutes."""
+    arguments = {} if exclusive else {"x-expires": REPLY_EXPIRES_MS}
+    return Topology(
+        exchanges=(Exchange(REPLIES),),
+        queues=(Queue(reply_queue(key), arguments, exclusive),),
+        bindings=(Binding(REPLIES, reply_queue(key), key),),
+    )
+
+
+def tap(queue: str, pattern: str) -> Topology:
+    """A passing listener's own queue on the events."""
+    return Topology(
+        exchanges=(Exchange(EVENTS),),
+        queues=(Queue(queue, {}, exclusive=True),),
+        bindings=(Binding(EVENTS, queue, pattern),),
+    )
+
+
+def _work_queue(service: str, name: str, bounds: dict[str, Any]) -> Topology:
+    arguments = {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": DELIVERY_LIMIT,
+        "x-dead-letter-exchange": DEAD,
+        "x-dead-letter-routing-key": service,
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+        **bounds,
+    }
+    return Topology(queues=(Queue(name, arguments),), bindings=(Binding(REQUEUE, name, name),))
+
+
+def _rung_queue(rung: Rung) -> Queue:
+    return Queue(
+        rung.queue,
+        {
+            "x-queue-type": "quorum",
+            "x-message-ttl": int(rung.delay.total_seconds() * 1000),
+            "x-dead-letter-exchange": REQUEUE,
+            "x-dead-letter-strategy": "at-least-once",
+            "x-overflow": "reject-publish",
+        },
+    )
+
+
+def _terminal(name: str) -> Queue:
+    return Queue(name, {"x-queue-type": "quorum"})

@@ -1,0 +1,109 @@
+"""What the bus needs of a broker, whichever it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bus_schema.envelope import Envelope
+from mindbus.bus.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message with its address; `headers` are for retried, dead or replayed copies."""
+
+    exchange: str
+    routing_key: str
+    envelope: Envelope
+    mandatory: bool = True
+    headers: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RawCopy:
+    """A message passed on as it came: body and properties untouched, our headers in place of the broker's."""
+
+    exchange: str
+    routing_key: str
+    body: bytes
+    properties: "Properties"
+    headers: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The AMQP properties that copy what the envelope says, for operators' eyes."""
+
+    message_id: str | None = None
+    type: str | None = None
+    content_type: str | None = None
+    content_encoding: str | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    app_id: str | None = None
+    user_id: str | None = None
+
+
+class Incoming(Protocol):
+    """One delivery: settle it once, by `ack` or by `requeue`."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def exchange(self) -> str: ...
+    @property
+    def routing_key(self) -> str: ...
+    @property
+    def headers(self) -> dict[str, Any]: ...
+    @property
+    def properties(self) -> Properties: ...
+
+    async def ack(self) -> None:
+        """Take it off the queue; after a lost connection this does nothing, the broker delivers it again."""
+
+    async def requeue(self) -> None:
+        """Give it back untouched, for another consumer."""
+
+
+class Consumer(Protocol):
+    """A consumer that comes back by itself."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the broker delivers to it just now."""
+
+    async def wait_ready(self) -> None: ...
+
+    async def pause(self) -> None:
+        """Take no further deliveries; those at hand can still be settled."""
+
+    async def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    """A broker: RabbitMQ, or its in-memory double."""
+
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        """Returns once the broker has confirmed. Raises BusUnavailable, or Unroutable for a mandatory message."""
+
+    async def declare(self, topology: Topology) -> None:
+        """Make sure that all of it exists."""
+
+    def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
+        """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block."""
+
+    async def close(self) -> None: ...
+
+
+def properties_of(envelope: Envelope, user_id: str | None = None) -> Properties:
+    """The copies, one rule per property: a reply's `correlation_id` is the command's id, elsewhere the flow's."""
+    is_reply = envelope.mbkind == "reply"
+    return Properties(
+        message_id=envelope.id,
+        type=envelope.type,
+        content_type="application/cloudevents+json",
+        correlation_id=envelope.causationid if is_reply else envelope.correlationid,
+        reply_to=envelope.mbreplyto,
+        app_id=envelope.service,
+        user_id=user_id,
+    )

@@ -1,0 +1,111 @@
+"""One service's own database: SQLite for one machine, PostgreSQL for many, by URL."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+
+class NoMessageAtHand(RuntimeError):
+    """`Database.session` belongs to the message being handled; elsewhere use `transaction()` or `reading()`."""
+
+
+class Database:
+    """Sessions on one service's tables; `schema` is its PostgreSQL schema, SQLite has a file a service."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self.url = make_url(url)
+        self.schema = schema
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+        self._ambient: ContextVar[AsyncSession | None] = ContextVar(f"session of {schema}", default=None)
+
+    @property
+    def session(self) -> AsyncSession:
+        """The transaction of the message being handled; it commits with the message's outcome, or not at all."""
+        session = self._ambient.get()
+        if session is None:
+            raise NoMessageAtHand
+        return session
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncSession]:
+        """A short transaction of its own, committed on leaving."""
+        async with self._sessions() as session, session.begin():
+            yield session
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncSession]:
+        """A transaction that only reads, so that on SQLite it never waits for the writer."""
+        async with self._sessions() as session:
+            await session.connection(execution_options={"mindbus_read_only": True})
+            yield session
+
+    @contextmanager
+    def ambient(self, session: AsyncSession) -> Iterator[None]:
+        """Make a session the one of the message at hand."""
+        token = self._ambient.set(session)
+        try:
+            yield
+        finally:
+            self._ambient.reset(token)
+
+    def open_session(self) -> AsyncSession:
+        """A session that its caller commits and closes."""
+        return self._sessions()
+
+    async def dispose(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()
+
+    def _sqlite(self) -> AsyncEngine:
+        if self.url.database:
+            Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_async_engine(self.url, connect_args={"timeout": 30})
+        event.listen(engine.sync_engine, "connect", _configure_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+
+    def _postgresql(self) -> AsyncEngine:
+        options = {"options": f"-csearch_path={self.schema}"}
+        return create_async_engine(self.url, connect_args=options, pool_pre_ping=True, pool_size=5, max_overflow=10)
+
+    def run_on_admin_connection(self, work: Any) -> None:
+        """Run `work(connection)` on a plain synchronous connection, for migrations."""
+        url = self.url.set(drivername="sqlite") if self.is_sqlite else self.url
+        options = {} if self.is_sqlite else {"options": f"-csearch_path={self.schema}"}
+        engine = create_engine(url, connect_args=options)
+        try:
+            with engine.begin() as connection:
+                if not self.is_sqlite:
+                    _create_schema(connection, self.schema)
+                work(connection)
+        finally:
+            engine.dispose()
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    # The driver must not begin transactions by itself: _begin_sqlite says which kind.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON", "synchronous=FULL"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A deferred transaction that turns writer later fails at once under WAL; an immediate one waits its turn.
+    reads = connection.get_execution_options().get("mindbus_read_only", False)
+    connection.exec_driver_sql("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")
+
+
+def _create_schema(connection: Connection, schema: str) -> None:
+    # Two instances that start together must not both create it.
+    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('mindbus migrations'))"))
+    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))

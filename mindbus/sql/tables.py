@@ -1,0 +1,37 @@
+"""The two tables that make a service's effects happen exactly once."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Integer, MetaData, String, Table, Text
+
+
+@dataclass(frozen=True)
+class LedgerTables:
+    """`inbox`: what has been handled, with its outcome; `outbox`: what is still to be published."""
+
+    inbox: Table
+    outbox: Table
+
+
+def add_ledger_tables(metadata: MetaData) -> LedgerTables:
+    """Put `inbox` and `outbox` into a service's metadata; twice is as good as once."""
+    if "inbox" in metadata.tables:
+        return LedgerTables(metadata.tables["inbox"], metadata.tables["outbox"])
+    inbox = Table(
+        "inbox",
+        metadata,
+        Column("consumer", String(128), primary_key=True),
+        Column("message_id", String(128), primary_key=True),
+        Column("outcome", JSON, nullable=False),
+        Column("handled_at", DateTime(timezone=True), nullable=False, index=True),
+    )
+    outbox = Table(
+        "outbox",
+        metadata,
+        Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+        Column("exchange", String(128), nullable=False),
+        Column("routing_key", String(256), nullable=False),
+        Column("mandatory", Boolean, nullable=False),
+        Column("envelope", Text, nullable=False),
+    )
+    return LedgerTables(inbox, outbox)
