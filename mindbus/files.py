@@ -1,6 +1,7 @@
 """The file store behind artifacts, reached through fsspec."""
 
 import re
+import secrets
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
@@ -50,8 +51,12 @@ class FileStore:
         """Write a small file whole: a reader sees all of it or nothing."""
         path = self.path(key)
         self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
-        with self.fs.transaction:
+        if self.local_root is None:
             self.fs.pipe_file(path, content)
+            return
+        part = Path(f"{path}.{secrets.token_hex(8)}.part")
+        part.write_bytes(content)
+        part.replace(path)
 
     def upload(self, key: str, source: Path) -> None:
         """Copy a local file to the store."""

@@ -1,0 +1,64 @@
+"""The message at hand: what a handler, or anything it calls, may know of it."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from bus_schema.envelope import Envelope
+from bus_schema.identities import owner_of
+from bus_schema.ids import derived
+
+_current: "ContextVar[Handling | None]" = ContextVar("message at hand", default=None)
+
+
+@dataclass(slots=True)
+class Handling:
+    """One handling of one message; whatever it sends repeats the same ids when it is handled again."""
+
+    envelope: Envelope
+    consumer: str
+    attempt: int = 1
+    sent: int = field(default=0)
+
+    @property
+    def message_id(self) -> str:
+        """The same over all attempts and redeliveries."""
+        return self.envelope.id
+
+    @property
+    def requester(self) -> str:
+        """Who asks, with instance."""
+        return self.envelope.mbrequester
+
+    @property
+    def owner(self) -> str:
+        """Who asks, as an owner: without instance."""
+        return owner_of(self.envelope.mbrequester)
+
+    @property
+    def trace_id(self) -> str | None:
+        """The business trace: a run, a conversation."""
+        return self.envelope.mbtraceid
+
+    @property
+    def step_id(self) -> str | None:
+        """The step of the run."""
+        return self.envelope.mbstepid
+
+    def next_id(self) -> str:
+        """UUIDv5 over the handled message, its consumer, an ordinal (DESIGN §2)."""
+        self.sent += 1
+        return derived(self.envelope.id, self.consumer, self.sent)
+
+    def __enter__(self) -> "Handling":
+        """Make it the message at hand for everything that this task starts."""
+        _current.set(self)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Let go of it."""
+        _current.set(None)
+
+
+def at_hand() -> Handling | None:
+    """The message being handled around here, if any."""
+    return _current.get()

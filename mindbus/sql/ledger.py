@@ -1,0 +1,136 @@
+"""Exactly-once effects: inbox row, effect, outbox rows in one transaction."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import MetaData, delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.envelope import Envelope
+from mindbus.bus.failures import BusUnavailable
+from mindbus.bus.transport import Outgoing, Transport
+from mindbus.logs import logger
+from mindbus.sql.database import Database
+from mindbus.sql.tables import add_ledger_tables
+
+# Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
+KEPT = timedelta(days=30)
+_BATCH = 100
+_POLL_S = 1.0
+
+
+class SqlLedger:
+    """The ledger of a service with a database; its relay publishes what the outbox holds, in order."""
+
+    publishes = True
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._tables = add_ledger_tables(MetaData())
+        self._wake = asyncio.Event()
+        self._relay: asyncio.Task[None] | None = None
+
+    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
+        """What the message caused when it was handled."""
+        inbox = self._tables.inbox
+        async with self.database.reading() as session:
+            outcome = await session.scalar(
+                select(inbox.c.outcome).where(inbox.c.consumer == consumer, inbox.c.message_id == message_id)
+            )
+        return None if outcome is None else [_loaded(row) for row in outcome]
+
+    @asynccontextmanager
+    async def entry(self, consumer: str, message_id: str) -> AsyncIterator["_SqlEntry"]:
+        """Give the handler its transaction; it commits on leaving."""
+        async with self.database.open_session() as session, session.begin():
+            with self.database.ambient(session):
+                yield _SqlEntry(self, session, consumer, message_id)
+        self._wake.set()
+
+    async def record(self, session: AsyncSession, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """Write both halves; a message handled twice at once fails here on the inbox's key, so one of them stands."""
+        rows = [_dumped(message) for message in outgoing]
+        handled = {"consumer": consumer, "message_id": message_id, "outcome": rows, "handled_at": datetime.now(UTC)}
+        await session.execute(insert(self._tables.inbox).values(handled))
+        if rows:
+            await session.execute(insert(self._tables.outbox), rows)
+
+    async def start(self, transport: Transport) -> None:
+        """Publish what an earlier process left behind, then whatever comes."""
+        await self._forget_old()
+        self._relay = asyncio.create_task(self._publish_for_ever(transport), name="outbox relay")
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """Stop publishing; what is left stays in the outbox."""
+        if self._relay is not None:
+            self._relay.cancel()
+            await asyncio.gather(self._relay, return_exceptions=True)
+
+    async def _publish_for_ever(self, transport: Transport) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                while await self._publish_batch(transport):
+                    pass
+            except BusUnavailable as unavailable:
+                logger().warning("outbox waits for the bus", reason=str(unavailable))
+            try:
+                async with asyncio.timeout(_POLL_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _publish_batch(self, transport: Transport) -> bool:
+        outbox = self._tables.outbox
+        async with self.database.reading() as session:
+            rows = (await session.execute(select(outbox).order_by(outbox.c.seq).limit(_BATCH))).mappings().all()
+        if not rows:
+            return False
+        # Two relays of one database may both send a row: receivers know it by its id.
+        results = await asyncio.gather(*(transport.publish(_loaded(row)) for row in rows), return_exceptions=True)
+        sent = [row["seq"] for row, result in zip(rows, results, strict=True) if not _must_stay(result)]
+        async with self.database.transaction() as session:
+            await session.execute(delete(outbox).where(outbox.c.seq.in_(sent)))
+        if len(sent) < len(rows):
+            raise BusUnavailable(f"{len(rows) - len(sent)} messages stay in the outbox")
+        return True
+
+    async def _forget_old(self) -> None:
+        inbox = self._tables.inbox
+        async with self.database.transaction() as session:
+            await session.execute(delete(inbox).where(inbox.c.handled_at < datetime.now(UTC) - KEPT))
+
+
+class _SqlEntry:
+    def __init__(self, ledger: SqlLedger, session: AsyncSession, consumer: str, message_id: str) -> None:
+        self._ledger, self._session = ledger, session
+        self._consumer, self._message_id = consumer, message_id
+
+    async def record(self, outgoing: Sequence[Outgoing]) -> None:
+        await self._ledger.record(self._session, self._consumer, self._message_id, outgoing)
+
+
+def _must_stay(result: BaseException | None) -> bool:
+    if result is None:
+        return False
+    if isinstance(result, BusUnavailable):
+        return True
+    raise result
+
+
+def _dumped(message: Outgoing) -> dict[str, Any]:
+    return {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "mandatory": message.mandatory,
+        "envelope": message.envelope.to_wire().decode(),
+    }
+
+
+def _loaded(row: Any) -> Outgoing:
+    envelope = Envelope.model_validate_json(row["envelope"])
+    return Outgoing(row["exchange"], row["routing_key"], envelope, row["mandatory"])
