@@ -1,9 +1,9 @@
 """What is said about processes: cards, runs, steps."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, StepId
 from bus_schema.identities import Identity, ServiceName
@@ -37,12 +37,13 @@ class Card(BaseModel):
     description: str = Field(default="", max_length=1000)
     steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
     result: StepId
-    artifact_deadline_s: float = Field(default=900, gt=0)
+    artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
 
 
 class RunStatus(StrEnum):
-    """Where a run stands."""
+    """Where a run stands; `starting` until storage has confirmed its members."""
 
+    STARTING = "starting"
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -61,7 +62,7 @@ class StepStatus(StrEnum):
 
 
 class Step(BaseModel):
-    """A step of a run."""
+    """A step of a run; at `due_at` it times out, is tried again, or its artifact is missed."""
 
     model_config = ConfigDict(frozen=True)
     step_id: StepId
@@ -73,6 +74,7 @@ class Step(BaseModel):
     context: AIContext | None = None
     started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
+    due_at: AwareDatetime | None = None
     reason: str = ""
 
 
@@ -87,6 +89,7 @@ class Run(BaseModel):
     started_at: AwareDatetime
     finished_at: AwareDatetime | None = None
     inputs: tuple[ArtifactRef, ...]
+    params: dict[str, str] = {}
     steps: tuple[Step, ...]
     result: ArtifactRef | None = None
     reason: str = ""
@@ -107,6 +110,12 @@ class StartProcess(Command[Started], domain="process", action="start", service="
     card_name: CardName | None = None
     inputs: tuple[ArtifactRef, ...] = Field(min_length=1, max_length=20)
     params: dict[str, str] = Field(default={}, max_length=50)
+
+    @model_validator(mode="after")
+    def _names_one_card(self) -> Self:
+        if (self.card is None) == (self.card_name is None):
+            raise ValueError("give either a card or the card_name of a shipped one")
+        return self
 
 
 class GetProcess(Query[Run], domain="process", action="get", service="orchestrator"):
@@ -233,10 +242,10 @@ class ProcessCompleted(Event, topic="process", name="completed"):
 
 
 class ProcessFailed(Event, topic="process", name="failed"):
-    """A critical step has used up its attempts."""
+    """A critical step has used up its attempts; without a step, the run could not even start."""
 
     run_id: RunId
-    step_id: StepId
+    step_id: StepId | None = None
     reason: str
 
 
