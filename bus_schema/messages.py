@@ -10,6 +10,9 @@ from bus_schema.identities import SERVICE_NAME
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
+# `Wire.type` is a field, so `type[…]` needs another name in there.
+ResultClass = type[BaseModel]
+
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SERVICE = re.compile(SERVICE_NAME)
 _known: "dict[str, type[Message]]" = {}
@@ -37,7 +40,7 @@ class Wire:
     routing_key: str
     version: int
     service: str | None = None
-    result: type[BaseModel] = Nothing
+    result: ResultClass = Nothing
 
 
 class Message(BaseModel):
@@ -121,7 +124,7 @@ def _require_words(*words: str) -> None:
             raise TypeError(f"a wire name is made of lowercase letters, digits and _, not {word!r}")
 
 
-def _result_of(command: type[BaseModel]) -> type[BaseModel]:
+def _result_of(command: ResultClass) -> ResultClass:
     for ancestor in command.__mro__:
         arguments = getattr(ancestor, "__pydantic_generic_metadata__", {}).get("args", ())
         if arguments and isinstance(arguments[0], type):

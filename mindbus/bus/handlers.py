@@ -98,12 +98,12 @@ def routes_of(worker: type) -> Routes:
     """
     routes = Routes({}, {}, {})
     for name, method in vars(worker).items():
-        kind, detail = getattr(method, "_mindbus_mark", (None, None))
+        kind, detail = typing.cast("tuple[str, Any]", getattr(method, "_mindbus_mark", ("", None)))
         if kind == "every":
             routes.periodic[name] = detail
         elif kind == "topic":
             _add(worker, routes.by_topic, detail, Route(name, None, _wants_handling(method)))
-        elif kind is not None:
+        elif kind:
             route = _typed_route(worker, name, method, kind)
             _add(worker, routes.by_type, typing.cast("type[Message]", route.receives).wire.type, route)
     return routes

@@ -28,8 +28,11 @@ class Ledger(Protocol):
 
     async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None: ...
 
-    def entry(self, consumer: str, message_id: str) -> AbstractAsyncContextManager[Entry]:
-        """Open a line: what happens inside takes effect on leaving, together with the record, or not at all."""
+    def entry(self, consumer: str, message_id: str | None) -> AbstractAsyncContextManager[Entry]:
+        """Open a line: what happens inside takes effect on leaving, together with the record, or not at all.
+
+        Without a message id, as for what a clock sets off, there is an effect but nothing to recognise again.
+        """
 
     async def start(self, transport: Transport) -> None: ...
 
@@ -49,11 +52,11 @@ class MemoryLedger:
         return self._outcomes.get((consumer, message_id))
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str) -> AsyncIterator["_MemoryEntry"]:
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_MemoryEntry"]:
         """Remember the outcome once everything went well."""
         entry = _MemoryEntry()
         yield entry
-        if entry.outgoing is not None:
+        if entry.outgoing is not None and message_id is not None:
             self._outcomes[consumer, message_id] = entry.outgoing
 
     async def start(self, transport: Transport) -> None:

@@ -1,7 +1,7 @@
 """What the bus needs of a broker, whichever it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bus_schema.envelope import Envelope
@@ -10,13 +10,13 @@ from mindbus.bus.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message with its address; `headers` are for retried, dead or replayed copies."""
+    """A message with its address; `body` is the envelope as bytes, within the size limit."""
 
     exchange: str
     routing_key: str
     envelope: Envelope
+    body: bytes
     mandatory: bool = True
-    headers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

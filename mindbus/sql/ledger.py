@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import MetaData, delete, insert, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.envelope import Envelope
-from mindbus.bus.failures import BusUnavailable
+from bus_schema.envelope import Envelope, Kind
+from mindbus.bus.failures import BusUnavailable, Unroutable
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -43,18 +44,21 @@ class SqlLedger:
         return None if outcome is None else [_loaded(row) for row in outcome]
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str) -> AsyncIterator["_SqlEntry"]:
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_SqlEntry"]:
         """Give the handler its transaction; it commits on leaving."""
         async with self.database.open_session() as session, session.begin():
             with self.database.ambient(session):
                 yield _SqlEntry(self, session, consumer, message_id)
         self._wake.set()
 
-    async def record(self, session: AsyncSession, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+    async def record(
+        self, session: AsyncSession, consumer: str, message_id: str | None, outgoing: Sequence[Outgoing]
+    ) -> None:
         """Write both halves; a message handled twice at once fails here on the inbox's key, so one of them stands."""
         rows = [_dumped(message) for message in outgoing]
-        handled = {"consumer": consumer, "message_id": message_id, "outcome": rows, "handled_at": datetime.now(UTC)}
-        await session.execute(insert(self._tables.inbox).values(handled))
+        if message_id is not None:
+            row = {"consumer": consumer, "message_id": message_id, "outcome": rows, "handled_at": datetime.now(UTC)}
+            await session.execute(insert(self._tables.inbox).values(row))
         if rows:
             await session.execute(insert(self._tables.outbox), rows)
 
@@ -74,30 +78,31 @@ class SqlLedger:
         while True:
             self._wake.clear()
             try:
-                while await self._publish_batch(transport):
-                    pass
-            except BusUnavailable as unavailable:
-                logger().warning("outbox waits for the bus", reason=str(unavailable))
+                await self._publish_all(transport)
+            except (BusUnavailable, SQLAlchemyError, OSError) as unavailable:
+                logger().warning("outbox waits", reason=str(unavailable))
             try:
                 async with asyncio.timeout(_POLL_S):
                     await self._wake.wait()
             except TimeoutError:
                 continue
 
-    async def _publish_batch(self, transport: Transport) -> bool:
+    async def _publish_all(self, transport: Transport) -> None:
+        """Send every row once; a command that nobody takes yet must not hold up those behind it."""
         outbox = self._tables.outbox
-        async with self.database.reading() as session:
-            rows = (await session.execute(select(outbox).order_by(outbox.c.seq).limit(_BATCH))).mappings().all()
-        if not rows:
-            return False
-        # Two relays of one database may both send a row: receivers know it by its id.
-        results = await asyncio.gather(*(transport.publish(_loaded(row)) for row in rows), return_exceptions=True)
-        sent = [row["seq"] for row, result in zip(rows, results, strict=True) if not _must_stay(result)]
-        async with self.database.transaction() as session:
-            await session.execute(delete(outbox).where(outbox.c.seq.in_(sent)))
-        if len(sent) < len(rows):
-            raise BusUnavailable(f"{len(rows) - len(sent)} messages stay in the outbox")
-        return True
+        last = 0
+        while True:
+            query = select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
+            async with self.database.reading() as session:
+                rows = (await session.execute(query)).mappings().all()
+            if not rows:
+                return
+            last = rows[-1]["seq"]
+            # Two relays of one database may both send a row: receivers know it by its id.
+            sent = await asyncio.gather(*(_sent(transport, _loaded(row)) for row in rows))
+            done = [row["seq"] for row, was_sent in zip(rows, sent, strict=True) if was_sent]
+            async with self.database.transaction() as session:
+                await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
 
     async def _forget_old(self) -> None:
         inbox = self._tables.inbox
@@ -106,7 +111,7 @@ class SqlLedger:
 
 
 class _SqlEntry:
-    def __init__(self, ledger: SqlLedger, session: AsyncSession, consumer: str, message_id: str) -> None:
+    def __init__(self, ledger: SqlLedger, session: AsyncSession, consumer: str, message_id: str | None) -> None:
         self._ledger, self._session = ledger, session
         self._consumer, self._message_id = consumer, message_id
 
@@ -114,12 +119,15 @@ class _SqlEntry:
         await self._ledger.record(self._session, self._consumer, self._message_id, outgoing)
 
 
-def _must_stay(result: BaseException | None) -> bool:
-    if result is None:
-        return False
-    if isinstance(result, BusUnavailable):
-        return True
-    raise result
+async def _sent(transport: Transport, message: Outgoing) -> bool:
+    try:
+        await transport.publish(message)
+    except Unroutable as unroutable:
+        # Nobody waits for this reply any more; a command waits until its service has a queue.
+        is_reply = message.envelope.mbkind is Kind.REPLY
+        logger().info("nobody takes it", type=message.envelope.type, reason=str(unroutable), dropped=is_reply)
+        return is_reply
+    return True
 
 
 def _dumped(message: Outgoing) -> dict[str, Any]:
@@ -127,10 +135,10 @@ def _dumped(message: Outgoing) -> dict[str, Any]:
         "exchange": message.exchange,
         "routing_key": message.routing_key,
         "mandatory": message.mandatory,
-        "envelope": message.envelope.to_wire().decode(),
+        "envelope": message.body.decode(),
     }
 
 
 def _loaded(row: Any) -> Outgoing:
     envelope = Envelope.model_validate_json(row["envelope"])
-    return Outgoing(row["exchange"], row["routing_key"], envelope, row["mandatory"])
+    return Outgoing(row["exchange"], row["routing_key"], envelope, row["envelope"].encode(), row["mandatory"])

@@ -1,0 +1,229 @@
+"""The bus for programs: send, request, publish, subscribe."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast, overload
+
+from pydantic import BaseModel, ValidationError
+
+from bus_schema.envelope import Envelope, Kind, explain
+from bus_schema.identities import owner_of
+from bus_schema.ids import uuid7
+from bus_schema.messages import Command, Event
+from bus_schema.replies import Code, Reply
+from mindbus.bus.failures import CommandFailed, NoReply
+from mindbus.bus.reading import Unreadable, data_of, read_envelope
+from mindbus.bus.speaker import Coordinates, Speaker, in_time
+from mindbus.bus.telemetry import PUBLISHED
+from mindbus.bus.topology import replies_to, reply_queue, tap
+from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
+from mindbus.logs import logger
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+EventT = TypeVar("EventT", bound=Event)
+ItemT = TypeVar("ItemT")
+
+
+class Replies:
+    """Hears the answers to one participant's requests, on one queue, however many are under way."""
+
+    def __init__(self, transport: Transport, speaker: Speaker, *, exclusive: bool) -> None:
+        self._transport, self._speaker = transport, speaker
+        self._topology = replies_to(speaker.reply_key, exclusive=exclusive)
+        self._waiting: dict[str, asyncio.Future[Envelope]] = {}
+        self._consumer: Consumer | None = None
+        self._settling: set[asyncio.Task[None]] = set()
+
+    async def expect(self, command_id: str) -> "asyncio.Future[Envelope]":
+        """A future for the reply to a command, listened for from now on."""
+        if self._consumer is None:
+            queue = reply_queue(self._speaker.reply_key)
+            self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
+        await self._consumer.wait_ready()
+        return self._waiting.setdefault(command_id, asyncio.get_running_loop().create_future())
+
+    def forget(self, command_id: str) -> None:
+        """Nobody waits any more; a late reply is ignored."""
+        self._waiting.pop(command_id, None)
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._consumer is not None:
+            await self._consumer.close()
+
+    def _deliver(self, incoming: Incoming) -> None:
+        try:
+            envelope = read_envelope(incoming)
+            waiting = self._waiting.get(envelope.causationid or "")
+            if envelope.mbkind is Kind.REPLY and waiting is not None and not waiting.done():
+                waiting.set_result(envelope)
+        except Unreadable as unreadable:
+            logger().warning("unreadable reply", reason=str(unreadable))
+        task = asyncio.ensure_future(incoming.ack())
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+
+class Client:
+    """A participant on the bus, as others see it: `identity` is who asks."""
+
+    def __init__(
+        self, transport: Transport, speaker: Speaker, replies: Replies, request_timeout_s: float = 30.0
+    ) -> None:
+        self._transport, self._speaker, self._replies = transport, speaker, replies
+        self._request_timeout_s = request_timeout_s
+
+    @property
+    def identity(self) -> str:
+        """The requester of what it sends, with instance."""
+        return self._speaker.identity
+
+    @property
+    def owner(self) -> str:
+        """The same, without instance."""
+        return owner_of(self._speaker.identity)
+
+    def acting_as(self, identity: str, service: str | None = None) -> "Client":
+        """The same connection under another name; an agent's instance is added."""
+        if identity.startswith("agent.") and identity.count(".") == 1:
+            identity = f"{identity}.{self._speaker.instance}"
+        speaker = replace(self._speaker, identity=identity, service=service or self._speaker.service)
+        return Client(self._transport, speaker, self._replies, self._request_timeout_s)
+
+    async def send(
+        self,
+        command: Command[Any],
+        *,
+        to: str | None = None,
+        deadline: datetime | None = None,
+        **where: Any,
+    ) -> str:
+        """Hand a command over: confirmed, not waited for. Raises BusUnavailable, Unroutable. Returns its id."""
+        outgoing = await self._speaker.command(command, to=to, deadline=deadline, **cast("Coordinates", where))
+        await self._publish(outgoing)
+        return outgoing.envelope.id
+
+    async def request(
+        self,
+        command: Command[ResultT],
+        *,
+        to: str | None = None,
+        timeout_s: float | None = None,
+        **where: Any,
+    ) -> ResultT:
+        """Ask and wait for the result. Raises CommandFailed on an error reply, NoReply at the deadline."""
+        reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
+        if reply.status == "error":
+            raise CommandFailed(reply.code or Code.INTERNAL, reply.message, reply.details)
+        try:
+            return cast("ResultT", command.wire.result.model_validate(reply.result or {}))
+        except ValidationError as invalid:
+            raise CommandFailed(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid
+
+    async def ask(
+        self,
+        command: Command[Any],
+        *,
+        to: str | None = None,
+        timeout_s: float | None = None,
+        **where: Any,
+    ) -> Reply:
+        """Ask and wait for the reply as it is, an error included. Raises NoReply at the deadline."""
+        timeout_s = timeout_s or self._request_timeout_s
+        outgoing = await self._speaker.command(
+            command, to=to, wants_reply=True, deadline=in_time(timeout_s), **cast("Coordinates", where)
+        )
+        command_id = outgoing.envelope.id
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._replies.expect(command_id)
+                await self._publish(outgoing)
+                envelope = await asyncio.shield(answer)
+        except TimeoutError:
+            raise NoReply(command.wire.type, timeout_s) from None
+        finally:
+            self._replies.forget(command_id)
+        return Reply.model_validate(await data_of(envelope, self._speaker.claims))
+
+    async def publish(self, event: Event, **where: Any) -> str:
+        """Tell an event: confirmed, whether or not anybody listens. Raises BusUnavailable. Returns its id."""
+        outgoing = await self._speaker.event(event, **cast("Coordinates", where))
+        await self._publish(outgoing)
+        return outgoing.envelope.id
+
+    @overload
+    def subscribe(self, events: type[EventT], *, trace: str | None = None) -> "Subscription[EventT]": ...
+    @overload
+    def subscribe(self, events: str, *, trace: str | None = None) -> "Subscription[Envelope]": ...
+    def subscribe(self, events: type[Event] | str, *, trace: str | None = None) -> "Subscription[Any]":
+        """Hear events from now on: of a class, typed; or of a pattern such as `process.*`, as raw envelopes.
+
+        Events told while the connection is lost are not heard; a worker's queue is what keeps them.
+        """
+        key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
+        kind = None if isinstance(events, str) else events
+        return Subscription(self._transport, self._speaker, key, kind, trace)
+
+    async def close(self) -> None:
+        """Leave the bus."""
+        await self._replies.close()
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def _publish(self, outgoing: Outgoing) -> None:
+        await self._transport.publish(outgoing)
+        PUBLISHED.labels(outgoing.envelope.type).inc()
+
+
+class Subscription(Generic[ItemT]):
+    """Events as they come: iterate over it; `async with` makes sure that it listens before anything else is done."""
+
+    def __init__(
+        self, transport: Transport, speaker: Speaker, key: str, kind: type[Event] | None, trace: str | None
+    ) -> None:
+        self._transport, self._speaker = transport, speaker
+        self._key, self._kind, self._trace = key, kind, trace
+        self._heard: asyncio.Queue[Incoming] = asyncio.Queue()
+        self._consumer: Consumer | None = None
+
+    async def __aenter__(self) -> "Subscription[ItemT]":
+        """Listen from here on."""
+        if self._consumer is None:
+            queue = f"mb.tap.{self._speaker.service}.{uuid7().hex}"
+            self._consumer = self._transport.consume(tap(queue, self._key), queue, 100, self._heard.put_nowait)
+            await self._consumer.wait_ready()
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Stop listening."""
+        if self._consumer is not None:
+            await self._consumer.close()
+
+    async def __aiter__(self) -> AsyncIterator[ItemT]:
+        """Every event that fits, for as long as somebody asks for the next."""
+        async with self:
+            while True:
+                incoming = await self._heard.get()
+                await incoming.ack()
+                try:
+                    envelope = read_envelope(incoming)
+                    if self._trace is None or envelope.mbtraceid == self._trace:
+                        yield cast("ItemT", await self._item(envelope))
+                except (Unreadable, ValidationError) as unreadable:
+                    logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
+
+    async def _item(self, envelope: Envelope) -> Any:
+        data = await data_of(envelope, self._speaker.claims)
+        if self._kind is not None:
+            return self._kind.model_validate(data)
+        return envelope.model_copy(update={"data": data})

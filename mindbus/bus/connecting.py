@@ -1,0 +1,64 @@
+"""Ways onto the bus."""
+
+import secrets
+import socket
+from pathlib import Path
+
+from mindbus.bus.claims import Claims
+from mindbus.bus.client import Client, Replies
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.rabbit import RabbitTransport
+from mindbus.bus.speaker import Speaker
+from mindbus.bus.transport import Transport
+from mindbus.files import open_file_store
+from mindbus.settings import Settings
+
+_memory_brokers: dict[str, MemoryBroker] = {}
+
+
+class NoBroker(Exception):
+    """No RabbitMQ is known here: run `mindbus up` in another shell, or set MINDBUS_AMQP_URL."""
+
+
+def connect(identity: str = "user.local", *, settings: Settings | None = None, service: str = "client") -> Client:
+    """A client for a program of one's own: `async with mindbus.connect() as bus`. Raises NoBroker."""
+    settings = settings or Settings()
+    transport = open_transport(settings, service)
+    speaker = new_speaker(service, identity, settings)
+    return Client(transport, speaker, Replies(transport, speaker, exclusive=True), settings.request_timeout_s)
+
+
+def new_client(transport: Transport, speaker: Speaker, settings: Settings) -> Client:
+    """A worker's client, whose reply queue outlives a lost connection."""
+    return Client(transport, speaker, Replies(transport, speaker, exclusive=False), settings.request_timeout_s)
+
+
+def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
+    """A participant with an instance of its own."""
+    instance = secrets.token_hex(4)
+    full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
+    claims = Claims(open_file_store(settings.files_url))
+    return Speaker(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
+
+
+def open_transport(settings: Settings, name: str) -> Transport:
+    """The transport of the broker that the settings, or a running `mindbus up`, name. Raises NoBroker."""
+    url = find_broker(settings)
+    if url.startswith("memory://"):
+        return MemoryTransport(_memory_brokers.setdefault(url, MemoryBroker()))
+    return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
+
+
+def find_broker(settings: Settings) -> str:
+    """The AMQP address. Raises NoBroker."""
+    address = broker_file(settings)
+    if settings.amqp_url:
+        return settings.amqp_url
+    if address.exists():
+        return address.read_text().strip()
+    raise NoBroker(NoBroker.__doc__)
+
+
+def broker_file(settings: Settings) -> Path:
+    """Where `mindbus up` leaves the private broker's AMQP address, for this user's eyes alone."""
+    return settings.run_dir / "amqp_url"

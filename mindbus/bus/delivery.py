@@ -1,0 +1,163 @@
+"""One delivery, start to finish."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.messages import Query
+from bus_schema.replies import Code, Reply
+from mindbus.bus.endings import Ending, answer, dead_copy, retry_copy, sorted_out
+from mindbus.bus.failures import BusUnavailable, PermanentFailure, Refused, TemporaryFailure, Unroutable
+from mindbus.bus.handling import Handling
+from mindbus.bus.reading import Job, Unreadable, attempt_of, read
+from mindbus.bus.retries import is_bug, may_try_again, rung_for
+from mindbus.bus.speaker import Speaker
+from mindbus.bus.telemetry import ENDED, handling_span
+from mindbus.bus.topology import Rung
+from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
+from mindbus.bus.worker import Worker
+from mindbus.logs import logger
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Carries the deliveries of one queue to its worker's handlers, settles them."""
+
+    worker: Worker
+    speaker: Speaker
+    transport: Transport
+    ladder: Sequence[Rung]
+    queue: str
+    at_work: dict[str, "asyncio.Future[None]"]
+
+    async def carry(self, incoming: Incoming) -> None:
+        """Publish before acking: a crash between the two repeats what was said, never loses it."""
+        try:
+            job = await read(incoming, self.queue, self.worker.routes, self.speaker.claims)
+        except Unreadable as unreadable:
+            ending = await self._bury(incoming, unreadable.code, str(unreadable), unreadable.envelope)
+            await self._publish(ending)
+        except OSError as away:
+            await self._publish(await self._retry(incoming, None, TemporaryFailure(f"file store: {away}")))
+        else:
+            await self._once(job, incoming)
+        await incoming.ack()
+
+    async def _once(self, job: Job, incoming: Incoming) -> None:
+        """A message that comes again while it is at work waits for that work to end."""
+        first = self.at_work.get(job.envelope.id)
+        if first is not None:
+            await asyncio.shield(first)
+            return
+        done = self.at_work[job.envelope.id] = asyncio.get_running_loop().create_future()
+        try:
+            ending = await self._end(job, incoming)
+            await self._publish(ending)
+            ENDED.labels(self.worker.name, job.envelope.type, ending.name).inc()
+            done.set_result(None)
+        finally:
+            del self.at_work[job.envelope.id]
+            done.cancel()
+
+    async def _end(self, job: Job, incoming: Incoming) -> Ending:
+        """Run the handler; whatever becomes of it is an ending."""
+        expiry = _deadline_of(job.envelope)
+        if expiry is not None and expiry <= datetime.now(UTC):
+            return await self._answer_no(job, Refused(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
+        try:
+            with handling_span(job.envelope, self.worker.name):
+                return Ending("handled", await self._handle(job))
+        except Refused as no:
+            try:
+                return await self._refuse(job, incoming, no)
+            except Exception as trouble:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
+                return await self._retry(incoming, job.envelope, trouble)
+        except PermanentFailure as never:
+            return await self._bury(incoming, never.code, str(never), job.envelope)
+        except Exception as failure:  # noqa: BLE001  # the one place where a handler's bug is caught
+            return await self._retry(incoming, job.envelope, failure)
+
+    async def _handle(self, job: Job) -> Sequence[Outgoing]:
+        """What there is to publish; a duplicate gets what the first one caused."""
+        with Handling(job.envelope, self.worker.name, job.attempt) as handling:
+            if job.route.receives is not None and issubclass(job.route.receives, Query):
+                return await self._call(job, handling)
+            ledger = self.worker.ledger
+            stored = await ledger.outcome_of(self.worker.name, job.envelope.id)
+            if stored is not None:
+                return stored
+            async with ledger.entry(self.worker.name, job.envelope.id) as entry:
+                outgoing = await self._call(job, handling)
+                await entry.record(outgoing)
+            return () if ledger.publishes else outgoing
+
+    async def _call(self, job: Job, handling: Handling) -> Sequence[Outgoing]:
+        method = getattr(self.worker, job.route.method)
+        returned = await (method(job.message, handling) if job.route.wants_handling else method(job.message))
+        return await sorted_out(returned, self.speaker, job.envelope)
+
+    async def _refuse(self, job: Job, incoming: Incoming, no: Refused) -> Ending:
+        logger().info("refused", type=job.envelope.type, id=job.envelope.id, code=no.code, reason=str(no))
+        if job.envelope.mbreplyto is None:
+            return await self._bury(incoming, no.code, str(no), job.envelope)
+        ending = await self._answer_no(job, no)
+        if job.route.receives is None or issubclass(job.route.receives, Query):
+            return ending
+        async with self.worker.ledger.entry(self.worker.name, job.envelope.id) as entry:
+            await entry.record(ending.outgoing)
+        return Ending(ending.name) if self.worker.ledger.publishes else ending
+
+    async def _answer_no(self, job: Job, no: Refused) -> Ending:
+        return Ending(no.code.value, await answer(self.speaker, job.envelope, _error(no.code, str(no), no.details)))
+
+    async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception) -> Ending:
+        attempt = attempt_of(incoming)
+        rung = rung_for(attempt, self.ladder, getattr(failure, "delay", None))
+        reason = f"{type(failure).__name__}: {failure}"
+        if is_bug(failure):
+            logger().exception("handler failed", worker=self.worker.name, id=incoming.properties.message_id)
+        at = datetime.now(UTC) + rung.delay
+        if not may_try_again(failure, attempt, self.worker.attempts, at, _deadline_of(envelope)):
+            code = Code.INTERNAL if is_bug(failure) else Code.UNAVAILABLE
+            return await self._bury(incoming, code, f"{reason} (attempt {attempt}, the last)", envelope)
+        logger().warning("will try again", id=incoming.properties.message_id, after=rung.name, reason=reason)
+        return Ending("retried", copy=retry_copy(incoming, rung, self.queue, attempt + 1, reason))
+
+    async def _bury(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Ending:
+        logger().error("dead-lettered", queue=self.queue, id=incoming.properties.message_id, code=code, reason=reason)
+        copy = dead_copy(incoming, self.worker.name, self.queue, code, reason)
+        replies = await answer(self.speaker, envelope, _error(code, reason, {})) if envelope else ()
+        return Ending("dead", replies, copy)
+
+    async def _publish(self, ending: Ending) -> None:
+        """Keep trying under the same ids: while the bus is away, there is nobody to give the message back to."""
+        messages: list[Outgoing | RawCopy] = [*ending.outgoing, *([ending.copy] if ending.copy else [])]
+        while messages:
+            results = await asyncio.gather(*map(self._try_to_publish, messages))
+            messages = [message for message, was_sent in zip(messages, results, strict=True) if not was_sent]
+
+    async def _try_to_publish(self, message: Outgoing | RawCopy) -> bool:
+        try:
+            await self.transport.publish(message)
+        except Unroutable as unroutable:
+            if isinstance(message, Outgoing) and message.envelope.mbkind is Kind.REPLY:
+                logger().debug("nobody waits for the reply", type=message.envelope.type)
+                return True
+            logger().error("nobody takes it yet", reason=str(unroutable))
+            await asyncio.sleep(1)
+            return False
+        except BusUnavailable as unavailable:
+            logger().warning("cannot publish, trying on", reason=str(unavailable))
+            return False
+        return True
+
+
+def _error(code: Code, message: str, details: dict[str, object]) -> Reply:
+    return Reply(status="error", code=code, retryable=code.retryable, message=message, details=details)
+
+
+def _deadline_of(envelope: Envelope | None) -> datetime | None:
+    """A command's deadline; an event stays true however late it is heard."""
+    return envelope.expirytime if envelope is not None and envelope.mbkind is Kind.COMMAND else None

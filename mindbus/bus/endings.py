@@ -1,0 +1,86 @@
+"""How a delivery ends: what is said because of it, where its copy goes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.messages import Command, Event, Nothing, message_class
+from bus_schema.replies import Code, Reply
+from mindbus.bus.handlers import To, Told
+from mindbus.bus.reading import ATTEMPT, ORIGIN, attempt_of
+from mindbus.bus.speaker import Speaker
+from mindbus.bus.topology import DEAD, Rung
+from mindbus.bus.transport import Incoming, Outgoing, RawCopy
+
+REASON = "mb-reason"
+CODE = "mb-code"
+DIED_AT = "mb-died-at"
+_REASON_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What to publish before the delivery is acknowledged."""
+
+    name: str
+    outgoing: Sequence[Outgoing] = ()
+    copy: RawCopy | None = None
+
+
+async def sorted_out(returned: Any, speaker: Speaker, cause: Envelope | None) -> list[Outgoing]:
+    """Sort what a handler returned: the command's result to the asker, events to listeners, commands to services."""
+    items = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
+    outgoing = [await _addressed(item, speaker) for item in items if isinstance(item, Command | Event | To | Told)]
+    if cause is not None and cause.mbkind is Kind.COMMAND:
+        outgoing += await answer(speaker, cause, Reply(status="ok", result=_result(items, cause)))
+    return outgoing
+
+
+async def answer(speaker: Speaker, command: Envelope, reply: Reply) -> list[Outgoing]:
+    """The reply, where somebody asked."""
+    if command.mbkind is not Kind.COMMAND or command.mbreplyto is None:
+        return []
+    return [await speaker.reply(command, reply)]
+
+
+def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason: str) -> RawCopy:
+    """The same message, to come back to its queue after the rung's delay."""
+    headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS]}
+    return RawCopy(rung.queue, queue, incoming.body, incoming.properties, headers)
+
+
+def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: str) -> RawCopy:
+    """The same message, to lie in the service's dead queue until somebody looks."""
+    headers = {
+        ATTEMPT: attempt_of(incoming),
+        ORIGIN: queue,
+        CODE: code.value,
+        REASON: reason[:_REASON_CHARS],
+        DIED_AT: datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return RawCopy(DEAD, service, incoming.body, incoming.properties, headers)
+
+
+async def _addressed(item: Command[Any] | Event | To | Told, speaker: Speaker) -> Outgoing:
+    match item:
+        case To(command, service, trace, step, attempt):
+            return await speaker.command(command, to=service, trace=trace, step=step, attempt=attempt)
+        case Told(event, trace, step):
+            return await speaker.event(event, trace=trace, step=step)
+        case Event():
+            return await speaker.event(item)
+    return await speaker.command(item)
+
+
+def _result(items: Iterable[Any], command: Envelope) -> dict[str, Any]:
+    wanted = message_class(command.type).wire.result
+    for item in items:
+        if isinstance(item, wanted) and isinstance(item, BaseModel):
+            return item.model_dump(mode="json")
+    if wanted is Nothing:
+        return {}
+    raise TypeError(f"the handler of {command.type} returned no {wanted.__name__}")

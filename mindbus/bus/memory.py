@@ -1,0 +1,203 @@
+"""The in-memory double of RabbitMQ, for tests without a broker."""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mindbus.bus.failures import BusUnavailable, Unroutable
+from mindbus.bus.topology import Binding, Queue, Topology
+from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    exchange: str
+    routing_key: str
+    body: bytes
+    properties: Properties
+    headers: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Queue:
+    declared: Queue
+    waiting: deque[_Stored] = field(default_factory=deque)
+    consumers: "deque[MemoryConsumer]" = field(default_factory=deque)
+
+
+class MemoryBroker:
+    """Exchanges, queues, bindings, delays in one process; share it among transports to make them meet."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, _Queue] = {}
+        self._kinds: dict[str, str] = {}
+        self._bindings: set[Binding] = set()
+
+    def declare(self, topology: Topology) -> None:
+        """Add what is missing."""
+        for exchange in topology.exchanges:
+            self._kinds.setdefault(exchange.name, exchange.kind)
+        for queue in topology.queues:
+            self.queues.setdefault(queue.name, _Queue(queue))
+        self._bindings.update(topology.bindings)
+
+    def route(self, message: _Stored, exchange: str) -> list[str]:
+        """The queues that a message reaches from an exchange."""
+        reached: list[str] = []
+        for binding in self._bindings:
+            if binding.source == exchange and self._fits(binding, message.routing_key):
+                reached += self.route(message, binding.target) if binding.to_exchange else [binding.target]
+        return sorted({name for name in reached if name in self.queues})
+
+    def enqueue(self, name: str, message: _Stored) -> None:
+        """Put a message at the end of a queue; a queue with a TTL passes it on after that time."""
+        queue = self.queues[name]
+        queue.waiting.append(message)
+        ttl_ms = queue.declared.arguments.get("x-message-ttl")
+        if ttl_ms is None:
+            self.dispatch(queue)
+        else:
+            asyncio.get_running_loop().call_later(ttl_ms / 1000, self._expire, queue, message)
+
+    def dispatch(self, queue: _Queue) -> None:
+        """Hand waiting messages to consumers that have room, in turn."""
+        for _ in range(len(queue.consumers)):
+            while queue.waiting and queue.consumers[0].has_room:
+                queue.consumers[0].take(queue.waiting.popleft())
+            queue.consumers.rotate(-1)
+
+    def _expire(self, queue: _Queue, message: _Stored) -> None:
+        queue.waiting.remove(message)
+        target = queue.declared.arguments["x-dead-letter-exchange"]
+        moved = _Stored(target, message.routing_key, message.body, message.properties, message.headers)
+        for name in self.route(moved, target):
+            self.enqueue(name, moved)
+
+    def _fits(self, binding: Binding, key: str) -> bool:
+        kind = self._kinds.get(binding.source)
+        return kind == "fanout" or (binding.key == key if kind == "direct" else _matches(binding.key, key))
+
+
+class MemoryTransport:
+    """A transport on a broker in memory."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+        self._own: list[MemoryConsumer] = []
+        self._closed = False
+
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        """Deliver at once. Raises Unroutable, or BusUnavailable after `close`."""
+        if self._closed:
+            raise BusUnavailable(BusUnavailable.__doc__)
+        await asyncio.sleep(0)
+        is_plain = isinstance(message, Outgoing)
+        properties = properties_of(message.envelope) if isinstance(message, Outgoing) else message.properties
+        headers = {} if isinstance(message, Outgoing) else dict(message.headers)
+        self._ensure_event_exchange(message.exchange)
+        stored = _Stored(message.exchange, message.routing_key, message.body, properties, headers)
+        reached = self._broker.route(stored, message.exchange)
+        if not reached and (not is_plain or (isinstance(message, Outgoing) and message.mandatory)):
+            raise Unroutable(f"{Unroutable.__doc__} ({message.exchange}, {message.routing_key})")
+        for name in reached:
+            self._broker.enqueue(name, stored)
+
+    async def declare(self, topology: Topology) -> None:
+        """Add what is missing."""
+        self._broker.declare(topology)
+
+    def consume(
+        self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+    ) -> "MemoryConsumer":
+        """Consume from now on."""
+        self._broker.declare(topology)
+        consumer = MemoryConsumer(self._broker, queue, prefetch, deliver)
+        self._own.append(consumer)
+        return consumer
+
+    async def close(self) -> None:
+        """Give back what is not settled."""
+        self._closed = True
+        for consumer in self._own:
+            await consumer.close()
+
+    def _ensure_event_exchange(self, name: str) -> None:
+        if name.startswith("mb.evt."):
+            self._broker.declare(Topology(bindings=(Binding(name, "mb.evt", "#", to_exchange=True),)))
+
+
+class MemoryConsumer:
+    """Takes up to `prefetch` unsettled messages."""
+
+    def __init__(self, broker: MemoryBroker, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> None:
+        self._broker, self._queue, self._prefetch, self._deliver = broker, broker.queues[queue], prefetch, deliver
+        self._unsettled: list[MemoryIncoming] = []
+        self._queue.consumers.append(self)
+        # As with a real broker, the first delivery comes after `consume` has returned.
+        asyncio.get_running_loop().call_soon(broker.dispatch, self._queue)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes messages."""
+        return self in self._queue.consumers
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may take another."""
+        return len(self._unsettled) < self._prefetch
+
+    async def wait_ready(self) -> None:
+        """It always is."""
+
+    async def pause(self) -> None:
+        """Take no more."""
+        if self.ready:
+            self._queue.consumers.remove(self)
+
+    async def close(self) -> None:
+        """Give back what is not settled; an exclusive queue goes with its consumer."""
+        await self.pause()
+        for incoming in list(self._unsettled):
+            await incoming.requeue()
+        if self._queue.declared.exclusive:
+            self._broker.queues.pop(self._queue.declared.name, None)
+
+    def take(self, message: _Stored) -> None:
+        """Deliver one message."""
+        incoming = MemoryIncoming(self, message)
+        self._unsettled.append(incoming)
+        self._deliver(incoming)
+
+    def settle(self, incoming: "MemoryIncoming", *, back: bool) -> None:
+        """Forget it, or put it back where it was."""
+        if incoming in self._unsettled:
+            self._unsettled.remove(incoming)
+            if back:
+                self._queue.waiting.appendleft(incoming.stored)
+            self._broker.dispatch(self._queue)
+
+
+class MemoryIncoming:
+    """One delivery."""
+
+    def __init__(self, consumer: MemoryConsumer, stored: _Stored) -> None:
+        self._consumer, self.stored = consumer, stored
+        self.body, self.exchange, self.routing_key = stored.body, stored.exchange, stored.routing_key
+        self.headers, self.properties = dict(stored.headers), stored.properties
+
+    async def ack(self) -> None:
+        """Take it off the queue."""
+        self._consumer.settle(self, back=False)
+
+    async def requeue(self) -> None:
+        """Give it back."""
+        self._consumer.settle(self, back=True)
+
+
+def _matches(pattern: str, key: str) -> bool:
+    """AMQP topic matching: `*` is one word, `#` any number of them."""
+    expression = re.escape(pattern).replace(r"\*", r"[^.]+").replace(r"\.\#", r"(?:\..*)?").replace(r"\#", r".*")
+    return re.fullmatch(expression, key) is not None

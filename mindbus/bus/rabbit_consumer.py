@@ -1,0 +1,165 @@
+"""A RabbitMQ consumer that comes back."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aio_pika
+import aiormq.abc
+
+from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, Link, declare, requested_cancellation
+from mindbus.bus.topology import Topology
+from mindbus.bus.transport import Incoming, Properties
+from mindbus.logs import logger
+
+_BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
+_CHECK_S = 30.0
+_DECLARE_TIMEOUT_S = 20.0
+
+
+class RabbitConsumer:
+    """Consumes, and starts over when the connection, the channel, the consumer or the queue is gone."""
+
+    def __init__(
+        self, link: Link, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+    ) -> None:
+        self._link, self._topology, self._queue = link, topology, queue
+        self._prefetch, self._deliver = prefetch, deliver
+        self._is_ready = asyncio.Event()
+        self._channel: aio_pika.abc.AbstractChannel | None = None
+        self._tag: str | None = None
+        self._task = asyncio.create_task(self._consume_for_ever(), name=f"consume {queue}")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the broker delivers to it just now."""
+        return self._is_ready.is_set()
+
+    async def wait_ready(self) -> None:
+        """Wait for the first, or the next, time that it consumes."""
+        await self._is_ready.wait()
+
+    async def pause(self) -> None:
+        """Cancel the consumer, keep the channel for acknowledgements."""
+        await self._stop_loop()
+        if self._channel is not None and not self._channel.is_closed and self._tag is not None:
+            try:
+                await (await self._channel.get_underlay_channel()).basic_cancel(self._tag, timeout=5)
+            except CONNECTION_TROUBLE as trouble:
+                if requested_cancellation(trouble):
+                    raise
+
+    async def close(self) -> None:
+        """Stop; what is not settled goes back to the queue."""
+        await self._stop_loop()
+        await self._drop_channel()
+
+    async def _stop_loop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._is_ready.clear()
+
+    async def _consume_for_ever(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(_DECLARE_TIMEOUT_S):
+                    gone = await self._begin()
+                failures = 0
+                self._is_ready.set()
+                await self._until_gone(gone)
+                logger().warning("consumer is gone", queue=self._queue)
+            except CONNECTION_TROUBLE as trouble:
+                if requested_cancellation(trouble):
+                    raise
+                logger().warning("consumer starts over", queue=self._queue, reason=repr(trouble))
+            self._is_ready.clear()
+            await self._drop_channel()
+            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            failures += 1
+
+    async def _begin(self) -> asyncio.Event:
+        connection = await self._link.connection()
+        channel = await connection.channel(publisher_confirms=False)
+        self._channel = channel
+        await declare(channel, self._topology)
+        await channel.set_qos(prefetch_count=self._prefetch)
+        underlay = await channel.get_underlay_channel()
+        gone = asyncio.Event()
+        underlay.on_consumer_cancel_callbacks.add(lambda _frame: gone.set())
+        underlay.closing.add_done_callback(lambda _future: gone.set())
+        ok = await underlay.basic_consume(self._queue, self._on_message)
+        self._tag = ok.consumer_tag
+        return gone
+
+    async def _until_gone(self, gone: asyncio.Event) -> None:
+        """Wait for the bad news; now and then ask, since some of it never comes."""
+        while not gone.is_set():
+            try:
+                async with asyncio.timeout(_CHECK_S):
+                    await gone.wait()
+            except TimeoutError:
+                await self._check()
+
+    async def _check(self) -> None:
+        connection = await self._link.connection()
+        async with asyncio.timeout(_DECLARE_TIMEOUT_S), connection.channel() as channel:
+            queue = await channel.declare_queue(self._queue, passive=True)
+            if not queue.declaration_result.consumer_count:
+                raise ConnectionError(f"{self._queue} has no consumer")
+
+    async def _on_message(self, message: aiormq.abc.DeliveredMessage) -> None:
+        # aiormq cancels this coroutine when the channel closes: hand over and be done.
+        self._deliver(RabbitIncoming(message))
+
+    async def _drop_channel(self) -> None:
+        channel, self._channel, self._tag = self._channel, None, None
+        if channel is not None and not channel.is_closed:
+            try:
+                async with asyncio.timeout(5):
+                    await channel.close()
+            except CONNECTION_TROUBLE as trouble:
+                if requested_cancellation(trouble):
+                    raise
+
+
+class RabbitIncoming:
+    """One delivery, settled on the channel that brought it."""
+
+    __slots__ = ("_message", "body", "exchange", "headers", "properties", "routing_key")
+
+    def __init__(self, message: aiormq.abc.DeliveredMessage) -> None:
+        header = message.header.properties
+        self._message = message
+        self.body: bytes = message.body
+        self.exchange: str = message.exchange or ""
+        self.routing_key: str = message.routing_key or ""
+        self.headers: dict[str, Any] = dict(header.headers or {})
+        self.properties = Properties(
+            message_id=header.message_id,
+            type=header.message_type,
+            content_type=header.content_type,
+            content_encoding=header.content_encoding,
+            correlation_id=header.correlation_id,
+            reply_to=header.reply_to,
+            app_id=header.app_id,
+            user_id=header.user_id,
+        )
+
+    async def ack(self) -> None:
+        """Acknowledge without waiting for the socket; a lost one only means a second delivery."""
+        await self._settle(lambda: self._message.channel.basic_ack(self._message.delivery_tag or 0, wait=False))
+
+    async def requeue(self) -> None:
+        """Give it back."""
+        await self._settle(
+            lambda: self._message.channel.basic_reject(self._message.delivery_tag or 0, requeue=True, wait=False)
+        )
+
+    async def _settle(self, act: Callable[[], Any]) -> None:
+        try:
+            await act()
+        except CONNECTION_TROUBLE as trouble:
+            if requested_cancellation(trouble):
+                raise
+            logger().debug("settled too late, it will be delivered again", reason=repr(trouble))

@@ -1,0 +1,82 @@
+"""One connection to RabbitMQ, made anew when it breaks."""
+
+import asyncio
+
+import aio_pika
+import aiormq.exceptions
+from yarl import URL
+
+from mindbus.bus.topology import Topology
+from mindbus.logs import logger
+
+HEARTBEAT_S = 15
+_CONNECT_TIMEOUT_S = 10.0
+
+# aiormq reports a lost connection in all of these ways, a cancellation nobody asked for among them.
+CONNECTION_TROUBLE: tuple[type[BaseException], ...] = (
+    aiormq.exceptions.AMQPError,
+    aio_pika.exceptions.AMQPError,
+    aio_pika.exceptions.ChannelInvalidStateError,
+    RuntimeError,
+    TimeoutError,
+    OSError,
+    asyncio.CancelledError,
+)
+
+
+class Link:
+    """Keeps at most one connection; whoever needs it next makes it anew."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url = URL(url)
+        if "heartbeat" not in self._url.query:
+            self._url = self._url.update_query(heartbeat=HEARTBEAT_S)
+        self._name = name
+        self._connection: aio_pika.abc.AbstractConnection | None = None
+        self._connecting = asyncio.Lock()
+        self._closed = False
+
+    async def connection(self) -> aio_pika.abc.AbstractConnection:
+        """The open connection. Raises one of CONNECTION_TROUBLE."""
+        async with self._connecting:
+            if self._closed:
+                raise ConnectionError("this transport has been closed")
+            if self._connection is None or self._connection.is_closed:
+                self._connection = await aio_pika.connect(
+                    self._url, timeout=_CONNECT_TIMEOUT_S, client_properties={"connection_name": self._name}
+                )
+                logger().debug("connected to RabbitMQ", link=self._name)
+            return self._connection
+
+    async def close(self) -> None:
+        """Close for good."""
+        self._closed = True
+        if self._connection is not None and not self._connection.is_closed:
+            await self._connection.close()
+
+
+def requested_cancellation(trouble: BaseException) -> bool:
+    """Whether somebody has cancelled this task, as opposed to a dying connection that cancels its waiters."""
+    task = asyncio.current_task()
+    return isinstance(trouble, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+async def declare(channel: aio_pika.abc.AbstractChannel, topology: Topology) -> None:
+    """Declare exchanges, queues, bindings, in this order."""
+    exchanges = {
+        exchange.name: await channel.declare_exchange(
+            exchange.name, exchange.kind, durable=True, arguments=exchange.arguments or None
+        )
+        for exchange in topology.exchanges
+    }
+    for queue in topology.queues:
+        await channel.declare_queue(
+            queue.name, durable=not queue.exclusive, exclusive=queue.exclusive, arguments=queue.arguments or None
+        )
+    for binding in topology.bindings:
+        if binding.to_exchange:
+            target = exchanges.get(binding.target) or await channel.get_exchange(binding.target, ensure=False)
+            await target.bind(binding.source, routing_key=binding.key)
+        else:
+            queue_ = await channel.get_queue(binding.target, ensure=False)
+            await queue_.bind(binding.source, routing_key=binding.key)

@@ -1,0 +1,102 @@
+"""From a delivery's bytes to a typed message, as strictly as untrusted input deserves."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from bus_schema.envelope import CONTENT_TYPE, Envelope, Kind, NotAnEnvelope, explain, from_wire
+from bus_schema.messages import Message
+from bus_schema.replies import Code
+from bus_schema.strict_json import MalformedJson
+from mindbus.bus.claims import ClaimLost, Claims
+from mindbus.bus.handlers import Route, Routes
+from mindbus.bus.topology import REQUEUE
+from mindbus.bus.transport import Incoming, properties_of
+
+ATTEMPT = "mb-attempt"
+ORIGIN = "mb-origin"
+HARD_LIMIT_BYTES = 256 * 1024
+
+
+class Unreadable(Exception):
+    """This delivery is no message for this worker; it is dead-lettered with the reason."""
+
+    def __init__(self, code: Code, reason: str, envelope: Envelope | None = None) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.envelope = envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A message that can be handled."""
+
+    envelope: Envelope
+    message: Message | Envelope
+    route: Route
+    attempt: int
+
+
+async def read(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Job:
+    """Read a delivery. Raises Unreadable."""
+    envelope = read_envelope(incoming)
+    _check_way(incoming, envelope, queue)
+    route = routes.find(envelope.type)
+    if route is None:
+        raise Unreadable(Code.INVALID, f"unknown type {envelope.type}: this service does not take it", envelope)
+    if route.receives is None:
+        return Job(envelope, envelope, route, attempt_of(incoming))
+    data = await data_of(envelope, claims)
+    try:
+        message = route.receives.model_validate(data)
+    except ValidationError as invalid:
+        raise Unreadable(Code.INVALID, explain(invalid), envelope) from invalid
+    return Job(envelope, message, route, attempt_of(incoming))
+
+
+def read_envelope(incoming: Incoming) -> Envelope:
+    """Read the envelope, which must agree with the AMQP properties. Raises Unreadable."""
+    if len(incoming.body) > HARD_LIMIT_BYTES:
+        reason = f"{len(incoming.body)} bytes; a body has at most {HARD_LIMIT_BYTES}: send a pointer instead"
+        raise Unreadable(Code.TOO_LARGE, reason)
+    if incoming.properties.content_encoding:
+        raise Unreadable(Code.INVALID, f"content_encoding {incoming.properties.content_encoding} is not accepted")
+    if (incoming.properties.content_type or "").split(";")[0] != CONTENT_TYPE:
+        raise Unreadable(Code.INVALID, f"content_type must be {CONTENT_TYPE}")
+    try:
+        envelope = from_wire(incoming.body)
+    except NotAnEnvelope as malformed:
+        raise Unreadable(Code.INVALID, f"malformed envelope: {malformed}") from malformed
+    expected = properties_of(envelope)
+    for name in ("message_id", "type", "correlation_id", "reply_to"):
+        if getattr(incoming.properties, name) != getattr(expected, name):
+            raise Unreadable(Code.INVALID, f"AMQP {name} does not agree with the envelope", envelope)
+    return envelope
+
+
+async def data_of(envelope: Envelope, claims: Claims) -> dict[str, Any]:
+    """The data, brought back from the file store where it was too large to travel. Raises Unreadable."""
+    if envelope.dataref is None:
+        return envelope.data or {}
+    try:
+        return await claims.redeem(envelope.dataref)
+    except (ClaimLost, MalformedJson) as lost:
+        raise Unreadable(Code.FILE_NOT_FOUND, str(lost), envelope) from lost
+
+
+def attempt_of(incoming: Incoming) -> int:
+    """Which attempt this delivery is, from 1; only our own retried copies carry a number."""
+    attempt = incoming.headers.get(ATTEMPT)
+    return attempt if incoming.exchange == REQUEUE and isinstance(attempt, int) and 1 <= attempt < 1000 else 1
+
+
+def _check_way(incoming: Incoming, envelope: Envelope, queue: str) -> None:
+    """Refuse what came by a way that its type does not go, such as a CC header past the target's exchange."""
+    if incoming.exchange == REQUEUE:
+        if incoming.headers.get(ORIGIN) != queue:
+            raise Unreadable(Code.INVALID, "a retried copy that this queue has not sent", envelope)
+        return
+    _, word, domain, name, _ = envelope.type.split(".")
+    if envelope.mbkind is Kind.REPLY or incoming.routing_key != f"{word}.{domain}.{name}" or "CC" in incoming.headers:
+        raise Unreadable(Code.INVALID, f"{envelope.type} does not come by {incoming.routing_key}", envelope)

@@ -1,0 +1,152 @@
+"""One worker, running: consumers, clockwork, heartbeat, drain."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from bus_schema.fleet import Heartbeat
+from mindbus.bus.connecting import new_client, new_speaker
+from mindbus.bus.delivery import Carrier
+from mindbus.bus.endings import sorted_out
+from mindbus.bus.failures import BusUnavailable
+from mindbus.bus.speaker import Speaker
+from mindbus.bus.telemetry import PUBLISHED
+from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
+from mindbus.bus.transport import Consumer, Incoming, Transport
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.settings import Settings
+
+VERSION = "0.1.0"
+
+
+class Service:
+    """Runs a worker on a transport until it is drained; `report` hears of its state with every heartbeat."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        transport: Transport,
+        speaker: Speaker,
+        settings: Settings,
+        report: Callable[[str, bool], None],
+    ) -> None:
+        self.worker, self._transport, self._speaker, self._settings = worker, transport, speaker, settings
+        self._report = report
+        self._consumers: list[Consumer] = []
+        self._carrying: set[asyncio.Task[None]] = set()
+        self._clockwork: list[asyncio.Task[None]] = []
+        self._at_work: dict[str, asyncio.Future[None]] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether it consumes from all of its queues just now."""
+        return bool(self._consumers) and all(consumer.ready for consumer in self._consumers)
+
+    async def start(self) -> None:
+        """Open the worker, then its queues."""
+        await self.worker.start()
+        await self.worker.ledger.start(self._transport)
+        routes, name = self.worker.routes, self.worker.name
+        topology = topology_of(self.worker, self._settings)
+        if routes.commands:
+            self._consume(topology, commands_queue(name))
+        if routes.event_keys:
+            self._consume(topology, events_queue(name))
+        for method, seconds in routes.periodic.items():
+            self._spawn(self._tick_for_ever(method, seconds), f"{name}.{method}")
+        self._spawn(self._beat_for_ever(), f"{name} heartbeat")
+
+    async def wait_ready(self) -> None:
+        """Wait until it consumes from all of its queues."""
+        await asyncio.gather(*(consumer.wait_ready() for consumer in self._consumers))
+        self._report(self.worker.name, True)
+
+    async def drain(self) -> None:
+        """Take nothing more, finish what has begun within the drain time, close."""
+        await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
+        if self._carrying:
+            _done, late = await asyncio.wait(self._carrying, timeout=self._settings.drain_s)
+            if late:
+                logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(late))
+            await _cancel(late)
+        await _cancel(self._clockwork)
+        await self.worker.ledger.stop()
+        await self.worker.stop()
+        await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+
+    def _consume(self, topology: Topology, queue: str) -> None:
+        ladder = rungs_of(self._settings.retry_rungs)
+        carrier = Carrier(self.worker, self._speaker, self._transport, ladder, queue, self._at_work)
+
+        def deliver(incoming: Incoming) -> None:
+            # A task of ours, not of the channel's: the work outlives a lost connection.
+            task = asyncio.create_task(carrier.carry(incoming))
+            self._carrying.add(task)
+            task.add_done_callback(self._carrying.discard)
+
+        self._consumers.append(self._transport.consume(topology, queue, self.worker.concurrency, deliver))
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._clockwork.append(asyncio.create_task(work, name=name))
+
+    async def _tick_for_ever(self, method: str, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self._tick(method)
+            except Exception:  # noqa: BLE001  # a tick that fails is followed by the next one
+                logger().exception("periodic work failed", worker=self.worker.name, method=method)
+
+    async def _tick(self, method: str) -> None:
+        ledger = self.worker.ledger
+        async with ledger.entry(self.worker.name, None) as entry:
+            outgoing = await sorted_out(await getattr(self.worker, method)(), self._speaker, None)
+            if outgoing:
+                await entry.record(outgoing)
+        if not ledger.publishes:
+            for message in outgoing:
+                await self._transport.publish(message)
+
+    async def _beat_for_ever(self) -> None:
+        while True:
+            self._report(self.worker.name, self.ready)
+            beat = Heartbeat(
+                service=self.worker.name, instance=self._speaker.instance, ready=self.ready, version=VERSION
+            )
+            try:
+                await self._transport.publish(await self._speaker.event(beat))
+                PUBLISHED.labels(beat.wire.type).inc()
+            except BusUnavailable as unavailable:
+                logger().warning("heartbeat not sent", worker=self.worker.name, reason=str(unavailable))
+            await asyncio.sleep(self._settings.heartbeat_s)
+
+
+def build(
+    make: Callable[[Kit], Worker],
+    name: str,
+    settings: Settings,
+    transport: Transport,
+    report: Callable[[str, bool], None] = lambda _name, _ready: None,
+) -> Service:
+    """Build a worker with a client of its own, ready to be started."""
+    asker = new_speaker(name, f"svc.{name}", settings)
+    worker = make(Kit(settings, new_client(transport, asker, settings)))
+    identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{asker.instance}"
+    speaker = replace(asker, service=worker.name, identity=identity)
+    return Service(worker, transport, speaker, settings, report)
+
+
+def topology_of(worker: Worker, settings: Settings) -> Topology:
+    """Everything that a worker needs on the broker."""
+    routes = worker.routes
+    return backbone(rungs_of(settings.retry_rungs)) + of_service(
+        worker.name, takes_commands=bool(routes.commands), event_keys=routes.event_keys
+    )
+
+
+async def _cancel(tasks: Any) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,134 @@
+"""Whoever speaks on the bus: stamps and addresses what it says."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict, Unpack
+
+from bus_schema.envelope import MAX_HOPS, Envelope, Kind
+from bus_schema.ids import derived, uuid7
+from bus_schema.messages import Command, Event
+from bus_schema.replies import Code, Reply
+from mindbus.bus.claims import Claims
+from mindbus.bus.failures import PermanentFailure
+from mindbus.bus.handling import at_hand
+from mindbus.bus.telemetry import current_parent
+from mindbus.bus.topology import REPLIES, commands_exchange, events_exchange
+from mindbus.bus.transport import Outgoing
+
+
+class NoTarget(ValueError):
+    """This command can go to several services; say which with `to=`."""
+
+
+class Coordinates(TypedDict, total=False):
+    """Where a message belongs; what is left out is taken from the message at hand."""
+
+    trace: str | None
+    step: str | None
+    attempt: int | None
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A participant's name on the bus; `identity` is the requester of all that it says.
+
+    `reply_key` is where answers to it go; who acts under another name still hears at the one place.
+    """
+
+    service: str
+    instance: str
+    identity: str
+    reply_key: str
+    claims: Claims
+    max_body_bytes: int = 64 * 1024
+
+    @property
+    def source(self) -> str:
+        """The CloudEvents source."""
+        return f"/mb/{self.service}/{self.instance}"
+
+    async def command(
+        self,
+        command: Command[Any],
+        *,
+        to: str | None = None,
+        wants_reply: bool = False,
+        deadline: datetime | None = None,
+        **where: Unpack[Coordinates],
+    ) -> Outgoing:
+        """Address a command. Raises NoTarget, ClaimTooLarge."""
+        target = to or command.wire.service
+        if target is None:
+            raise NoTarget(f"{NoTarget.__doc__} ({command.wire.type})")
+        envelope = self._stamp(
+            Kind.COMMAND,
+            command.wire.type,
+            where,
+            expirytime=deadline,
+            mbreplyto=self.reply_key if wants_reply else None,
+            data=command.model_dump(mode="json", exclude_defaults=True),
+        )
+        return await self._outgoing(commands_exchange(target), command.wire.routing_key, envelope)
+
+    async def event(self, event: Event, **where: Unpack[Coordinates]) -> Outgoing:
+        """Address an event; it may have no listener yet."""
+        envelope = self._stamp(Kind.EVENT, event.wire.type, where, data=event.model_dump(mode="json"))
+        return await self._outgoing(events_exchange(self.service), event.wire.routing_key, envelope, mandatory=False)
+
+    async def reply(self, command: Envelope, reply: Reply) -> Outgoing:
+        """Answer a command; its id is derived, so that a duplicate is answered with the same reply."""
+        envelope = Envelope(
+            id=derived(command.id, self.service, "reply"),
+            source=self.source,
+            type=command.type.replace("mb.cmd.", "mb.rpl.", 1),
+            time=datetime.now(UTC),
+            traceparent=command.traceparent,
+            correlationid=command.correlationid,
+            causationid=command.id,
+            mbkind=Kind.REPLY,
+            mbrequester=self.identity,
+            mbtraceid=command.mbtraceid,
+            mbhops=min(command.mbhops + 1, MAX_HOPS),
+            data=reply.model_dump(mode="json", exclude_defaults=True) | {"status": reply.status},
+        )
+        return await self._outgoing(REPLIES, command.mbreplyto or "", envelope)
+
+    def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
+        handling = at_hand()
+        cause = handling.envelope if handling else None
+        if cause is not None and cause.mbhops >= MAX_HOPS:
+            raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
+        parent = current_parent(cause)
+        message_id = handling.next_id() if handling else str(uuid7())
+        return Envelope(
+            id=message_id,
+            source=self.source,
+            type=wire_type,
+            time=datetime.now(UTC),
+            traceparent=parent.traceparent,
+            tracestate=parent.tracestate,
+            correlationid=cause.correlationid if cause else message_id,
+            causationid=cause.id if cause else None,
+            mbkind=kind,
+            mbrequester=self.identity,
+            mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
+            mbstepid=where.get("step") or (cause.mbstepid if cause else None),
+            mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),
+            mbhops=cause.mbhops + 1 if cause else 0,
+            **attributes,
+        )
+
+    async def _outgoing(
+        self, exchange: str, routing_key: str, envelope: Envelope, *, mandatory: bool = True
+    ) -> Outgoing:
+        body = envelope.to_wire()
+        if len(body) > self.max_body_bytes:
+            dataref = await self.claims.deposit(envelope.data or {})
+            envelope = envelope.model_copy(update={"data": None, "dataref": dataref})
+            body = envelope.to_wire()
+        return Outgoing(exchange, routing_key, envelope, body, mandatory)
+
+
+def in_time(timeout_s: float) -> datetime:
+    """The deadline that many seconds from now."""
+    return datetime.now(UTC) + timedelta(seconds=timeout_s)

@@ -1,0 +1,66 @@
+"""What a worker is to the bus."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from mindbus.bus.client import Client
+from mindbus.bus.handlers import Routes, routes_of
+from mindbus.bus.ledger import Ledger, MemoryLedger
+from mindbus.settings import Settings
+
+
+def utc_now() -> datetime:
+    """The wall clock, where no test or simulation has injected another."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a worker may be built from."""
+
+    settings: Settings
+    bus: Client
+    clock: Callable[[], datetime] = field(default=utc_now)
+
+
+class Worker:
+    """A consumer on the bus: name it, mark its methods with `on_command` or `on_event`, put it into the fleet.
+
+    `concurrency` is how many messages it handles at once, which is its prefetch; take 1 where a message may kill the
+    process. `attempts` is how often a message is tried that meets a TemporaryFailure.
+    """
+
+    name: str = ""
+    concurrency: int = 8
+    attempts: int = 5
+    routes: ClassVar[Routes] = Routes({}, {}, {})
+    _ledger: Ledger | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Read the routes at import, so that a worker which cannot be routed never starts."""
+        super().__init_subclass__()
+        cls.routes = routes_of(cls)
+
+    @property
+    def identity(self) -> str:
+        """Who it is as a requester, without instance."""
+        return f"svc.{self.name}"
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it remembers of handled messages."""
+        if self._ledger is None:
+            self._ledger = MemoryLedger()
+        return self._ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def start(self) -> None:
+        """Open what it needs before the first message."""
+
+    async def stop(self) -> None:
+        """Close it after the last."""
