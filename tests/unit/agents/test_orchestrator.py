@@ -1,0 +1,339 @@
+"""The rules of a run, told one by one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agents.orchestrator import (
+    ArtifactFound,
+    CancelRequested,
+    Happening,
+    MembersConfirmed,
+    MembersRefused,
+    TimePassed,
+    advance,
+    members_of,
+    open_run,
+)
+from agents.run_steps import pause_after
+from bus_schema.artifacts import AIContext, ArtifactRef
+from bus_schema.messages import Event
+from bus_schema.process import (
+    ArtifactMissing,
+    Card,
+    CardStep,
+    ExecuteStep,
+    ProcessCancelled,
+    ProcessCompleted,
+    ProcessFailed,
+    ProcessStarted,
+    Run,
+    RunStatus,
+    StartProcess,
+    Step,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+    StepStarted,
+    StepStatus,
+)
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+RUN = "run_1"
+
+
+def an_artifact(name: str = "a", sha: str = "0") -> ArtifactRef:
+    return ArtifactRef(
+        artifact_id=f"art_{name}", version=1, sha256=sha * 64, size_bytes=3, content_type="text/markdown"
+    )
+
+
+def a_step(name: str, *inputs: str, critical: bool = True, attempts: int = 2) -> CardStep:
+    return CardStep(
+        id=name,
+        role="critic",
+        instructions="Прочти.",
+        inputs=inputs or ("brief",),
+        produces="draft",
+        critical=critical,
+        timeout_s=60,
+        attempts=attempts,
+    )
+
+
+def completed(step: str, attempt: int = 1) -> StepCompleted:
+    return StepCompleted(run_id=RUN, step_id=step, attempt=attempt, artifact=an_artifact(step), context=AIContext())
+
+
+def pending(step: str, attempt: int = 1) -> StepPendingStorage:
+    return StepPendingStorage(
+        run_id=RUN, step_id=step, attempt=attempt, artifact=an_artifact(step), context=AIContext()
+    )
+
+
+def failed(step: str, attempt: int = 1, *, retryable: bool = True) -> StepFailed:
+    return StepFailed(run_id=RUN, step_id=step, attempt=attempt, retryable=retryable, reason="модель молчит")
+
+
+class Story:
+    """A run that one tells what happened, and reads what it sent."""
+
+    def __init__(self, *steps: CardStep, result: str = "", begun: bool = True) -> None:
+        self.card = Card(name="card", steps=steps, result=result or steps[-1].id, artifact_deadline_s=900)
+        command = StartProcess(run_id=RUN, card=self.card, inputs=(an_artifact("brief"),), params={"язык": "русский"})
+        self.now = NOON
+        self.run: Run = open_run(command, self.card, "user.anna", self.now)
+        self.orders: list[ExecuteStep] = []
+        self.told: list[Event] = []
+        if begun:
+            self.tell(MembersConfirmed())
+
+    def tell(self, *happenings: Happening, after_s: float = 0) -> "Story":
+        self.now += timedelta(seconds=after_s)
+        self.orders, self.told = [], []
+        for happened in happenings:
+            moved = advance(self.card, self.run, happened, self.now)
+            self.run = moved.run
+            self.orders += moved.orders
+            self.told += moved.told
+        return self
+
+    def step(self, name: str) -> Step:
+        return next(step for step in self.run.steps if step.step_id == name)
+
+    @property
+    def sent(self) -> list[tuple[str, int]]:
+        return [(order.step_id, order.attempt) for order in self.orders]
+
+
+def test_nothing_goes_out_before_the_members_are_confirmed() -> None:
+    story = Story(a_step("a"), begun=False)
+
+    story.tell(TimePassed(), completed("a"))
+
+    assert story.run.status is RunStatus.STARTING
+    assert story.sent == []
+
+
+def test_confirmed_members_start_the_run() -> None:
+    story = Story(a_step("a"), a_step("b", "a"))
+
+    assert story.sent == [("a", 1)]
+    assert story.told == [
+        ProcessStarted(run_id=RUN, card_name="card", members=("agent.critic", "svc.orchestrator", "user.anna")),
+        StepStarted(run_id=RUN, step_id="a", attempt=1, role="critic"),
+    ]
+    assert members_of(story.run) == ("agent.critic", "svc.orchestrator", "user.anna")
+
+
+def test_members_that_storage_refuses_end_the_run() -> None:
+    story = Story(a_step("a"), begun=False).tell(MembersRefused("forbidden"))
+
+    assert story.run.status is RunStatus.FAILED
+    assert story.told == [ProcessFailed(run_id=RUN, step_id=None, reason="forbidden")]
+
+
+def test_an_order_carries_all_that_the_step_needs() -> None:
+    story = Story(a_step("a"), a_step("b", "brief", "a")).tell(completed("a"))
+
+    (order,) = story.orders
+    assert [(given.name, given.artifact.artifact_id) for given in order.inputs] == [
+        ("brief", "art_brief"),
+        ("a", "art_a"),
+    ]
+    assert order.instructions == "Прочти."
+    assert order.params == {"язык": "русский"}
+    assert order.deadline == NOON + timedelta(seconds=60)
+
+
+def test_steps_without_a_path_between_them_run_side_by_side() -> None:
+    story = Story(a_step("a"), a_step("b"), a_step("c", "a", "b"))
+    assert story.sent == [("a", 1), ("b", 1)]
+
+    assert story.tell(completed("b")).sent == []
+    assert story.tell(completed("a")).sent == [("c", 1)]
+
+
+def test_the_last_result_completes_the_run() -> None:
+    story = Story(a_step("a")).tell(completed("a"), after_s=5)
+
+    assert story.run.status is RunStatus.COMPLETED
+    assert story.run.result == an_artifact("a")
+    assert story.run.finished_at == NOON + timedelta(seconds=5)
+    assert story.told == [ProcessCompleted(run_id=RUN, result=an_artifact("a"))]
+
+
+def test_the_result_waits_for_every_critical_step() -> None:
+    story = Story(a_step("a"), a_step("proof"), result="a").tell(completed("a"))
+    assert story.run.status is RunStatus.RUNNING
+
+    assert story.tell(completed("proof")).run.status is RunStatus.COMPLETED
+
+
+def test_the_result_does_not_wait_for_a_step_that_is_not_critical() -> None:
+    story = Story(a_step("a"), a_step("extra", critical=False), result="a").tell(completed("a"))
+
+    assert story.run.status is RunStatus.COMPLETED
+    assert story.step("extra").status is StepStatus.CANCELLED
+
+
+def test_a_failed_attempt_is_repeated_after_a_pause() -> None:
+    story = Story(a_step("a")).tell(failed("a"))
+    assert (story.step("a").status, story.sent) == (StepStatus.PENDING, [])
+    assert story.step("a").reason == "модель молчит"
+
+    assert story.tell(TimePassed(), after_s=0.9).sent == []
+    assert story.tell(TimePassed(), after_s=0.1).sent == [("a", 2)]
+
+
+def test_pauses_double_up_to_a_minute() -> None:
+    assert [pause_after(attempt).total_seconds() for attempt in (1, 2, 3, 6, 7, 10)] == [1, 2, 4, 32, 60, 60]
+
+
+def test_a_critical_step_that_used_up_its_attempts_fails_the_run() -> None:
+    story = Story(a_step("a"), a_step("b"), a_step("c", "a", "b"))
+
+    story.tell(failed("a")).tell(TimePassed(), after_s=1).tell(failed("a", 2))
+
+    assert story.run.status is RunStatus.FAILED
+    assert story.run.reason == "step a failed: модель молчит"
+    assert story.told == [ProcessFailed(run_id=RUN, step_id="a", reason="модель молчит")]
+    assert [step.status for step in story.run.steps] == [StepStatus.FAILED, StepStatus.CANCELLED, StepStatus.CANCELLED]
+
+
+def test_what_cannot_succeed_is_not_repeated() -> None:
+    assert Story(a_step("a")).tell(failed("a", retryable=False)).run.status is RunStatus.FAILED
+
+
+def test_dependents_go_on_without_a_step_that_is_not_critical() -> None:
+    story = Story(a_step("a", critical=False), a_step("b", "brief", "a"))
+
+    story.tell(failed("a", retryable=False))
+
+    (order,) = story.orders
+    assert [given.name for given in order.inputs] == ["brief"]
+
+
+def test_a_step_left_without_any_input_works_from_the_brief() -> None:
+    story = Story(a_step("a", critical=False), a_step("b", "a")).tell(failed("a", retryable=False))
+
+    assert [given.name for given in story.orders[0].inputs] == ["brief"]
+
+
+def test_an_attempt_that_has_had_its_time_is_over() -> None:
+    story = Story(a_step("a"))
+    assert story.tell(TimePassed(), after_s=59).told == []
+
+    story.tell(TimePassed(), after_s=1)
+
+    assert story.step("a").status is StepStatus.PENDING
+    assert story.told == [
+        StepFailed(run_id=RUN, step_id="a", attempt=1, retryable=True, reason="no result within 60 s")
+    ]
+
+
+def test_a_late_result_of_an_older_attempt_is_ignored() -> None:
+    story = Story(a_step("a")).tell(TimePassed(), after_s=60).tell(TimePassed(), after_s=1)
+    assert story.sent == [("a", 2)]
+    before = story.run
+
+    assert story.tell(completed("a", 1), pending("a", 1), failed("a", 1)).run == before
+    assert story.tell(completed("a", 2)).run.status is RunStatus.COMPLETED
+
+
+def test_a_result_that_comes_before_the_next_attempt_goes_out_still_counts() -> None:
+    story = Story(a_step("a")).tell(TimePassed(), after_s=60).tell(completed("a", 1))
+
+    assert story.run.status is RunStatus.COMPLETED
+
+
+def test_the_last_attempts_timeout_fails_the_step() -> None:
+    story = Story(a_step("a", attempts=1)).tell(TimePassed(), after_s=60)
+
+    assert story.run.reason == "step a failed: no result within 60 s"
+
+
+def test_what_comes_twice_counts_once() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(completed("a"))
+    before = story.run
+
+    assert story.tell(completed("a"), MembersConfirmed()).run == before
+    assert (story.orders, story.told) == ([], [])
+
+
+def test_an_event_of_another_run_or_step_is_none_of_ours() -> None:
+    story = Story(a_step("a"))
+    before = story.run
+    other_run = completed("a").model_copy(update={"run_id": "run_2"})
+
+    assert story.tell(completed("zzz"), other_run).run == before
+
+
+def test_a_critical_artifact_in_a_buffer_holds_up_who_needs_it_and_nobody_else() -> None:
+    story = Story(a_step("a"), a_step("b", "a"), a_step("c"), a_step("d", "c"), a_step("e", "b", "d"))
+
+    assert story.tell(pending("a")).sent == []
+    assert story.step("a").status is StepStatus.PENDING_STORAGE
+    assert story.tell(completed("c")).sent == [("d", 1)]
+    assert story.tell(ArtifactFound(an_artifact("a"))).sent == [("b", 1)]
+    assert story.step("a").status is StepStatus.COMPLETED
+
+
+def test_an_artifact_that_is_not_critical_holds_nobody_up() -> None:
+    story = Story(a_step("a", critical=False), a_step("b", "brief", "a")).tell(pending("a"))
+
+    assert [given.name for given in story.orders[0].inputs] == ["brief"]
+
+
+def test_an_artifact_that_is_found_after_the_end_is_still_noted() -> None:
+    story = Story(a_step("a", critical=False), a_step("b", "brief", "a")).tell(pending("a"), completed("b"))
+    assert story.run.status is RunStatus.COMPLETED
+
+    story.tell(ArtifactFound(an_artifact("a")))
+
+    assert story.step("a").status is StepStatus.COMPLETED
+    assert (story.orders, story.told) == ([], [])
+
+
+def test_the_same_id_with_other_bytes_is_not_the_awaited_artifact() -> None:
+    story = Story(a_step("a")).tell(pending("a"))
+
+    story.tell(ArtifactFound(an_artifact("a", sha="f")))
+
+    assert story.step("a").status is StepStatus.PENDING_STORAGE
+
+
+def test_the_agents_own_word_ends_the_wait_too() -> None:
+    assert Story(a_step("a")).tell(pending("a")).tell(completed("a")).run.status is RunStatus.COMPLETED
+
+
+def test_a_critical_artifact_that_is_missing_past_its_deadline_raises_one_alert() -> None:
+    story = Story(a_step("a")).tell(pending("a"))
+    assert story.tell(TimePassed(), after_s=899).told == []
+
+    story.tell(TimePassed(), after_s=1)
+    assert story.told == [
+        ArtifactMissing(run_id=RUN, step_id="a", artifact=an_artifact("a"), since=NOON + timedelta(seconds=900))
+    ]
+
+    assert story.tell(TimePassed(), after_s=9000).told == []
+    assert story.tell(ArtifactFound(an_artifact("a"))).run.status is RunStatus.COMPLETED
+
+
+def test_a_cancelled_run_sends_nothing_more() -> None:
+    story = Story(a_step("a"), a_step("b", "a")).tell(CancelRequested("передумали", "user.anna"))
+
+    assert story.told == [ProcessCancelled(run_id=RUN, reason="передумали", cancelled_by="user.anna")]
+    assert [step.status for step in story.run.steps] == [StepStatus.CANCELLED] * 2
+
+    before = story.run
+    assert story.tell(completed("a"), TimePassed(), CancelRequested("again", "user.b"), after_s=99).run == before
+    assert (story.orders, story.told) == ([], [])
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_run_can_be_cancelled_at_any_time(begun: bool) -> None:
+    story = Story(a_step("a"), begun=begun).tell(CancelRequested("", "user.anna"))
+
+    assert story.run.status is RunStatus.CANCELLED
+    assert story.tell(MembersConfirmed()).run.status is RunStatus.CANCELLED
