@@ -1,0 +1,29 @@
+"""Inserts that lose a race quietly, on either database."""
+
+from typing import Any
+
+from sqlalchemy import FromClause
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase
+
+from storage_service.models import CounterRow
+
+
+async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
+    """Whether the row went in; it does not where any key or unique column of it is taken."""
+    statement = _insert(session, table.__table__).values(values).on_conflict_do_nothing()
+    result = await session.execute(statement)
+    return bool(result.rowcount)  # type: ignore[attr-defined]  # an insert's result is a CursorResult
+
+
+async def next_number(session: AsyncSession, counter: str) -> int:
+    """The next number, in order of commit: whoever draws one holds off the others until its transaction ends."""
+    statement = _insert(session, CounterRow.__table__).values(name=counter, value=1)
+    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": CounterRow.value + 1})
+    return int((await session.execute(drawn.returning(CounterRow.value))).scalar_one())
+
+
+def _insert(session: AsyncSession, table: FromClause) -> Any:
+    dialects = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    return dialects[session.get_bind().dialect.name](table)  # type: ignore[arg-type]  # a mapped class's Table

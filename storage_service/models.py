@@ -1,0 +1,149 @@
+"""The tables of storage."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from mindbus.sql.tables import add_ledger_tables
+
+MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
+
+PINNED, LIVE, DELETING, GONE = "pinned", "live", "deleting", "gone"
+
+
+class Utc(TypeDecorator[datetime]):
+    """An instant; SQLite, which knows no time zones, keeps it as UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To UTC, so that SQLite's texts sort as the instants do."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Back to an aware datetime."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """All of storage's tables; constraint names are fixed, so that a migration can name them on every database."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class ManifestRow(Base):
+    """A committed manifest: the artifact exists because of this row; it is inserted once, never changed.
+
+    `position` counts commits, `logical_id` is the id of version 1 of the same thing.
+    """
+
+    __tablename__ = "artifact_manifests"
+    __table_args__ = (
+        UniqueConstraint("logical_id", "version"),
+        Index(None, "trace_id", "position"),
+        Index(None, "owner", "position"),
+        Index(None, "artifact_type", "position"),
+        Index(None, "step_id", "position"),
+        Index(None, "sha256", "generation"),
+    )
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    position: Mapped[int] = mapped_column(BigInteger, unique=True)
+    logical_id: Mapped[str] = mapped_column(String(80))
+    version: Mapped[int] = mapped_column(Integer)
+    # Unique: a thing has one next version, so its history is a line.
+    supersedes: Mapped[str | None] = mapped_column(ForeignKey("artifact_manifests.id"), unique=True)
+    trace_id: Mapped[str] = mapped_column(String(128))
+    step_id: Mapped[str | None] = mapped_column(String(64))
+    created_by: Mapped[str] = mapped_column(String(160))
+    created_at: Mapped[datetime] = mapped_column(Utc, index=True)
+    artifact_type: Mapped[str] = mapped_column(String(63))
+    content_type: Mapped[str] = mapped_column(String(127))
+    sha256: Mapped[str] = mapped_column(String(64))
+    generation: Mapped[int] = mapped_column(Integer)
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    retention: Mapped[str] = mapped_column(String(16))
+    retention_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
+    owner: Mapped[str] = mapped_column(String(96))
+    visibility: Mapped[str] = mapped_column(String(16))
+    context: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True).with_variant(JSONB, "postgresql"))
+    committed_at: Mapped[datetime] = mapped_column(Utc)
+
+
+class InputRow(Base):
+    """An edge of the provenance graph: `input_id` went into `artifact_id`."""
+
+    __tablename__ = "artifact_inputs"
+    artifact_id: Mapped[str] = mapped_column(ForeignKey("artifact_manifests.id"), primary_key=True)
+    input_id: Mapped[str] = mapped_column(ForeignKey("artifact_manifests.id"), primary_key=True, index=True)
+
+
+class BlobRow(Base):
+    """One content, by digest: the row is the lock on its bytes, its generation part of their key.
+
+    The row outlives the bytes, so that no generation is ever used twice: whoever wakes late with an old key can
+    harm nothing that a manifest points at.
+    """
+
+    __tablename__ = "blobs"
+    __table_args__ = (CheckConstraint(f"state IN ('{PINNED}', '{LIVE}', '{DELETING}', '{GONE}')", name="state"),)
+    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    generation: Mapped[int] = mapped_column(Integer)
+    state: Mapped[str] = mapped_column(String(16))
+    size_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    pinned_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
+
+
+class TraceMemberRow(Base):
+    """An owner that takes part in a trace; a trace with any such row has a list."""
+
+    __tablename__ = "trace_members"
+    trace_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    member: Mapped[str] = mapped_column(String(96), primary_key=True)
+
+
+class SpentUploadRow(Base):
+    """A staged file whose artifact is committed: it only waits to be removed."""
+
+    __tablename__ = "spent_uploads"
+    upload_key: Mapped[str] = mapped_column(String(256), primary_key=True)
+    artifact_id: Mapped[str] = mapped_column(String(80))
+    spent_at: Mapped[datetime] = mapped_column(Utc)
+
+
+class CounterRow(Base):
+    """A number that grows in order of commit: its row stays locked until the transaction that drew from it ends."""
+
+    __tablename__ = "counters"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[int] = mapped_column(BigInteger)
+
+
+ledger = add_ledger_tables(Base.metadata)

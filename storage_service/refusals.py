@@ -1,0 +1,105 @@
+"""The ways in which storage says no."""
+
+from typing import ClassVar
+
+from bus_schema.replies import Code
+
+
+class Refusal(Exception):
+    """Storage does not do this, now or later; nothing has been written.
+
+    `details` go to the asker; `is_denied`, which would tell the absent from the hidden, goes to the log alone.
+    """
+
+    code: ClassVar[Code] = Code.INVALID
+
+    def __init__(self, *, is_denied: bool = False, **details: object) -> None:
+        super().__init__(type(self).__doc__)
+        self.is_denied = is_denied
+        self.details = details
+
+
+class NotTheProducer(Refusal):
+    """An artifact is registered by whoever made it: `created_by` must be the requester, `owner` its owner."""
+
+    code = Code.UNAUTHORIZED
+
+
+class NotAStagingAddress(Refusal):
+    """`uri` is not where this requester stages: {root}/staging/{yyyy}/{mm}/{dd}/{owner, dots as _}/{32 hex digits}."""
+
+
+class SecretInParameters(Refusal):
+    """`model_params` are kept for ever, readable by others; leave out what looks like a secret."""
+
+
+class ArtifactTooLarge(Refusal):
+    """The artifact is larger than storage takes; split it, or have the limit raised."""
+
+    code = Code.TOO_LARGE
+
+
+class StagedFileMissing(Refusal):
+    """There is no file at the staging address; stage it, then register again."""
+
+    code = Code.FILE_NOT_FOUND
+
+
+class NotAPlainFile(Refusal):
+    """What lies at the staging address is no plain file of its own: a link, a folder, a pipe; stage a plain copy."""
+
+
+class BytesDiffer(Refusal):
+    """The staged bytes are not those that the manifest describes; stage them again, or correct size and checksum."""
+
+    code = Code.CHECKSUM_MISMATCH
+
+
+class IdTaken(Refusal):
+    """An artifact of this id exists with other bytes or another owner; artifacts never change, so mint a new id."""
+
+    code = Code.CONFLICT
+
+
+class Forked(Refusal):
+    """Another artifact supersedes this one already; supersede the newest version instead."""
+
+    code = Code.CONFLICT
+
+
+class NotTheNextVersion(Refusal):
+    """`version` must be one more than that of the artifact it supersedes."""
+
+
+class NotYoursToSupersede(Refusal):
+    """Only its owner, or whoever takes part in its trace, may supersede an artifact; register one of your own."""
+
+    code = Code.UNAUTHORIZED
+
+
+class NoSuchArtifact(Refusal):
+    """There is no such artifact, or it is not yours to read."""
+
+    code = Code.NOT_FOUND
+
+
+class NoSuchInput(Refusal):
+    """Some of `input_artifacts` do not exist, or are not yours to read; register them first."""
+
+    code = Code.NOT_FOUND
+
+
+class NotAService(Refusal):
+    """Only a service says who takes part in a trace."""
+
+    code = Code.UNAUTHORIZED
+
+
+class NotACursor(Refusal):
+    """The cursor is not one that this search gave out; begin without one."""
+
+
+class LineageTooLarge(Refusal):
+    """The lineage has more artifacts than one answer holds; ask for less depth, or from a nearer artifact."""
+
+    code = Code.TOO_LARGE

@@ -1,0 +1,66 @@
+"""How a staged file becomes an artifact: promote, commit, clean."""
+
+from dataclasses import dataclass
+
+from bus_schema.artifacts import Manifest
+from storage_service.acl import Asker
+from storage_service.admission import admit
+from storage_service.blobs import Blobs, Declared, object_key
+from storage_service.refusals import IdTaken, Refusal
+from storage_service.registry import Overtaken, Registry
+from storage_service.staging import upload_key
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The artifact as it stands; `is_new` where this very registration made it."""
+
+    manifest: Manifest
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Carries a registration through effects that may each be the last one before a crash.
+
+    The bytes are published before the manifest is committed and the staged file is removed after it, so that at every
+    moment a manifest has its bytes; whatever else a crash leaves behind is repeated or collected. The commit is that
+    of the message at hand: nothing has happened until its transaction ends.
+    """
+
+    registry: Registry
+    blobs: Blobs
+    root_url: str
+    max_artifact_bytes: int
+
+    async def register(self, manifest: Manifest, asker: Asker) -> Registered:
+        """Raises Refusal; PinLost or OSError where trying again may help."""
+        admit(manifest, asker, max_bytes=self.max_artifact_bytes)
+        upload = upload_key(manifest.uri, root_url=self.root_url, owner=asker.owner)
+        if existing := await self.registry.find(manifest.id):
+            return await self._settle(existing, manifest, upload)
+        try:
+            return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
+        except (Refusal, Overtaken):
+            # A twin of this delivery may have committed, then cleaned, while this one was stalled: not our no to say.
+            existing = await self.registry.find(manifest.id)
+            if existing is None:
+                raise
+            return await self._settle(existing, manifest, upload)
+
+    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
+        logical_id = await self.registry.logical_id(manifest, asker)
+        await self.registry.require_inputs(manifest, asker)
+        generation = await self.registry.pin(manifest.sha256)
+        declared = Declared(manifest.sha256, manifest.size_bytes)
+        await self.blobs.promote(upload, object_key(manifest.sha256, generation), declared)
+        return await self.registry.commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
+
+    async def _settle(self, existing: Manifest, manifest: Manifest, upload: str) -> Registered:
+        """Same id: the same bytes are as good as done, others are a conflict."""
+        if existing.owner != manifest.owner:
+            raise IdTaken(artifact_id=manifest.id)
+        if existing.checksum != manifest.checksum:
+            raise IdTaken(artifact_id=manifest.id, existing=existing.ref.model_dump())
+        await self.registry.spend(upload, manifest.id)
+        return Registered(existing, is_new=False)

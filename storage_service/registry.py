@@ -1,0 +1,137 @@
+"""The rows behind registration: pins, the commit, spent uploads."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.artifacts import Manifest
+from mindbus.sql.database import Database
+from storage_service.acl import Asker, not_found, readable_by, supersedable_by
+from storage_service.inserts import insert_unless_taken, next_number
+from storage_service.models import (
+    DELETING,
+    GONE,
+    LIVE,
+    PINNED,
+    BlobRow,
+    InputRow,
+    ManifestRow,
+    SpentUploadRow,
+)
+from storage_service.refusals import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
+from storage_service.rows import as_manifest, as_row
+
+# Longer than a copy may take; a pin that runs out is renewed by the redelivery.
+PINNED_FOR = timedelta(hours=1)
+
+
+class PinLost(Exception):
+    """The content has been collected since it was pinned; register again, under its next generation."""
+
+
+class Overtaken(Exception):
+    """Another delivery has committed an artifact of this id meanwhile; read it."""
+
+
+class Registry:
+    """What registration reads and writes, each method one effect; none of it asks who may see the result."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self.database = database
+        self.clock = clock
+
+    async def find(self, artifact_id: str) -> Manifest | None:
+        """The committed manifest of this id, whoever's it is."""
+        async with self.database.reading() as session:
+            row = await session.get(ManifestRow, artifact_id)
+        return None if row is None else as_manifest(row)
+
+    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+        """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
+        if manifest.supersedes is None:
+            return manifest.id
+        may_supersede = supersedable_by(asker).label("may_supersede")
+        query = select(ManifestRow, may_supersede).where(ManifestRow.id == manifest.supersedes, readable_by(asker))
+        async with self.database.reading() as session:
+            found = (await session.execute(query)).one_or_none()
+            if found is None:
+                raise await not_found(session, manifest.supersedes)
+            newer = await session.scalar(select(ManifestRow.id).where(ManifestRow.supersedes == manifest.supersedes))
+        predecessor, is_allowed = found
+        if not is_allowed:
+            raise NotYoursToSupersede(artifact_id=predecessor.id)
+        if manifest.version != predecessor.version + 1:
+            raise NotTheNextVersion(version=manifest.version, superseded_version=predecessor.version)
+        if newer is not None:
+            raise Forked(artifact_id=predecessor.id)
+        return str(predecessor.logical_id)
+
+    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+        """Raises NoSuchInput for what does not exist, as for what its producer may not read."""
+        wanted = _inputs_of(manifest)
+        if not wanted:
+            return
+        query = select(ManifestRow.id).where(ManifestRow.id.in_(wanted), readable_by(asker))
+        async with self.database.reading() as session:
+            found = set(await session.scalars(query))
+        if missing := sorted(wanted - found):
+            raise NoSuchInput(missing=missing)
+
+    async def pin(self, sha256: str) -> int:
+        """Hold a content against collection while it is copied; the generation that its key must name."""
+        async with self.database.transaction() as session:
+            await insert_unless_taken(session, BlobRow, sha256=sha256, generation=0, state=GONE)
+            blob = await _locked(session, sha256)
+            if blob.state in (GONE, DELETING):
+                blob.generation += 1
+                blob.state = PINNED
+            blob.pinned_until = self.clock() + PINNED_FOR
+            return blob.generation
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        """Make it an artifact, together with the message at hand. Raises PinLost, Overtaken, Forked."""
+        session = self.database.session
+        blob = await _locked(session, manifest.sha256)
+        if blob.state not in (PINNED, LIVE) or blob.generation != generation:
+            raise PinLost(PinLost.__doc__)
+        row = as_row(manifest, logical_id=logical_id, generation=generation, now=self.clock())
+        row["position"] = await next_number(session, ManifestRow.__tablename__)
+        if not await insert_unless_taken(session, ManifestRow, **row):
+            if await session.get(ManifestRow, manifest.id) is None:
+                raise Forked(artifact_id=manifest.supersedes)
+            raise Overtaken(manifest.id)
+        blob.state = LIVE
+        blob.size_bytes = manifest.size_bytes
+        if inputs := _inputs_of(manifest):
+            await session.execute(
+                insert(InputRow), [{"artifact_id": manifest.id, "input_id": each} for each in sorted(inputs)]
+            )
+        await self.spend(upload, manifest.id)
+        return as_manifest(await session.get_one(ManifestRow, manifest.id))
+
+    async def spend(self, upload: str, artifact_id: str) -> None:
+        """Note, together with the message at hand, that a staged file is needed no more."""
+        spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
+        await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
+
+    async def spent_uploads(self, limit: int) -> Sequence[str]:
+        """Staged files that wait to be removed, oldest first."""
+        query = select(SpentUploadRow.upload_key).order_by(SpentUploadRow.spent_at).limit(limit)
+        async with self.database.reading() as session:
+            return (await session.scalars(query)).all()
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        """Those files are removed."""
+        async with self.database.transaction() as session:
+            await session.execute(delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads)))
+
+
+async def _locked(session: AsyncSession, sha256: str) -> BlobRow:
+    # SQLite has no row locks, nor a need of them: its transactions that write are one after the other.
+    return (await session.scalars(select(BlobRow).where(BlobRow.sha256 == sha256).with_for_update())).one()
+
+
+def _inputs_of(manifest: Manifest) -> set[str]:
+    return set(manifest.context.input_artifacts) if manifest.context else set()
