@@ -210,4 +210,5 @@ def _rung_queue(rung: Rung) -> Queue:
 
 
 def _terminal(name: str) -> Queue:
-    return Queue(name, {"x-queue-type": "quorum"})
+    # RabbitMQ 4 would drop a message after twenty looks at it.
+    return Queue(name, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})

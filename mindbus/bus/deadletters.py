@@ -1,0 +1,154 @@
+"""Dead letters: look, replay, drop."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
+
+from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
+from bus_schema.replies import Code
+from mindbus.bus.endings import CODE, DIED_AT, REASON
+from mindbus.bus.failures import BusUnavailable
+from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, requested_cancellation
+from mindbus.bus.reading import ATTEMPT, ORIGIN
+from mindbus.bus.topology import REQUEUE, dead_queue
+
+REPLAYED_BY = "mb-replayed-by"
+
+
+class CannotReplay(Exception):
+    """The queue that this message comes from is gone; start its worker once, or drop the message."""
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that could not be handled, with the reason; `body` is as it came."""
+
+    message_id: str
+    type: str
+    service: str
+    origin: str
+    code: str
+    reason: str
+    attempt: int
+    died_at: str
+    requester: str
+    trace_id: str
+    body: bytes
+
+
+class DeadLetters:
+    """The dead queues of one broker; everything here takes messages one by one and gives back what stays."""
+
+    def __init__(self, amqp_url: str) -> None:
+        self._url = amqp_url
+
+    async def look(self, service: str, limit: int = 50) -> list[DeadLetter]:
+        """The oldest dead letters of a service; they stay where they are."""
+        found: list[DeadLetter] = []
+        async with self._channel() as channel:
+            # Nothing is acknowledged: closing the channel gives everything back.
+            async for message in _messages(channel, dead_queue(service)):
+                found.append(_read(message, service))
+                if len(found) == limit:
+                    break
+        return found
+
+    async def replay(self, service: str, chosen: Callable[[DeadLetter], bool], by: str) -> list[DeadLetter]:
+        """Send the chosen ones back to where they failed, as first attempts. Raises CannotReplay."""
+        replayed: list[DeadLetter] = []
+        async with self._channel() as channel:
+            async for message in _messages(channel, dead_queue(service)):
+                letter = _read(message, service)
+                if chosen(letter):
+                    await _send_back(channel, message, letter, by)
+                    await message.ack()
+                    replayed.append(letter)
+        return replayed
+
+    async def drop(self, service: str, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
+        """Delete the chosen ones for good."""
+        dropped: list[DeadLetter] = []
+        async with self._channel() as channel:
+            async for message in _messages(channel, dead_queue(service)):
+                letter = _read(message, service)
+                if chosen(letter):
+                    await message.ack()
+                    dropped.append(letter)
+        return dropped
+
+    @asynccontextmanager
+    async def _channel(self) -> AsyncIterator[AbstractChannel]:
+        try:
+            connection = await aio_pika.connect(self._url, timeout=10)
+            async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
+                yield channel
+        except CONNECTION_TROUBLE as trouble:
+            if requested_cancellation(trouble):
+                raise
+            raise BusUnavailable(f"{BusUnavailable.__doc__} ({trouble!r})") from trouble
+
+
+async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[AbstractIncomingMessage]:
+    """Each message that is there now, once."""
+    queue = await channel.declare_queue(queue_name, passive=True)
+    for _ in range(queue.declaration_result.message_count or 0):
+        message = await queue.get(no_ack=False, fail=False)
+        if message is None:
+            return
+        yield message
+
+
+async def _send_back(channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str) -> None:
+    try:
+        await channel.declare_queue(letter.origin, passive=True)
+    except aio_pika.exceptions.ChannelNotFoundEntity as gone:
+        raise CannotReplay(f"{CannotReplay.__doc__} ({letter.origin})") from gone
+    copy = aio_pika.Message(
+        message.body,
+        headers={ORIGIN: letter.origin, ATTEMPT: 1, REPLAYED_BY: by},
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        message_id=message.message_id,
+        type=message.type,
+        app_id=message.app_id,
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+    )
+    exchange = await channel.get_exchange(REQUEUE, ensure=False)
+    await exchange.publish(copy, letter.origin, timeout=10)
+
+
+def _read(message: AbstractIncomingMessage, service: str) -> DeadLetter:
+    headers: dict[str, Any] = dict(message.headers)
+    envelope = _envelope(message.body)
+    # Ours says why; the broker's own dead letters (a crash loop, a retry without a queue) have x-death alone.
+    death: dict[str, Any] = next(iter(headers.get("x-death") or []), {})
+    crashed = death.get("reason") == "delivery_limit"
+    reason = (
+        "the worker died on it again and again" if crashed else f"dead-lettered by the broker: {death.get('reason')}"
+    )
+    return DeadLetter(
+        message_id=message.message_id or "",
+        type=message.type or "",
+        service=service,
+        origin=str(headers.get(ORIGIN) or death.get("queue") or ""),
+        code=str(headers.get(CODE) or Code.INTERNAL),
+        reason=str(headers.get(REASON) if CODE in headers else reason),
+        attempt=int(headers.get(ATTEMPT) or 1),
+        died_at=str(headers.get(DIED_AT) or death.get("time") or ""),
+        requester=envelope.mbrequester if envelope else "",
+        trace_id=(envelope.mbtraceid or "") if envelope else "",
+        body=message.body,
+    )
+
+
+def _envelope(body: bytes) -> Envelope | None:
+    try:
+        return from_wire(body)
+    except NotAnEnvelope:
+        return None
