@@ -1,0 +1,155 @@
+"""A storage worker over real files, a real database, a clock that stands still."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from bus_schema.artifacts import Manifest
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.identities import owner_of
+from bus_schema.ids import mint
+from bus_schema.messages import Command, Query
+from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
+from mindbus.bus.handling import Handling
+from mindbus.files import FileStore, open_file_store
+from mindbus.sql.database import Database
+from storage_service.models import Base
+from storage_service.service import StorageService, open_storage
+from workers.storage import StorageWorker
+
+NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
+RESEARCHER = "agent.researcher.1"
+CRITIC = "agent.critic.1"
+ORCHESTRATOR = "svc.orchestrator"
+TRACE = "run_1"
+
+
+@dataclass
+class Clock:
+    now: datetime = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@dataclass
+class Depot:
+    """Stages files as an agent does, hands messages to the worker as the runtime does."""
+
+    folder: Path
+    database: Database
+    clock: Clock = field(default_factory=Clock)
+    max_artifact_bytes: int = 64 * 1024 * 1024
+    arrange: Callable[[StorageService], StorageService] = field(default=lambda storage: storage)
+
+    def __post_init__(self) -> None:
+        self.files: FileStore = open_file_store((self.folder / "artifacts").as_uri())
+        self.root = self.folder / "artifacts"
+        storage = open_storage(self.database, self.files, self.clock, self.max_artifact_bytes)
+        self.storage = self.arrange(storage)
+        self.worker = StorageWorker(self.storage)
+
+    def upload_key(self, owner: str = "agent.researcher") -> str:
+        return f"staging/{self.clock():%Y/%m/%d}/{owner.replace('.', '_')}/{os.urandom(16).hex()}"
+
+    def stage(self, content: bytes, owner: str = "agent.researcher") -> str:
+        """The address of freshly staged bytes."""
+        key = self.upload_key(owner)
+        self.files.put(key, content)
+        return self.files.uri(key)
+
+    def manifest(self, content: bytes = b"findings", by: str = RESEARCHER, **changes: Any) -> Manifest:
+        """A staged artifact's manifest, right in every field but those that are given otherwise."""
+        fields: dict[str, Any] = {
+            "id": mint("art"),
+            "trace_id": TRACE,
+            "created_by": by,
+            "created_at": self.clock(),
+            "artifact_type": "research_report",
+            "content_type": "text/markdown",
+            "size_bytes": len(content),
+            "checksum": f"sha256:{hashlib.sha256(content).hexdigest()}",
+            "owner": owner_of(by),
+        }
+        if "uri" not in changes:
+            fields["uri"] = self.stage(content, owner_of(by))
+        return Manifest.model_validate(fields | changes)
+
+    async def handle(
+        self, message: Command[Any], by: str = RESEARCHER, trace: str | None = None, message_id: str | None = None
+    ) -> Any:
+        """What the handler returns, once its transaction is committed; what it raises, once that is rolled back."""
+        message_id = message_id or mint("msg")
+        handling = Handling(an_envelope(message, by, trace, message_id, self.clock()), self.worker.name)
+        route = self.worker.routes.find(message.wire.type)
+        assert route is not None
+        handler = getattr(self.worker, route.method)
+        if isinstance(message, Query):
+            return await handler(message, handling)
+        if await self.worker.ledger.outcome_of(self.worker.name, message_id) is not None:
+            return None
+        async with self.worker.ledger.entry(self.worker.name, message_id) as entry:
+            returned = await handler(message, handling)
+            await entry.record([])
+        return returned
+
+    async def register(self, manifest: Manifest, by: str | None = None, trace: str | None = None) -> Registration:
+        returned = await self.handle(RegisterArtifact(manifest=manifest), by or manifest.created_by, trace)
+        registration = returned[0] if isinstance(returned, tuple) else returned
+        assert isinstance(registration, Registration)
+        return registration
+
+    async def put(self, content: bytes = b"findings", **changes: Any) -> str:
+        """The id of a registered artifact."""
+        return (await self.register(self.manifest(content, **changes))).artifact_id
+
+    async def get(self, artifact_id: str, by: str = RESEARCHER, trace: str | None = None) -> Manifest:
+        manifest = await self.handle(GetArtifact(artifact_id=artifact_id), by, trace)
+        assert isinstance(manifest, Manifest)
+        return manifest
+
+    async def set_members(self, *members: str, trace: str = TRACE) -> None:
+        await self.handle(SetTraceMembers(trace_id=trace, members=members), ORCHESTRATOR)
+
+    async def rows(self, table: str) -> int:
+        async with self.database.reading() as session:
+            count = await session.scalar(select(func.count()).select_from(Base.metadata.tables[table]))
+        return count or 0
+
+    def object_files(self) -> list[Path]:
+        return sorted(path for path in self.root.glob("objects/sha256/**/*") if path.is_file())
+
+    def staged_files(self) -> list[Path]:
+        return sorted(path for path in self.root.glob("staging/**/*") if not path.is_dir())
+
+    def temporary_files(self) -> list[Path]:
+        return sorted(self.root.glob("objects/.tmp/*"))
+
+    def content_of(self, manifest: Manifest) -> bytes:
+        return (self.root / manifest.uri).read_bytes()
+
+
+def an_envelope(
+    message: Command[Any], by: str, trace: str | None = None, message_id: str | None = None, time: datetime = NOON
+) -> Envelope:
+    message_id = message_id or mint("msg")
+    return Envelope(
+        id=message_id,
+        source="/mb/test/1",
+        type=message.wire.type,
+        time=time,
+        correlationid=message_id,
+        mbkind=Kind.COMMAND,
+        mbrequester=by,
+        mbtraceid=trace,
+        data=message.model_dump(mode="json"),
+    )
