@@ -1,0 +1,116 @@
+"""Finds a RabbitMQ for the tests: one that is named, the machine's own, a container, or none."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import unquote, urlsplit
+
+import httpx
+import pytest
+
+from mindbus.node.failures import RabbitMQMissing
+from mindbus.node.private import PrivateNode
+from tests.management import Management
+
+CONTAINER_IMAGE = "rabbitmq:4-management"
+CONTAINER_WITHIN_S = 120
+MANAGEMENT_PORT = 15672
+
+
+@dataclass(frozen=True)
+class Broker:
+    amqp_url: str
+    management_url: str
+    username: str
+    password: str
+    node: PrivateNode | None = None
+
+    def management(self) -> Management:
+        """A client for one event loop."""
+        return Management(self.management_url, self.username, self.password)
+
+    def url_of(self, vhost: str) -> str:
+        """The AMQP URL of a vhost."""
+        return f"{self.amqp_url.rsplit('/', 1)[0]}/{vhost}"
+
+
+@contextmanager
+def some_broker(folder: Path) -> Iterator[Broker]:
+    """MINDBUS_TEST_AMQP_URL, a private node, a container if MINDBUS_TEST_CONTAINERS=1; else skip, and fail in CI."""
+    if url := os.environ.get("MINDBUS_TEST_AMQP_URL"):
+        yield _named(url)
+        return
+    try:
+        node = started_node(folder)
+    except RabbitMQMissing as missing:
+        if os.environ.get("MINDBUS_TEST_CONTAINERS") == "1":
+            with _container() as broker:
+                yield broker
+            return
+        do_without(missing)
+    try:
+        yield Broker(node.amqp_url, node.management_url, node.username, node.password, node)
+    finally:
+        asyncio.run(node.kill())
+
+
+def started_node(folder: Path) -> PrivateNode:
+    """A private node that any event loop may use and end."""
+    node = PrivateNode(folder)
+    asyncio.run(node.start())
+    return node
+
+
+def do_without(missing: RabbitMQMissing) -> NoReturn:
+    """A laptop may lack a RabbitMQ, CI may not."""
+    advice = "Or for the tests alone: MINDBUS_TEST_AMQP_URL=amqp://… or MINDBUS_TEST_CONTAINERS=1."
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(f"{missing}\n{advice}", pytrace=False)
+    pytest.skip(f"{missing}\n{advice}")
+
+
+def _named(url: str) -> Broker:
+    parts = urlsplit(url)
+    management = os.environ.get("MINDBUS_TEST_MANAGEMENT_URL") or f"http://{parts.hostname}:{MANAGEMENT_PORT}"
+    return Broker(
+        amqp_url=url if parts.path else f"{url}/",
+        management_url=management,
+        username=unquote(parts.username or "guest"),
+        password=unquote(parts.password or "guest"),
+    )
+
+
+@contextmanager
+def _container() -> Iterator[Broker]:
+    # Imported here: it warns at import, and most machines never come this way.
+    from testcontainers.core.container import DockerContainer
+
+    user = "mindbus"
+    password = os.urandom(12).hex()
+    container = DockerContainer(CONTAINER_IMAGE).with_exposed_ports(5672, MANAGEMENT_PORT)
+    container = container.with_env("RABBITMQ_DEFAULT_USER", user).with_env("RABBITMQ_DEFAULT_PASS", password)
+    with container:
+        host = container.get_container_host_ip()
+        management = f"http://{host}:{container.get_exposed_port(MANAGEMENT_PORT)}"
+        _wait_for(management, user, password)
+        amqp = f"amqp://{user}:{password}@{host}:{container.get_exposed_port(5672)}/"
+        yield Broker(amqp, management, user, password)
+
+
+def _wait_for(management_url: str, user: str, password: str) -> None:
+    deadline = time.monotonic() + CONTAINER_WITHIN_S
+    while True:
+        try:
+            url = f"{management_url}/api/health/checks/port-listener/5672"
+            httpx.get(url, auth=(user, password), trust_env=False).raise_for_status()
+        except httpx.HTTPError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return

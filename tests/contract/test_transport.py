@@ -1,0 +1,133 @@
+"""One conformance suite for both transports: send, request, publish, subscribe, settle."""
+
+import asyncio
+import secrets
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bus_schema.replies import Code
+from mindbus import CommandFailed, NoReply, Settings, Unroutable
+from tests.fleets import fleet_of, settings_for
+from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Hold, Listener, Misbehave
+from tests.waiting import until
+
+
+@pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    in_memory = f"memory://{secrets.token_hex(4)}"
+    url = in_memory if request.param == "memory" else request.getfixturevalue("vhost_url")
+    return settings_for(url, tmp_path)
+
+
+async def test_a_request_is_answered_with_the_commands_own_result(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        greeting = await fleet.bus.request(Greet(name="Анна"))
+
+    assert greeting.text == "Hello, Анна!"
+
+
+async def test_a_command_that_is_sent_is_handled_once(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.send(Greet(name="Boris"))
+        await until(lambda: fleet[Greeter].greeted)
+        answer = await fleet.bus.request(Count(name="Boris"))
+
+    assert answer.times_seen == 1
+
+
+async def test_many_requests_at_once_each_get_their_own_answer(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        greetings = await asyncio.gather(*(fleet.bus.request(Greet(name=str(n))) for n in range(100)))
+
+    assert [greeting.text for greeting in greetings] == [f"Hello, {n}!" for n in range(100)]
+
+
+async def test_an_event_reaches_every_listening_service_and_subscriber(settings: Settings) -> None:
+    async with fleet_of(Greeter, Listener, Eavesdropper, settings=settings) as fleet:
+        async with fleet.bus.subscribe(Greeted) as events:
+            await fleet.bus.request(Greet(name="Vera"))
+            event = await anext(aiter(events))
+        await until(lambda: fleet[Listener].heard and fleet[Eavesdropper].heard)
+
+    assert event.name == "Vera"
+    assert fleet[Listener].heard == [("Vera", 1)]
+    assert [envelope.type for envelope in fleet[Eavesdropper].heard] == ["mb.evt.greeting.greeted.v1"]
+
+
+async def test_an_event_that_nobody_hears_is_no_error(settings: Settings) -> None:
+    async with fleet_of(settings=settings) as fleet:
+        await fleet.bus.publish(Greeted(name="nobody"))
+
+
+async def test_a_subscription_to_a_trace_hears_that_trace_alone(settings: Settings) -> None:
+    async with fleet_of(settings=settings) as fleet, fleet.bus.subscribe(Greeted, trace="run_2") as events:
+        await fleet.bus.publish(Greeted(name="one"), trace="run_1")
+        await fleet.bus.publish(Greeted(name="two"), trace="run_2")
+        event = await anext(aiter(events))
+
+    assert event.name == "two"
+
+
+async def test_a_command_without_a_service_is_unroutable(settings: Settings) -> None:
+    async with fleet_of(settings=settings) as fleet:
+        with pytest.raises(Unroutable, match=r"mb\.cmd\.greeter"):
+            await fleet.bus.send(Greet(name="nobody there"))
+
+
+async def test_a_refusal_reaches_the_asker_with_code_and_details(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        with pytest.raises(CommandFailed) as failure:
+            await fleet.bus.request(Misbehave(how="refused"))
+
+    assert failure.value.code is Code.NOT_FOUND
+    assert failure.value.details == {"looked_for": "it"}
+    assert not failure.value.retryable
+
+
+async def test_a_request_without_an_answer_ends_at_its_deadline(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        with pytest.raises(NoReply, match="may still be carried out"):
+            await fleet.bus.request(Hold(), timeout_s=0.3)
+        fleet[Greeter].gate.set()
+
+
+async def test_a_command_past_its_deadline_is_not_run(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.send(Greet(name="late"), deadline=datetime.now(UTC) - timedelta(seconds=1))
+        await fleet.bus.request(Greet(name="in time"))
+
+    assert fleet[Greeter].greeted == ["in time"]
+
+
+async def test_data_over_the_limit_travels_as_a_claim_and_arrives_typed(settings: Settings) -> None:
+    note = "ы" * 2_500_000
+    async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe(Greeted) as events:
+        greeting = await fleet.bus.request(Greet(name="big", note=note))
+        event = await anext(aiter(events))
+
+    assert greeting.times_seen == len(note)
+    assert event.text == note
+
+
+async def test_what_a_handler_says_continues_the_story_of_its_cause(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe("greeting.*") as events:
+        cause = await fleet.bus.send(Greet(name="Anna"), trace="conv_1", step="s1")
+        told = await anext(aiter(events))
+
+    assert (told.causationid, told.correlationid) == (cause, cause)
+    assert (told.mbtraceid, told.mbstepid, told.mbhops) == ("conv_1", "s1", 1)
+    assert told.mbrequester == "svc.greeter"
+
+
+async def test_a_worker_that_stops_finishes_what_it_has_begun(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.send(Hold())
+        greeter = fleet[Greeter]
+        await until(lambda: greeter.held)
+        asyncio.get_running_loop().call_later(0.05, greeter.gate.set)
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="afterwards"))
+
+        assert fleet[Greeter].held == 0

@@ -1,0 +1,44 @@
+"""Runs workers for a test and hands them out, so that it can look inside."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mindbus import Client, Kit, Settings, Worker
+from mindbus.bus.testing import running
+
+WorkerT = TypeVar("WorkerT", bound=Worker)
+
+
+class Fleet:
+    """Workers at work, by class, with a client among them."""
+
+    def __init__(self, bus: Client, workers: list[Worker]) -> None:
+        self.bus = bus
+        self._workers = workers
+
+    def __getitem__(self, kind: type[WorkerT]) -> WorkerT:
+        return next(worker for worker in self._workers if isinstance(worker, kind))
+
+
+@asynccontextmanager
+async def fleet_of(*makers: Callable[[Kit], Worker], settings: Settings) -> AsyncIterator[Fleet]:
+    """Run them until the block ends."""
+    built: list[Worker] = []
+
+    def remembering(make: Callable[[Kit], Worker]) -> Callable[[Kit], Worker]:
+        def made(kit: Kit) -> Worker:
+            built.append(make(kit))
+            return built[-1]
+
+        made.name = getattr(make, "name", "")  # type: ignore[attr-defined]  # as a Worker class has one
+        return made
+
+    async with running(*map(remembering, makers), settings=settings) as bus:
+        yield Fleet(bus, built)
+
+
+def settings_for(amqp_url: str, data_dir: Path, **options: Any) -> Settings:
+    """Settings with a short ladder, so that retries take no time."""
+    return Settings(amqp_url=amqp_url, data_dir=data_dir, **{"retry_rungs": "50ms,100ms,300ms", **options})
