@@ -1,0 +1,21 @@
+"""Which language model to use."""
+
+from datetime import timedelta
+
+from agents.models.failures import ModelHalfConfigured
+from agents.models.language_model import LanguageModel
+from agents.models.offline import OfflineModel
+from agents.models.openai_compatible import OpenAICompatible
+
+
+def open_model(
+    base_url: str | None, model: str | None, api_key: str | None = None, timeout: timedelta = timedelta(minutes=5)
+) -> LanguageModel:
+    """An endpoint where one is configured, else the offline model; a local endpoint may need no key."""
+    if not base_url and not model and not api_key:
+        return OfflineModel()
+    if not base_url:
+        raise ModelHalfConfigured("MINDBUS_LLM_BASE_URL")
+    if not model:
+        raise ModelHalfConfigured("MINDBUS_LLM_MODEL")
+    return OpenAICompatible(base_url=base_url, model=model, api_key=api_key, timeout=timeout)

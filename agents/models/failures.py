@@ -1,0 +1,47 @@
+"""Why a model gave no answer that can be used."""
+
+from datetime import timedelta
+from inspect import cleandoc
+
+
+class ModelFailure(Exception):
+    """The language model gave no usable answer."""
+
+    retryable = False
+
+    def __init__(self, detail: str = "") -> None:
+        message = " ".join(cleandoc(type(self).__doc__ or "").split())
+        super().__init__(f"{message} ({detail})" if detail else message)
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.detail,), self.__dict__
+
+
+class ModelUnavailable(ModelFailure):
+    """The model's endpoint did not answer, or asked for patience, and the retries are used up; try again later."""
+
+    retryable = True
+
+    def __init__(self, detail: str = "", retry_after: timedelta | None = None) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class ModelRefused(ModelFailure):
+    """The model's endpoint refused the request for good; check the model's name, the key, the prompt."""
+
+
+class CutOff(ModelFailure):
+    """The answer reached the token limit before its end; raise max_tokens or ask for less."""
+
+
+class NotTheSchema(ModelFailure):
+    """The answer does not fit its schema, even after a correction; use a stronger model or simplify the schema."""
+
+
+class ModelHalfConfigured(ValueError):
+    """A model needs both MINDBUS_LLM_BASE_URL and MINDBUS_LLM_MODEL; set neither for the offline model."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(f"{' '.join(cleandoc(type(self).__doc__ or '').split())} (missing: {missing})")

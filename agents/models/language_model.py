@@ -1,0 +1,102 @@
+"""What agents need from a language model."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Role = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "tool_calls"]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class ToolCall(_Value):
+    """The model wants a tool run; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(_Value):
+    role: Role
+    content: str
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class Tool(_Value):
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ModelParams(_Value):
+    """How to sample; what is not set is left to the endpoint."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+
+
+class TokenUsage(_Value):
+    """What an answer cost; zero where the endpoint does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+        )
+
+
+class Completion(_Value):
+    """A whole answer: one that was cut off, refused or never came is a `ModelFailure` instead."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    usage: TokenUsage = TokenUsage()
+    model_name: str
+    took: timedelta
+
+
+class Chunk(_Value):
+    """A piece of an answer as it comes; the last one carries the whole answer."""
+
+    text: str = ""
+    completion: Completion | None = None
+
+
+DEFAULTS = ModelParams()
+
+
+class LanguageModel(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        """Answer in one piece; with a schema the text is JSON meant to fit it (`complete_as` makes sure)."""
+        ...
+
+    def stream(
+        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        """Answer piece by piece; never retried once the first piece is out, since it may have been shown."""
+        ...
+
+    async def aclose(self) -> None: ...

@@ -1,0 +1,90 @@
+"""A language model without a language model: it organises the material it is given, in that material's own words."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from agents.markdown import quoted
+from agents.models import prompt
+from agents.models.extractive.desk import TASKS, Desk
+from agents.models.extractive.phrases import phrases_in
+from agents.models.extractive.source import read_source
+from agents.models.failures import ModelRefused
+from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, TokenUsage, Tool
+from agents.models.verdict import Verdict
+from agents.text import language_of, words
+
+NAME = "offline-extractive-1"
+_LINE = re.compile(r"[^\n]*\n?")
+_DIGEST_QUOTES = 3
+
+
+class OfflineModel:
+    """Deterministic: the same prompt gives the same answer.
+
+    It reads prompts laid out as `agents.models.prompt` says. Tools are never called; sampling parameters mean
+    nothing to it; a token is a word.
+    """
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        began = time.monotonic()
+        # A long brief takes a second of computing, which must not stop the loop.
+        text = await asyncio.to_thread(answer, messages, schema)
+        return Completion(
+            text=text,
+            usage=TokenUsage(
+                prompt_tokens=sum(len(words(message.content)) for message in messages),
+                completion_tokens=len(words(text)),
+            ),
+            model_name=NAME,
+            took=timedelta(seconds=time.monotonic() - began),
+        )
+
+    async def stream(
+        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        completion = await self.complete(messages, tools=tools, params=params)
+        for line in filter(None, _LINE.findall(completion.text)):
+            yield Chunk(text=line)
+        yield Chunk(completion=completion)
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def answer(messages: Sequence[Message], schema: type[BaseModel] | None = None) -> str:
+    asked = prompt.read(messages)
+    if schema is Verdict or (schema is None and asked.step == "self-critique"):
+        remarks = Desk(asked).remarks()
+        return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
+    if schema is not None:
+        raise ModelRefused(f"the offline model cannot fill {schema.__name__}; set MINDBUS_LLM_BASE_URL and _MODEL")
+    if asked.task not in TASKS:
+        return _digest(asked)
+    return Desk(asked).revise() if asked.step == "revise" else Desk(asked).write()
+
+
+def _digest(asked: prompt.Prompt) -> str:
+    """An honest answer to a question that only a language model could understand."""
+    given = "\n\n".join([asked.instructions, *(piece.text for piece in asked.materials)])
+    phrases = phrases_in(language_of(given))
+    passages = sorted(read_source([given]).passages, key=lambda passage: (-passage.weight, passage.place))
+    best = sorted(passages[:_DIGEST_QUOTES], key=lambda passage: passage.place)
+    if not best:
+        return phrases.nothing_given
+    return "\n\n".join([phrases.only_quotes, *(quoted(passage.text) for passage in best)])

@@ -1,0 +1,94 @@
+"""How a prompt is laid out, so that any model understands it.
+
+The system message opens with `Task: <artifact type>` (`research_report idea draft critique edited final`), then
+`Step: write`, `Step: self-critique` or `Step: revise`; whatever else it says is the role's own instructions. The user
+message holds free instructions followed by the material, each piece in a labelled block:
+
+    <material id="art_1" type="brief">
+    ...
+    </material>
+
+In the steps after `write` the writer's own attempt is the block with the id `attempt`, typed like the task, and
+the remarks to act on are a block of the type `remarks`, one list item each.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from agents.models.language_model import Message
+
+Step = Literal["write", "self-critique", "revise"]
+ATTEMPT = "attempt"
+REMARKS = "remarks"
+
+_TASK = re.compile(r"\ATask:\s*([a-z][a-z0-9_]*)[ \t]*(?:\r?\nStep:\s*([a-z-]+))?", re.IGNORECASE)
+_BLOCK = re.compile(
+    r'^<material id="([^"\n]*)" type="([^"\n]*)">\n(.*?)\n?^</material>[ \t]*$', re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Material:
+    id: str
+    type: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model is asked to do, and with what."""
+
+    task: str
+    step: Step
+    materials: tuple[Material, ...]
+    instructions: str
+
+    @property
+    def attempt(self) -> Material | None:
+        return next((piece for piece in self.materials if piece.id == ATTEMPT), None)
+
+
+def lay_out(
+    task: str, step: Step, role: str, instructions: str, materials: Iterable[Material]
+) -> tuple[Message, Message]:
+    """The two messages that ask for this step of the task."""
+    blocks = (
+        f'<material id="{piece.id}" type="{piece.type}">\n{_guarded(piece.text)}\n</material>' for piece in materials
+    )
+    return (
+        Message(role="system", content=f"Task: {task}\nStep: {step}\n\n{role}"),
+        Message(role="user", content="\n\n".join((instructions, *blocks))),
+    )
+
+
+def remarks(lines: Iterable[str]) -> Material:
+    """What to change in the attempt, as material."""
+    return Material(REMARKS, REMARKS, "\n".join(f"- {' '.join(line.split())}" for line in lines))
+
+
+def read(messages: Sequence[Message]) -> Prompt:
+    """The task in these messages; one without a task line has an empty task."""
+    system = "\n".join(message.content for message in messages if message.role == "system")
+    user = "\n\n".join(message.content for message in messages if message.role == "user")
+    task = _TASK.match(system)
+    return Prompt(
+        task=task[1].lower() if task else "",
+        step=_step(task[2] if task else None),
+        materials=tuple(Material(id, type, _unguarded(text)) for id, type, text in _BLOCK.findall(user)),
+        instructions=_BLOCK.sub("", user).strip(),
+    )
+
+
+def _step(said: str | None) -> Step:
+    return next((step for step in get_args(Step) if step == (said or "").lower()), "write")
+
+
+def _guarded(text: str) -> str:
+    # Material must not be able to end its own block and pass for instructions.
+    return text.replace("</material>", "<\\/material>")
+
+
+def _unguarded(text: str) -> str:
+    return text.replace("<\\/material>", "</material>")
