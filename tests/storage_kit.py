@@ -138,6 +138,9 @@ class Depot:
         return (self.root / manifest.uri).read_bytes()
 
 
+OpenDepot = Callable[..., Depot]
+
+
 def an_envelope(
     message: Command[Any], by: str, trace: str | None = None, message_id: str | None = None, time: datetime = NOON
 ) -> Envelope:

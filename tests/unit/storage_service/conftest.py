@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,7 @@ import pytest
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.models import MIGRATIONS
-from tests.storage_kit import Depot
-
-OpenDepot = Callable[..., Depot]
+from tests.storage_kit import Depot, OpenDepot
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,252 @@
+"""The power fails before and after every effect of a registration; a redelivery makes it whole."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pytest
+
+from bus_schema.artifacts import Manifest
+from bus_schema.storage import RegisterArtifact, SearchArtifacts
+from mindbus.bus.ledger import Entry
+from mindbus.bus.transport import Outgoing, Transport
+from mindbus.sql.ledger import SqlLedger
+from storage_service.blobs import Blobs, Declared
+from storage_service.registry import Registry
+from storage_service.service import StorageService
+from tests.storage_kit import RESEARCHER, Depot, OpenDepot
+
+CONTENT = "# Отчёт\nfindings\n".encode() * 100
+
+
+class PowerCut(BaseException):
+    """Nothing may catch this: the process is gone."""
+
+
+@dataclass
+class Power:
+    """Counts the moments before and after each effect, then fails at one of them."""
+
+    fails_at: int | None = None
+    moments: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def effect(self, name: str) -> AsyncIterator[None]:
+        self._pass(f"before {name}")
+        yield
+        self._pass(f"after {name}")
+
+    def _pass(self, moment: str) -> None:
+        self.moments.append(moment)
+        if len(self.moments) - 1 == self.fails_at:
+            raise PowerCut(moment)
+
+
+class PoweredRegistry(Registry):
+    power: Power
+
+    async def pin(self, sha256: str) -> int:
+        async with self.power.effect("pin"):
+            return await super().pin(sha256)
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        async with self.power.effect("insert"):
+            return await super().commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        async with self.power.effect("forget"):
+            await super().forget_uploads(uploads)
+
+
+@dataclass
+class PoweredBlobs:
+    blobs: Blobs
+    power: Power
+
+    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+        async with self.power.effect("promote"):
+            await self.blobs.promote(upload, key, declared)
+
+    async def discard(self, upload: str) -> None:
+        async with self.power.effect("discard"):
+            await self.blobs.discard(upload)
+
+    async def sweep_temporary(self, before: datetime) -> int:
+        return await self.blobs.sweep_temporary(before)
+
+
+@dataclass
+class PoweredEntry:
+    entry: Entry
+    power: Power
+
+    async def record(self, outgoing: Sequence[Outgoing]) -> None:
+        async with self.power.effect("record"):
+            await self.entry.record(outgoing)
+
+
+@dataclass
+class PoweredLedger:
+    """The commit itself is an effect, too."""
+
+    ledger: SqlLedger
+    power: Power
+    publishes: bool = True
+
+    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
+        return await self.ledger.outcome_of(consumer, message_id)
+
+    @asynccontextmanager
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[Entry]:
+        async with self.power.effect("commit"), self.ledger.entry(consumer, message_id) as entry:
+            yield PoweredEntry(entry, self.power)
+
+    async def start(self, transport: Transport) -> None:
+        await self.ledger.start(transport)
+
+    async def stop(self) -> None:
+        await self.ledger.stop()
+
+
+def on(power: Power) -> Callable[[StorageService], StorageService]:
+    def arrange(storage: StorageService) -> StorageService:
+        registry = PoweredRegistry(storage.database, storage.clock)
+        registry.power = power
+        blobs = PoweredBlobs(storage.blobs, power)
+        registrar = dataclasses.replace(storage.registrar, registry=registry, blobs=blobs)
+        return dataclasses.replace(storage, registry=registry, registrar=registrar, blobs=blobs)
+
+    return arrange
+
+
+def powered(open_depot: OpenDepot, power: Power) -> Depot:
+    depot = open_depot(arrange=on(power))
+    depot.worker.ledger = PoweredLedger(SqlLedger(depot.database), power)
+    return depot
+
+
+async def deliver(depot: Depot, manifest: Manifest) -> None:
+    await depot.handle(RegisterArtifact(manifest=manifest), RESEARCHER, message_id="msg_1")
+    await depot.worker.clean()
+
+
+async def test_effects_come_in_the_order_that_loses_nothing(open_depot: OpenDepot) -> None:
+    power = Power()
+    depot = powered(open_depot, power)
+
+    await deliver(depot, depot.manifest(CONTENT))
+
+    assert [moment.removeprefix("after ") for moment in power.moments if moment.startswith("after ")] == [
+        *("pin", "promote", "insert", "record", "commit"),
+        *("discard", "forget"),
+    ]
+
+
+@pytest.mark.parametrize("second", [None, 3, 8, 11])
+async def test_a_crash_anywhere_leaves_nothing_that_a_redelivery_does_not_mend(
+    open_depot: OpenDepot, second: int | None
+) -> None:
+    counting = Power()
+    rehearsal = powered(open_depot, counting)
+    await deliver(rehearsal, rehearsal.manifest(b"rehearsal"))
+    assert len(counting.moments) == 14
+
+    for first in range(len(counting.moments)):
+        content = CONTENT + b"%d" % first
+        manifest = rehearsal.manifest(content)
+        for power in (Power(first), Power(second), Power()):
+            depot = powered(open_depot, power)
+            try:
+                await depot.handle(RegisterArtifact(manifest=manifest), RESEARCHER, message_id=manifest.id)
+                await depot.worker.clean()
+            except PowerCut:
+                await require_bytes_of_every_manifest(depot)
+
+        assert rehearsal.content_of(await rehearsal.get(manifest.id)) == content
+        assert rehearsal.staged_files() == rehearsal.temporary_files() == []
+        assert await rehearsal.rows("spent_uploads") == 0
+        # The rehearsal's, then one for each first crash so far.
+        for table in ("artifact_manifests", "inbox", "blobs"):
+            assert await rehearsal.rows(table) == first + 2, (table, counting.moments[first])
+
+
+async def require_bytes_of_every_manifest(depot: Depot) -> None:
+    page = await depot.handle(SearchArtifacts(limit=200))
+    for manifest in page.items:
+        assert len(depot.content_of(manifest)) == manifest.size_bytes
+
+
+class Stalling:
+    """Stands still before it promotes, until it is let go."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.blobs = blobs
+        self.stalled, self.go = asyncio.Event(), asyncio.Event()
+
+    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+        self.stalled.set()
+        await self.go.wait()
+        await self.blobs.promote(upload, key, declared)
+
+    async def discard(self, upload: str) -> None:
+        await self.blobs.discard(upload)
+
+    async def sweep_temporary(self, before: datetime) -> int:
+        return await self.blobs.sweep_temporary(before)
+
+
+def stalled_depot(open_depot: OpenDepot) -> tuple[Depot, Stalling]:
+    stalling: list[Stalling] = []
+
+    def arrange(storage: StorageService) -> StorageService:
+        stalling.append(Stalling(storage.blobs))
+        return dataclasses.replace(storage, registrar=dataclasses.replace(storage.registrar, blobs=stalling[0]))
+
+    return open_depot(arrange=arrange), stalling[0]
+
+
+async def test_a_delivery_that_wakes_after_its_twin_has_cleaned_says_already_exists(open_depot: OpenDepot) -> None:
+    slow, stalling = stalled_depot(open_depot)
+    quick = open_depot()
+    manifest = quick.manifest(CONTENT)
+    late = asyncio.create_task(slow.register(manifest))
+    await stalling.stalled.wait()
+
+    await quick.register(manifest)
+    await quick.worker.clean()
+    assert quick.staged_files() == []
+    stalling.go.set()
+
+    assert (await late).outcome == "already_exists"
+    assert await quick.rows("artifact_manifests") == 1
+
+
+async def test_a_delivery_that_wakes_after_its_twin_has_committed_says_already_exists(open_depot: OpenDepot) -> None:
+    slow, stalling = stalled_depot(open_depot)
+    quick = open_depot()
+    manifest = quick.manifest(CONTENT)
+    late = asyncio.create_task(slow.register(manifest))
+    await stalling.stalled.wait()
+
+    await quick.register(manifest)
+    stalling.go.set()
+
+    assert (await late).outcome == "already_exists"
+    await quick.worker.clean()
+    assert quick.staged_files() == []
+
+
+async def test_what_a_dead_process_left_half_copied_is_swept_at_a_later_start(depot: Depot) -> None:
+    await depot.put(CONTENT)
+    (depot.root / "objects/.tmp/half").write_bytes(b"half")
+    depot.clock.now = datetime.now(depot.clock.now.tzinfo)
+
+    await depot.worker.start()
+    assert len(depot.temporary_files()) == 1
+
+    depot.clock.advance(days=2)
+    await depot.worker.start()
+    assert depot.temporary_files() == []
