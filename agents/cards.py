@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agents.card_rules import BadCard, Problem, problems_of, said_by_schema
 from agents.located_yaml import Located, NotUsableYaml, read_located
-from bus_schema.process import Card
+from bus_schema.process import Card, StartProcess
 
 _MAX_BYTES = 256 * 1024
 
@@ -32,6 +32,14 @@ def shipped_card(name: str, roles: Collection[str]) -> Card:
         raise UnknownCard(name)
     file = resources.files("config") / "cards" / f"{name}.yaml"
     return parse_card(file.read_bytes(), f"config/cards/{name}.yaml", roles)
+
+
+def card_of(command: StartProcess, roles: Collection[str]) -> Card:
+    """The card that a start means: its own, or a shipped one. Raises UnknownCard, BadCard."""
+    if command.card is None:
+        return shipped_card(command.card_name or "", roles)
+    require_runnable(command.card, roles)
+    return command.card
 
 
 def card_from_file(path: Path, roles: Collection[str]) -> Card:

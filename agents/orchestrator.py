@@ -1,5 +1,7 @@
 """A run as a pure state machine: what has happened goes in, what is to be sent comes out."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -91,6 +93,12 @@ def open_run(command: StartProcess, card: Card, started_by: Identity, now: datet
         params=command.params,
         steps=tuple(Step(step_id=step.id, role=step.role, critical=step.critical) for step in card.steps),
     )
+
+
+def fingerprint(command: StartProcess, started_by: Identity) -> str:
+    """Tells a start that is repeated from another that uses the same run id."""
+    said = json.dumps([started_by, command.model_dump(mode="json", exclude_defaults=True)], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def members_of(run: Run) -> tuple[Identity, ...]:

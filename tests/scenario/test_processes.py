@@ -1,0 +1,306 @@
+"""Runs, told in messages: the orchestrator among scripted roles, on either transport."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bus_schema.messages import Event
+from bus_schema.process import (
+    CancelProcess,
+    ExecuteStep,
+    GetProcess,
+    ListProcesses,
+    ProcessCancelled,
+    ProcessCompleted,
+    ProcessFailed,
+    ProcessStarted,
+    Run,
+    RunStatus,
+    StepFailed,
+    StepStatus,
+)
+from bus_schema.replies import Code
+from mindbus import Client, CommandFailed, Settings
+from tests.fleets import fleet_of, settings_for
+from tests.process_kit import (
+    ROLES,
+    ScriptedRole,
+    ScriptedStorage,
+    a_role,
+    a_start,
+    a_step,
+    an_orchestrator,
+    artifact_of,
+    buffered,
+    completed,
+    failed,
+    registered,
+)
+from tests.waiting import until
+
+
+@pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    in_memory = f"memory://{secrets.token_hex(4)}"
+    url = in_memory if request.param == "memory" else request.getfixturevalue("vhost_url")
+    return settings_for(url, tmp_path)
+
+
+async def run_that(bus: Client, run_id: str, holds: Callable[[Run], object]) -> Run:
+    """The run, once it is so."""
+
+    async def look() -> Run | None:
+        run = await bus.request(GetProcess(run_id=run_id))
+        return run if holds(run) else None
+
+    found: Run | None = await until(look, deadline_s=20)
+    assert found is not None
+    return found
+
+
+def is_over(run: Run) -> bool:
+    return run.status not in (RunStatus.STARTING, RunStatus.RUNNING)
+
+
+def status_of(run: Run, step_id: str) -> StepStatus:
+    return next(step.status for step in run.steps if step.step_id == step_id)
+
+
+def step_is(step_id: str, status: StepStatus) -> Callable[[Run], bool]:
+    return lambda run: status_of(run, step_id) is status
+
+
+async def test_the_article_card_runs_from_brief_to_final(settings: Settings, tmp_path: Path) -> None:
+    start = a_start(card_name="article")
+    team = [a_role(role) for role in ROLES]
+    async with fleet_of(ScriptedStorage, an_orchestrator(tmp_path), *team, settings=settings) as fleet:
+        async with fleet.bus.subscribe(ProcessStarted) as started, fleet.bus.subscribe(ProcessCompleted) as ended:
+            assert (await fleet.bus.request(start)).run_id == start.run_id
+            first = await anext(aiter(started))
+            last = await anext(aiter(ended))
+        run = await fleet.bus.request(GetProcess(run_id=start.run_id))
+        storage = fleet[ScriptedStorage]
+
+    assert run.status is RunStatus.COMPLETED
+    assert run.result == last.result == artifact_of(run.run_id, "final", 1)
+    assert [(step.step_id, step.status, step.attempt) for step in run.steps] == [
+        (step_id, StepStatus.COMPLETED, 1) for step_id in ("research", "ideas", "draft", "critique", "edit", "final")
+    ]
+    members = (*(f"agent.{role}" for role in sorted(ROLES)), "svc.orchestrator", "user.local")
+    assert first.members == storage.members[start.run_id] == members
+    assert storage.asked_by == {"svc.orchestrator"}
+
+
+async def test_a_step_gets_the_inputs_that_its_card_names(settings: Settings, tmp_path: Path) -> None:
+    start = a_start(a_step("find"), a_step("write", "brief", "find", role="editor"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("editor"), a_role("critic")
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        await run_that(fleet.bus, start.run_id, is_over)
+        (order,) = fleet[ScriptedRole].orders
+
+    found = artifact_of(start.run_id, "find", 1)
+    assert [(given.name, given.artifact) for given in order.inputs] == [("brief", start.inputs[0]), ("find", found)]
+
+
+async def test_a_failed_attempt_is_made_again(settings: Settings, tmp_path: Path) -> None:
+    async def stumble(order: ExecuteStep) -> Event:
+        return failed(order) if order.attempt == 1 else completed(order)
+
+    start = a_start(a_step("a"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", stumble)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+        attempts = [order.attempt for order in fleet[ScriptedRole].orders]
+
+    assert (run.status, attempts) == (RunStatus.COMPLETED, [1, 2])
+
+
+async def test_a_critical_step_that_cannot_succeed_fails_the_run(settings: Settings, tmp_path: Path) -> None:
+    async def refuse(order: ExecuteStep) -> Event:
+        return failed(order, retryable=False)
+
+    start = a_start(a_step("a"), a_step("b", "a"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", refuse)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        async with fleet.bus.subscribe(ProcessFailed, trace=start.run_id) as ends:
+            await fleet.bus.request(start)
+            event = await anext(aiter(ends))
+        run = await fleet.bus.request(GetProcess(run_id=start.run_id))
+
+    assert (event.step_id, event.reason) == ("a", "модель молчит")
+    assert [step.status for step in run.steps] == [StepStatus.FAILED, StepStatus.CANCELLED]
+
+
+async def test_a_silent_attempt_times_out_and_its_late_result_is_ignored(settings: Settings, tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def sleep_through_the_first(order: ExecuteStep) -> Event | None:
+        if order.attempt == 1:
+            return None
+        await gate.wait()
+        return completed(order)
+
+    start = a_start(a_step("a", timeout_s=1), a_step("b", "a", role="editor"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", sleep_through_the_first), a_role("editor")
+    async with fleet_of(*makers, settings=settings) as fleet:
+        async with fleet.bus.subscribe(StepFailed, trace=start.run_id) as failures:
+            await fleet.bus.request(start)
+            timed_out = await anext(aiter(failures))
+        role = fleet[ScriptedRole]
+        await until(lambda: len(role.orders) == 2)
+        await fleet.bus.publish(completed(role.orders[0]), trace=start.run_id)
+        gate.set()
+        run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert (timed_out.attempt, timed_out.reason) == (1, "no result within 1 s")
+    assert run.steps[0].artifact == artifact_of(start.run_id, "a", 2)
+    assert run.status is RunStatus.COMPLETED
+
+
+async def test_branches_of_the_review_run_side_by_side(settings: Settings, tmp_path: Path) -> None:
+    both = asyncio.Barrier(2)
+
+    async def together(order: ExecuteStep) -> Event:
+        await both.wait()
+        return completed(order)
+
+    start = a_start(card_name="review")
+    team = a_role("critic", together), a_role("researcher", together), a_role("editor")
+    async with fleet_of(ScriptedStorage, an_orchestrator(tmp_path), *team, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert run.status is RunStatus.COMPLETED
+    assert run.result == artifact_of(start.run_id, "edit", 1)
+
+
+async def test_a_cancelled_run_stays_cancelled_whatever_comes_late(settings: Settings, tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def wait(order: ExecuteStep) -> Event:
+        await gate.wait()
+        return completed(order)
+
+    start = a_start(a_step("a"), a_step("b", "a", role="editor"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", wait), a_role("editor")
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        await until(lambda: fleet[ScriptedRole].orders)
+        async with fleet.bus.subscribe(ProcessCancelled) as ends:
+            run = await fleet.bus.request(CancelProcess(run_id=start.run_id, reason="передумали"))
+            event = await anext(aiter(ends))
+        again = await fleet.bus.request(CancelProcess(run_id=start.run_id))
+        gate.set()
+        other = a_start(a_step("c"))
+        await fleet.bus.request(other)
+        await run_that(fleet.bus, other.run_id, is_over)
+        late = await fleet.bus.request(GetProcess(run_id=start.run_id))
+
+    assert (event.reason, event.cancelled_by) == ("передумали", "user.local")
+    assert run.status is late.status is again.status is RunStatus.CANCELLED
+    assert {step.status for step in late.steps} == {StepStatus.CANCELLED}
+
+
+async def test_a_new_orchestrator_goes_on_where_the_old_one_stopped(settings: Settings, tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def wait(order: ExecuteStep) -> Event:
+        if order.step_id == "a":
+            await gate.wait()
+        return completed(order)
+
+    start = a_start(a_step("a"), a_step("b", "a"), a_step("c", "b"))
+    async with fleet_of(ScriptedStorage, a_role("critic", wait), settings=settings) as fleet:
+        async with fleet_of(an_orchestrator(tmp_path), settings=settings):
+            await fleet.bus.request(start)
+            await until(lambda: fleet[ScriptedRole].orders)
+        gate.set()
+        async with fleet_of(an_orchestrator(tmp_path), settings=settings):
+            run = await run_that(fleet.bus, start.run_id, is_over)
+        seen = [(order.step_id, order.attempt) for order in fleet[ScriptedRole].orders]
+
+    assert run.status is RunStatus.COMPLETED
+    assert seen == [("a", 1), ("b", 1), ("c", 1)]
+
+
+async def test_a_critical_artifact_in_a_buffer_is_waited_for(settings: Settings, tmp_path: Path) -> None:
+    async def buffer_the_first(order: ExecuteStep) -> Event:
+        return buffered(order) if order.step_id == "a" else completed(order)
+
+    start = a_start(a_step("a"), a_step("aside"), a_step("b", "a", "aside"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", buffer_the_first)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        waiting = await run_that(fleet.bus, start.run_id, step_is("a", StepStatus.PENDING_STORAGE))
+        aside = await run_that(fleet.bus, start.run_id, step_is("aside", StepStatus.COMPLETED))
+        assert status_of(aside, "b") is StepStatus.PENDING
+        artifact = artifact_of(start.run_id, "a", 1)
+        await fleet.bus.publish(registered(artifact, start.run_id), trace=start.run_id)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert waiting.status is RunStatus.RUNNING
+    assert run.status is RunStatus.COMPLETED
+
+
+async def test_an_artifact_that_is_not_critical_is_not_waited_for(settings: Settings, tmp_path: Path) -> None:
+    async def buffer_the_first(order: ExecuteStep) -> Event:
+        return buffered(order) if order.step_id == "a" else completed(order)
+
+    start = a_start(a_step("a", critical=False), a_step("b", "brief", "a"))
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic", buffer_the_first)
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+        assert (run.status, status_of(run, "a")) == (RunStatus.COMPLETED, StepStatus.PENDING_STORAGE)
+        await fleet.bus.publish(registered(artifact_of(start.run_id, "a", 1), start.run_id), trace=start.run_id)
+        await run_that(fleet.bus, start.run_id, step_is("a", StepStatus.COMPLETED))
+
+
+async def test_a_run_waits_for_a_storage_that_is_not_there_yet(settings: Settings, tmp_path: Path) -> None:
+    start = a_start(a_step("a"))
+    async with fleet_of(an_orchestrator(tmp_path), a_role("critic"), settings=settings) as fleet:
+        await fleet.bus.request(start)
+        assert (await fleet.bus.request(GetProcess(run_id=start.run_id))).status is RunStatus.STARTING
+        assert fleet[ScriptedRole].orders == []
+        async with fleet_of(ScriptedStorage, settings=settings):
+            run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert run.status is RunStatus.COMPLETED
+
+
+async def test_a_card_may_be_longer_than_any_story_on_the_bus(settings: Settings, tmp_path: Path) -> None:
+    chain = [a_step("s0"), *(a_step(f"s{number}", f"s{number - 1}") for number in range(1, 20))]
+    start = a_start(*chain)
+    makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic")
+    async with fleet_of(*makers, settings=settings) as fleet:
+        await fleet.bus.request(start)
+        run = await run_that(fleet.bus, start.run_id, is_over)
+
+    assert run.status is RunStatus.COMPLETED
+
+
+async def test_what_cannot_be_run_is_refused_with_the_reason(settings: Settings, tmp_path: Path) -> None:
+    async def refusal(ask: Awaitable[object]) -> tuple[Code, str]:
+        with pytest.raises(CommandFailed) as no:
+            await ask
+        return no.value.code, no.value.message
+
+    async with fleet_of(ScriptedStorage, an_orchestrator(tmp_path), settings=settings) as fleet:
+        bus = fleet.bus
+        unknown = await refusal(bus.request(a_start(card_name="artcle")))
+        cycle = await refusal(bus.request(a_start(a_step("a", "b"), a_step("b", "a"))))
+        nobody = await refusal(bus.request(a_start(a_step("a", role="poet"))))
+        absent = await refusal(bus.request(GetProcess(run_id="run_none")))
+        nothing = await refusal(bus.request(CancelProcess(run_id="run_none")))
+        page = await bus.request(ListProcesses())
+
+    assert unknown == (Code.INVALID, "there is no card 'artcle'; shipped are article, review, or give a YAML file")
+    assert cycle == (Code.INVALID, "card: steps[0].inputs: these steps wait for each other: a → b → a; cut one")
+    assert nobody[1].startswith("card: steps[0].role: there is no role 'poet'; known: critic, ")
+    assert absent == nothing == (Code.NOT_FOUND, "there is no run run_none")
+    assert page.items == ()

@@ -1,0 +1,249 @@
+"""Runs Process Cards: what happens to a run comes in, orders to the roles go out."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from agents import orchestrator as rules
+from agents.card_rules import BadCard
+from agents.cards import UnknownCard, card_of
+from agents.run_orders import role_of
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.process import (
+    CancelProcess,
+    Card,
+    GetProcess,
+    ListProcesses,
+    Run,
+    RunPage,
+    RunStatus,
+    Started,
+    StartProcess,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+)
+from bus_schema.replies import Code
+from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
+from mindbus.bus.client import Client
+from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused, TemporaryFailure
+from mindbus.bus.handlers import To, Told, every, on_command, on_event
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker, utc_now
+from mindbus.logs import logger
+from mindbus.sql.database import Database
+from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.migrations import upgrade
+from storage_service import runs
+from storage_service.run_tables import MIGRATIONS
+
+Sent = Sequence[To | Told]
+
+# What ended while nobody listened lies in the queue: hear it before anything is called late.
+_SETTLE = timedelta(seconds=5)
+_SOON = timedelta(seconds=1)
+_ASK_WITHIN_S = 5.0
+_BATCH = 50
+
+
+class OrchestratorWorker(Worker):
+    """Keeps every run's state, moves it on.
+
+    Whoever can reach the queue may start, see, or cancel a run: requesters are not verified by the broker yet.
+    """
+
+    name = "orchestrator"
+    attempts = 20
+
+    def __init__(
+        self,
+        database: Database,
+        bus: Client,
+        roles: Collection[str],
+        clock: Callable[[], datetime] = utc_now,
+        settle: timedelta = _SETTLE,
+    ) -> None:
+        self.database = database
+        self.ledger = SqlLedger(database)
+        self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
+        self._keeps_time_from = clock() + settle
+
+    async def start(self) -> None:
+        """Migrate before the first message."""
+        await upgrade(self.database, MIGRATIONS)
+        self._keeps_time_from = self._clock() + self._settle
+
+    async def stop(self) -> None:
+        """Let go of the database."""
+        await self.database.dispose()
+
+    @on_command
+    async def start_run(self, command: StartProcess, handling: Handling) -> Started:
+        digest = rules.fingerprint(command, handling.owner)
+        with _while_database_answers():
+            known = await runs.run_to_change(self.database.session, command.run_id)
+            if known is None:
+                card = self._card_of(command)
+                run = rules.open_run(command, card, handling.owner, self._clock())
+                if not await runs.add_run(self.database.session, run, card, digest):
+                    raise runs.RunChangedMeanwhile(command.run_id)
+            elif known.request_sha256 != digest:
+                raise Refused(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
+        return Started(run_id=command.run_id)
+
+    @on_command
+    async def show_run(self, query: GetProcess) -> Run:
+        with _while_database_answers():
+            async with self.database.reading() as session:
+                run = await runs.read_run(session, query.run_id)
+        if run is None:
+            raise Refused(Code.NOT_FOUND, f"there is no run {query.run_id}")
+        return run
+
+    @on_command
+    async def list_runs(self, query: ListProcesses) -> RunPage:
+        try:
+            with _while_database_answers():
+                async with self.database.reading() as session:
+                    return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
+        except runs.NotACursor as wrong:
+            raise Refused(Code.INVALID, str(wrong)) from wrong
+
+    @on_command
+    async def cancel_run(self, command: CancelProcess, handling: Handling) -> tuple[Run | To | Told, ...]:
+        _begin_anew(handling)
+        with _while_database_answers():
+            moved = await self._move(command.run_id, rules.CancelRequested(command.reason, handling.owner))
+        if moved is None:
+            raise Refused(Code.NOT_FOUND, f"there is no run {command.run_id}")
+        if moved.run.status is not RunStatus.CANCELLED:
+            raise Refused(Code.CONFLICT, f"{command.run_id} is {moved.run.status.value} already")
+        return (moved.run, *_sent(moved))
+
+    @on_event
+    async def take_result(self, event: StepCompleted, handling: Handling) -> Sent:
+        return await self._hear(event.run_id, event, handling)
+
+    @on_event
+    async def try_again_or_give_up(self, event: StepFailed, handling: Handling) -> Sent:
+        return await self._hear(event.run_id, event, handling)
+
+    @on_event
+    async def wait_for_storage(self, event: StepPendingStorage, handling: Handling) -> Sent:
+        return await self._hear(event.run_id, event, handling)
+
+    @on_event
+    async def stop_waiting(self, event: ArtifactRegistered, handling: Handling) -> Sent:
+        if not event.trace_id.startswith("run_"):
+            return ()
+        return await self._hear(event.trace_id, rules.ArtifactFound(event.artifact), handling)
+
+    @every(seconds=0.5)
+    async def begin_runs(self) -> Sent:
+        async with self.database.reading() as session:
+            waiting = await runs.starting_runs(session, _BATCH)
+        answers = await asyncio.gather(*map(self._confirm_members, waiting))
+        return await self._move_all((run.run_id, answer) for run, answer in zip(waiting, answers, strict=True))
+
+    @every(seconds=1)
+    async def keep_time(self) -> Sent:
+        if self._clock() < self._keeps_time_from:
+            return ()
+        async with self.database.reading() as session:
+            due = await runs.due_runs(session, self._clock(), _BATCH)
+        claimed = await runs.claim_runs(self.database.session, due) if due else ()
+        return await self._move_all((run_id, rules.TimePassed()) for run_id in claimed)
+
+    @every(seconds=10)
+    async def look_for_artifacts(self) -> Sent:
+        """The event may have come before the step was known to wait for it, or not at all."""
+        async with self.database.reading() as session:
+            awaited = await runs.awaited_artifacts(session, _BATCH)
+        answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
+        return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
+
+    def _card_of(self, command: StartProcess) -> Card:
+        try:
+            return card_of(command, self._roles)
+        except (BadCard, UnknownCard) as wrong:
+            raise Refused(Code.INVALID, str(wrong)) from wrong
+
+    async def _hear(self, run_id: str, happened: rules.Happening, handling: Handling) -> Sent:
+        _begin_anew(handling)
+        with _while_database_answers():
+            moved = await self._move(run_id, happened)
+        return _sent(moved) if moved else ()
+
+    async def _move_all(self, happenings: Iterator[tuple[str, rules.Happening | None]]) -> Sent:
+        moves = [await self._move(run_id, happened) for run_id, happened in happenings if happened is not None]
+        return [message for moved in moves if moved is not None for message in _sent(moved)]
+
+    async def _move(self, run_id: str, happened: rules.Happening) -> rules.Moved | None:
+        session = self.database.session
+        stored = await runs.run_to_change(session, run_id)
+        if stored is None:
+            logger().info("unknown run", run_id=run_id, happened=type(happened).__name__)
+            return None
+        moved = rules.advance(stored.card, stored.run, happened, self._clock())
+        if moved.run != stored.run:
+            await runs.save_run(session, stored, moved.run)
+        if moved.run.status in rules.OVER and stored.run.status not in rules.OVER:
+            logger().info("run over", run_id=run_id, status=moved.run.status.value, reason=moved.run.reason)
+        return moved
+
+    async def _confirm_members(self, run: Run) -> rules.MembersConfirmed | rules.MembersRefused | None:
+        command = SetTraceMembers(trace_id=run.run_id, members=rules.members_of(run))
+        try:
+            await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
+        except BusUnavailable as away:
+            logger().warning("run waits to start", run_id=run.run_id, reason=str(away))
+            return None
+        except CommandFailed as no:
+            if no.retryable or no.code is Code.EXPIRED:
+                logger().warning("run waits to start", run_id=run.run_id, reason=str(no))
+                return None
+            return rules.MembersRefused(f"storage refuses the run's members: {no}")
+        return rules.MembersConfirmed()
+
+    async def _look_up(self, run_id: str, awaited: ArtifactRef) -> rules.ArtifactFound | None:
+        query = GetArtifact(artifact_id=awaited.artifact_id)
+        try:
+            manifest = await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
+        except (BusUnavailable, CommandFailed) as missing:
+            logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(missing))
+            return None
+        return rules.ArtifactFound(manifest.ref)
+
+
+def open_orchestrator(kit: Kit, roles: Collection[str]) -> OrchestratorWorker:
+    """The orchestrator over its own database."""
+    database = Database(kit.settings.database_of("orchestrator"), schema="orchestrator")
+    return OrchestratorWorker(database, kit.bus.acting_as(rules.ORCHESTRATOR), roles, kit.clock)
+
+
+def _sent(moved: rules.Moved) -> Sent:
+    run_id = moved.run.run_id
+    orders = [
+        To(order, role_of(moved.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
+        for order in moved.orders
+    ]
+    return (*orders, *(Told(event, trace=run_id, step=getattr(event, "step_id", None)) for event in moved.told))
+
+
+def _begin_anew(handling: Handling) -> None:
+    # Hops tell circles from stories. A card has no circles and a limited number of attempts, but may be long:
+    # each of its steps begins a new story.
+    handling.envelope = handling.envelope.model_copy(update={"mbhops": 0})
+
+
+@contextmanager
+def _while_database_answers() -> Iterator[None]:
+    try:
+        yield
+    except runs.RunChangedMeanwhile as race:
+        raise TemporaryFailure(f"{race} changed at the same time", _SOON) from race
+    except (OperationalError, InterfaceError) as away:
+        raise TemporaryFailure(f"database: {away}") from away
