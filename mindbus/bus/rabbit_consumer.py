@@ -13,7 +13,8 @@ from mindbus.bus.transport import Incoming, Properties
 from mindbus.logs import logger
 
 _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
-_CHECK_S = 30.0
+# A broker may forget to say that a queue is gone: seen on 3.10 when it goes just after the consumer came.
+_CHECK_S = 10.0
 _DECLARE_TIMEOUT_S = 20.0
 
 

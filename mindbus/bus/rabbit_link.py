@@ -41,7 +41,8 @@ class Link:
         async with self._connecting:
             if self._closed:
                 raise ConnectionError("this transport has been closed")
-            if self._connection is None or self._connection.is_closed:
+            # `is_closed` stays false when the broker closes; `connected` is what aio-pika clears then.
+            if self._connection is None or not self._connection.connected.is_set():
                 self._connection = await aio_pika.connect(
                     self._url, timeout=_CONNECT_TIMEOUT_S, client_properties={"connection_name": self._name}
                 )

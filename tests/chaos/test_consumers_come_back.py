@@ -1,0 +1,184 @@
+"""Consumers come back, and prove it by handling a real message."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import aio_pika
+import pytest
+
+from mindbus import BusUnavailable, Settings
+from mindbus.bus.deadletters import DeadLetters
+from mindbus.node.private import PrivateNode
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.greetings import Greet, Greeter, Hold, Listener
+from tests.management import Management
+from tests.raw_amqp import an_envelope, raw_publisher
+from tests.waiting import until
+
+FROZEN_S = 30
+pytestmark = pytest.mark.chaos
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path)
+
+
+async def greets_again(fleet: Fleet, name: str, within_s: float = 30) -> None:
+    """A message that is sent after the trouble is handled, by the same worker."""
+
+    async def greeted() -> bool:
+        return bool(await _send(fleet, name)) and name in fleet[Greeter].greeted
+
+    await until(greeted, within_s, "a greeting after the trouble")
+
+
+async def _send(fleet: Fleet, name: str) -> str:
+    try:
+        await fleet.bus.send(Greet(name=name))
+    except BusUnavailable:
+        return ""
+    return name
+
+
+async def test_after_its_queue_was_deleted(vhost_url: str, settings: Settings) -> None:
+    async with fleet_of(Greeter, Listener, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="before"))
+        async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+            for queue in ("mb.q.greeter", "mb.q.listener.events"):
+                await channel.queue_delete(queue)
+
+        await greets_again(fleet, "after")
+        await until(lambda: "after" in [name for name, _ in fleet[Listener].heard])
+
+
+async def test_after_its_queue_was_deleted_and_made_anew_by_somebody_else(vhost_url: str, settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+            await channel.queue_delete("mb.q.greeter")
+        async with fleet_of(Greeter, settings=settings):
+            pass
+
+        await greets_again(fleet, "after")
+
+
+async def test_after_its_connections_were_closed_again_and_again(
+    vhost: str, settings: Settings, management: Management
+) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        for round_ in range(3):
+            ours = await until(lambda: _connections(management, vhost), what="connections in the vhost")
+            for name in ours:
+                await management.close_connection(name)
+            await greets_again(fleet, f"round {round_}")
+
+
+async def _connections(management: Management, vhost: str) -> list[str]:
+    return [connection.name for connection in await management.connections(vhost)]
+
+
+async def test_work_outlives_a_lost_connection_and_is_done_once(
+    vhost: str, settings: Settings, management: Management
+) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.send(Hold())
+        await until(lambda: fleet[Greeter].held)
+        for name in await until(lambda: _connections(management, vhost), what="connections in the vhost"):
+            await management.close_connection(name)
+        await greets_again(fleet, "meanwhile")
+        fleet[Greeter].gate.set()
+        await until(lambda: _depth(management, vhost, 0), what="an empty queue")
+
+        assert fleet[Greeter].held == 1
+
+
+async def _depth(management: Management, vhost: str, depth: int) -> bool:
+    return (await management.queue("mb.q.greeter", vhost)).depth == depth
+
+
+async def test_after_the_broker_was_frozen_for_half_a_minute(own_node: PrivateNode, tmp_path: Path) -> None:
+    settings = settings_for(own_node.amqp_url, tmp_path)
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="before"))
+        own_node.freeze()
+        frozen_at = time.monotonic()
+        try:
+            with pytest.raises(BusUnavailable, match="cannot be reached, or does not confirm"):
+                await fleet.bus.send(Greet(name="into the ice"))
+            await until(lambda: time.monotonic() - frozen_at > FROZEN_S, FROZEN_S + 5)
+        finally:
+            own_node.thaw()
+
+        await greets_again(fleet, "after", within_s=60)
+
+
+async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: PrivateNode, tmp_path: Path) -> None:
+    settings = settings_for(own_node.amqp_url, tmp_path)
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        sending = [asyncio.create_task(_send(fleet, f"{n}")) for n in range(300)]
+        await until(lambda: len(fleet[Greeter].greeted) > 20)
+        await own_node.kill()
+        await own_node.start()
+        confirmed = {name for name in await asyncio.gather(*sending) if name}
+
+        await greets_again(fleet, "after", within_s=60)
+        await until(lambda: confirmed <= set(fleet[Greeter].greeted), deadline_s=30)
+        assert (
+            len(fleet[Greeter].greeted) == len(set(fleet[Greeter].greeted)) + fleet[Greeter].greeted.count("after") - 1
+        )
+
+
+CRASHER = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from mindbus import Kit, Worker, on_command
+from mindbus.bus.testing import running
+from tests.fleets import settings_for
+from tests.greetings import Greet, Greeting
+
+class Crasher(Worker):
+    name = "greeter"
+    concurrency = 1
+    def __init__(self, kit: Kit) -> None: ...
+    @on_command
+    async def greet(self, command: Greet) -> Greeting:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return Greeting(text="")
+
+async def main() -> None:
+    async with running(Crasher, settings=settings_for(sys.argv[1], Path(sys.argv[2]))):
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_message_that_kills_its_worker_ends_among_the_dead(vhost_url: str, settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings):
+        pass
+    async with raw_publisher(vhost_url) as raw:
+        await raw.envelope(an_envelope(data={"name": "deadly"}))
+
+    dead, deaths = DeadLetters(vhost_url), 0
+    while not (letters := await dead.look("greeter")):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CRASHER, vhost_url, str(settings.data_dir), env={**os.environ, "PYTHONPATH": "."}
+        )
+        exited = asyncio.create_task(process.wait())
+        buried = asyncio.create_task(until(lambda: dead.look("greeter"), 60, "a dead letter"))
+        await asyncio.wait({exited, buried}, return_when=asyncio.FIRST_COMPLETED)
+        if buried.done():
+            process.terminate()
+            await exited
+        else:
+            buried.cancel()
+            deaths += 1
+            assert process.returncode == -signal.SIGKILL
+
+    assert deaths == 6
+    assert "the worker died on it again and again" in letters[0].reason
+    assert letters[0].origin == "mb.q.greeter"
