@@ -1,0 +1,180 @@
+"""Runs in a real database."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agents.orchestrator import MembersConfirmed, advance, open_run
+from bus_schema.process import Run, RunStatus, StepStatus
+from mindbus.sql.database import Database
+from mindbus.sql.migrations import upgrade
+from storage_service.run_tables import MIGRATIONS
+from storage_service.runs import (
+    NotACursor,
+    RunChangedMeanwhile,
+    StoredRun,
+    add_run,
+    awaited_artifacts,
+    claim_runs,
+    due_runs,
+    list_runs,
+    read_run,
+    run_to_change,
+    save_run,
+    starting_runs,
+)
+from tests.process_kit import a_start, a_step, artifact_of
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
+    await upgrade(database, MIGRATIONS)
+    yield database
+    await database.dispose()
+
+
+async def put(database: Database, run_id: str = "run_1", at: datetime = NOON, card_name: str = "card") -> Run:
+    start = a_start(a_step("a"), a_step("b", "a"), run_id=run_id)
+    assert start.card is not None
+    card = start.card.model_copy(update={"name": card_name})
+    run = open_run(start, card, "user.anna", at)
+    async with database.transaction() as session:
+        assert await add_run(session, run, card, "0" * 64)
+    return run
+
+
+async def begin(database: Database, run_id: str = "run_1", at: datetime = NOON) -> Run:
+    async with database.transaction() as session:
+        stored = await stored_run(database, run_id)
+        run = advance(stored.card, stored.run, MembersConfirmed(), at).run
+        await save_run(session, stored, run)
+    return run
+
+
+async def stored_run(database: Database, run_id: str = "run_1") -> StoredRun:
+    async with database.reading() as session:
+        stored = await run_to_change(session, run_id)
+    assert stored is not None
+    return stored
+
+
+async def test_a_run_comes_back_as_it_was_put(database: Database) -> None:
+    run = await put(database)
+
+    async with database.reading() as session:
+        assert await read_run(session, "run_1") == run
+        assert await read_run(session, "run_2") is None
+
+
+async def test_a_run_comes_back_as_it_was_saved(database: Database) -> None:
+    await put(database)
+    run = await begin(database)
+    artifact = artifact_of("run_1", "a", 1)
+    done = {"status": StepStatus.COMPLETED, "artifact": artifact, "reason": "готово"}
+    step = run.steps[0].model_copy(update=done)
+    ended = {"status": RunStatus.COMPLETED, "finished_at": NOON, "result": artifact, "steps": (step, run.steps[1])}
+
+    stored = await stored_run(database)
+    async with database.transaction() as session:
+        await save_run(session, stored, run.model_copy(update=ended))
+
+    async with database.reading() as session:
+        assert await read_run(session, "run_1") == run.model_copy(update=ended)
+
+
+async def test_an_id_is_taken_once(database: Database) -> None:
+    run = await put(database)
+    stored = await stored_run(database)
+
+    async with database.transaction() as session:
+        assert not await add_run(session, run, stored.card, "1" * 64)
+
+    assert (await stored_run(database)).request_sha256 == "0" * 64
+
+
+async def test_of_two_who_change_a_run_at_once_one_is_told(database: Database) -> None:
+    await put(database)
+    stored = await stored_run(database)
+    async with database.transaction() as session:
+        await save_run(session, stored, stored.run)
+
+    with pytest.raises(RunChangedMeanwhile, match="run_1"):
+        async with database.transaction() as session:
+            await save_run(session, stored, stored.run)
+
+
+async def test_pages_go_from_the_newest_to_the_oldest_run_without_gaps(database: Database) -> None:
+    for number in range(5):
+        await put(database, f"run_{number}", NOON + timedelta(seconds=number // 2))
+    seen: list[str] = []
+    cursor = None
+
+    async with database.reading() as session:
+        while cursor is not None or not seen:
+            page = await list_runs(session, None, None, cursor, 2)
+            seen += [run.run_id for run in page.items]
+            cursor = page.next_cursor
+
+    assert seen == ["run_4", "run_3", "run_2", "run_1", "run_0"]
+
+
+async def test_runs_are_found_by_status_and_card(database: Database) -> None:
+    await put(database, "run_1", card_name="article")
+    await put(database, "run_2", card_name="review")
+    await begin(database, "run_2")
+
+    async with database.reading() as session:
+        running = await list_runs(session, RunStatus.RUNNING, None, None, 10)
+        articles = await list_runs(session, None, "article", None, 10)
+        both = await list_runs(session, RunStatus.RUNNING, "article", None, 10)
+
+    assert [run.run_id for run in running.items] == ["run_2"]
+    assert [run.run_id for run in articles.items] == ["run_1"]
+    assert both.items == ()
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "2025-06-01T12:00:00 run_1", "2025-06-01T12:00:00+00:00", "' OR 1=1 --"])
+async def test_what_is_no_cursor_is_refused(database: Database, cursor: str) -> None:
+    async with database.reading() as session:
+        with pytest.raises(NotACursor, match="start again"):
+            await list_runs(session, None, None, cursor, 10)
+
+
+async def test_starting_runs_are_found_until_they_have_begun(database: Database) -> None:
+    await put(database, "run_1")
+    await put(database, "run_2")
+    await begin(database, "run_1")
+
+    async with database.reading() as session:
+        assert [run.run_id for run in await starting_runs(session, 10)] == ["run_2"]
+
+
+async def test_a_run_is_due_when_the_time_of_a_step_has_come(database: Database) -> None:
+    for number in (1, 2):
+        await put(database, f"run_{number}")
+        await begin(database, f"run_{number}", NOON + timedelta(seconds=number))
+
+    async with database.reading() as session:
+        assert await due_runs(session, NOON + timedelta(seconds=60), 10) == ()
+        assert await due_runs(session, NOON + timedelta(seconds=61), 10) == ("run_1",)
+        assert await due_runs(session, NOON + timedelta(seconds=62), 10) == ("run_1", "run_2")
+        assert await due_runs(session, NOON + timedelta(seconds=62), 1) == ("run_1",)
+        assert await claim_runs(session, ["run_2", "run_1", "run_none"]) == ("run_1", "run_2")
+
+
+async def test_what_lies_in_a_buffer_is_known_with_its_run(database: Database) -> None:
+    await put(database)
+    run = await begin(database)
+    artifact = artifact_of("run_1", "a", 1)
+    waiting = run.steps[0].model_copy(update={"status": StepStatus.PENDING_STORAGE, "artifact": artifact})
+    stored = await stored_run(database)
+    async with database.transaction() as session:
+        await save_run(session, stored, run.model_copy(update={"steps": (waiting, run.steps[1])}))
+
+    async with database.reading() as session:
+        assert await awaited_artifacts(session, 10) == (("run_1", artifact),)

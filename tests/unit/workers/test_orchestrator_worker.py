@@ -1,0 +1,336 @@
+"""The orchestrator's handlers, called as functions on a real database, by a clock that stands still."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.messages import Command, Event
+from bus_schema.process import (
+    ArtifactMissing,
+    CancelProcess,
+    ExecuteStep,
+    GetProcess,
+    ListProcesses,
+    ProcessCancelled,
+    ProcessCompleted,
+    ProcessFailed,
+    ProcessStarted,
+    Run,
+    RunStatus,
+    Started,
+    StartProcess,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+    StepStarted,
+    StepStatus,
+)
+from bus_schema.replies import Code
+from mindbus import Handling, Refused, Settings
+from mindbus.bus.handlers import To, Told
+from mindbus.sql.database import Database
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.process_kit import (
+    ROLES,
+    ScriptedStorage,
+    a_start,
+    a_step,
+    artifact_of,
+    buffered,
+    completed,
+    failed,
+    manifest_of,
+    registered,
+)
+from tests.storage_kit import Clock, an_envelope
+from workers.orchestrator import OrchestratorWorker
+
+ANNA = "user.anna"
+
+
+class Desk:
+    """Hands the orchestrator what it hears, keeps what it says."""
+
+    def __init__(self, worker: OrchestratorWorker, clock: Clock, fleet: Fleet) -> None:
+        self.worker, self.clock = worker, clock
+        self.bus = fleet.bus.acting_as("svc.orchestrator")
+        self.storage = fleet[ScriptedStorage]
+        self.hops = 0
+        self.said: list[To | Told] = []
+
+    async def hear(self, message: Command[Any] | Event, by: str = ANNA, hops: int = 0) -> Any:
+        """What the handler returns, once its transaction is committed."""
+        envelope = an_envelope(message, by).model_copy(update={"mbhops": hops})  # type: ignore[arg-type]
+        handling = Handling(envelope, self.worker.name)
+        route = self.worker.routes.find(message.wire.type)
+        assert route is not None
+        arguments = (message, handling) if route.wants_handling else (message,)
+        async with self.worker.ledger.entry(self.worker.name, handling.message_id) as entry:
+            returned = await getattr(self.worker, route.method)(*arguments)
+            await entry.record([])
+        self.said = [item for item in returned if isinstance(item, To | Told)] if _is_many(returned) else []
+        self.hops = handling.envelope.mbhops
+        return returned
+
+    async def tick(self, method: str, after_s: float = 0) -> None:
+        """Let the time pass and the clockwork run once."""
+        self.clock.advance(seconds=after_s)
+        async with self.worker.ledger.entry(self.worker.name, None):
+            self.said = list(await getattr(self.worker, method)())
+
+    async def begun(self, *steps: Any) -> StartProcess:
+        """A run whose first steps have been sent."""
+        start = a_start(*steps)
+        await self.hear(start)
+        await self.tick("begin_runs")
+        return start
+
+    async def run(self, run_id: str) -> Run:
+        run = await self.hear(GetProcess(run_id=run_id))
+        assert isinstance(run, Run)
+        return run
+
+    @property
+    def orders(self) -> list[ExecuteStep]:
+        return [said.command for said in self.said if isinstance(said, To) and isinstance(said.command, ExecuteStep)]
+
+    @property
+    def told(self) -> list[type[Event]]:
+        return [type(said.event) for said in self.said if isinstance(said, Told)]
+
+
+def _is_many(returned: object) -> bool:
+    return isinstance(returned, Sequence)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    settings: Settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
+    clock = Clock()
+    async with fleet_of(ScriptedStorage, settings=settings) as fleet:
+        database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
+        worker = OrchestratorWorker(database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, timedelta(0))
+        await worker.start()
+        yield Desk(worker, clock, fleet)
+        await worker.stop()
+
+
+async def refusal(desk: Desk, command: Command[Any], by: str = ANNA) -> tuple[Code, str]:
+    with pytest.raises(Refused) as no:
+        await desk.hear(command, by)
+    return no.value.code, str(no.value)
+
+
+async def test_a_start_sends_nothing_until_storage_has_confirmed_the_members(desk: Desk) -> None:
+    start = a_start(a_step("a"))
+
+    assert await desk.hear(start) == Started(run_id=start.run_id)
+    assert (await desk.run(start.run_id)).status is RunStatus.STARTING
+    assert desk.storage.members == {}
+
+    await desk.tick("begin_runs")
+    assert desk.storage.members == {start.run_id: ("agent.critic", "svc.orchestrator", ANNA)}
+    assert [(order.step_id, order.attempt) for order in desk.orders] == [("a", 1)]
+    assert desk.told == [ProcessStarted, StepStarted]
+
+
+async def test_an_order_carries_run_step_and_attempt_in_its_envelope(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+
+    order = next(said for said in desk.said if isinstance(said, To))
+    assert (order.service, order.trace, order.step, order.attempt) == ("critic", start.run_id, "a", 1)
+    assert {said.trace for said in desk.said if isinstance(said, Told)} == {start.run_id}
+
+
+async def test_a_start_that_is_repeated_is_the_same_start(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+
+    assert await desk.hear(start) == Started(run_id=start.run_id)
+    await desk.tick("begin_runs")
+    assert desk.said == []
+
+
+async def test_a_run_id_is_good_for_one_start(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+    other = start.model_copy(update={"params": {"длина": "коротко"}})
+    reason = f"{start.run_id} was started otherwise already; mint another run id"
+
+    assert await refusal(desk, other) == (Code.CONFLICT, reason)
+    assert await refusal(desk, start, by="user.boris") == (Code.CONFLICT, reason)
+
+
+async def test_a_refused_start_leaves_nothing_behind(desk: Desk) -> None:
+    start = a_start(a_step("a", role="poet"))
+
+    assert (await refusal(desk, start))[0] is Code.INVALID
+    assert await refusal(desk, GetProcess(run_id=start.run_id)) == (Code.NOT_FOUND, f"there is no run {start.run_id}")
+
+
+async def test_members_that_storage_refuses_fail_the_run(desk: Desk) -> None:
+    desk.storage.refuses = True
+    start = await desk.begun(a_step("a"))
+
+    assert desk.told == [ProcessFailed]
+    run = await desk.run(start.run_id)
+    assert (run.status, run.reason) == (
+        RunStatus.FAILED,
+        "storage refuses the run's members: unauthorized: not for you",
+    )
+
+
+async def test_a_result_brings_the_next_order(desk: Desk) -> None:
+    await desk.begun(a_step("a"), a_step("b", "a"))
+
+    await desk.hear(completed(desk.orders[0]), by="agent.critic.1")
+
+    assert [order.step_id for order in desk.orders] == ["b"]
+    await desk.hear(completed(desk.orders[0]), by="agent.critic.1")
+    assert desk.told == [ProcessCompleted]
+
+
+async def test_each_step_begins_a_new_story(desk: Desk) -> None:
+    await desk.begun(a_step("a"))
+
+    await desk.hear(completed(desk.orders[0]), by="agent.critic.1", hops=15)
+
+    assert desk.hops == 0
+
+
+async def test_events_of_unknown_runs_are_passed_over(desk: Desk) -> None:
+    order = ExecuteStep(
+        run_id="run_of_others",
+        step_id="a",
+        attempt=1,
+        produces="draft",
+        instructions="",
+        inputs=(),
+        deadline=desk.clock(),
+    )
+
+    for event in (completed(order), failed(order), buffered(order)):
+        assert list(await desk.hear(event)) == []
+    for trace in ("run_of_others", "conv_anna"):
+        assert list(await desk.hear(registered(artifact_of("run_x", "a", 1), trace))) == []
+
+
+async def test_an_attempt_without_a_result_is_made_again_by_the_clock(desk: Desk) -> None:
+    start = await desk.begun(a_step("a", timeout_s=60))
+    await desk.tick("keep_time", after_s=59)
+    assert desk.said == []
+
+    await desk.tick("keep_time", after_s=1)
+    assert desk.told == [StepFailed]
+    await desk.tick("keep_time", after_s=1)
+    assert [order.attempt for order in desk.orders] == [2]
+
+    late = completed(desk.orders[0], attempt=1)
+    assert list(await desk.hear(late)) == []
+    assert (await desk.run(start.run_id)).steps[0].status is StepStatus.RUNNING
+
+
+async def test_a_returning_orchestrator_hears_what_it_missed_before_it_calls_anything_late(
+    desk: Desk, tmp_path: Path
+) -> None:
+    await desk.begun(a_step("a", timeout_s=60))
+    order = desk.orders[0]
+    desk.clock.advance(seconds=3600)
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
+    desk.worker = OrchestratorWorker(database, desk.bus, ROLES, desk.clock)
+    await desk.worker.start()
+
+    await desk.tick("keep_time", after_s=4)
+    assert desk.said == []
+    await desk.hear(completed(order))
+    assert desk.told == [ProcessCompleted]
+    await desk.worker.stop()
+
+
+async def test_an_artifact_whose_event_was_missed_is_looked_for(desk: Desk) -> None:
+    await desk.begun(a_step("a"), a_step("b", "a"))
+    event = buffered(desk.orders[0])
+    await desk.hear(event)
+    await desk.tick("look_for_artifacts")
+    assert desk.said == []
+
+    desk.storage.artifacts[event.artifact.artifact_id] = manifest_of(event.artifact, event.run_id)
+    await desk.tick("look_for_artifacts")
+
+    assert [order.step_id for order in desk.orders] == ["b"]
+
+
+async def test_other_bytes_under_the_awaited_id_do_not_end_the_wait(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+    event = buffered(desk.orders[0])
+    await desk.hear(event)
+
+    other = event.artifact.model_copy(update={"sha256": "f" * 64})
+    await desk.hear(registered(other, start.run_id))
+    await desk.hear(registered(event.artifact, "run_of_others"))
+    assert (await desk.run(start.run_id)).steps[0].status is StepStatus.PENDING_STORAGE
+
+    await desk.hear(registered(event.artifact, start.run_id))
+    assert desk.told == [ProcessCompleted]
+
+
+async def test_a_missing_critical_artifact_is_an_alert(desk: Desk) -> None:
+    await desk.begun(a_step("a"))
+    await desk.hear(buffered(desk.orders[0]))
+
+    await desk.tick("keep_time", after_s=900)
+    assert desk.told == [ArtifactMissing]
+    await desk.tick("keep_time", after_s=900)
+    assert desk.told == []
+
+
+async def test_only_a_run_that_is_not_over_can_be_cancelled(desk: Desk) -> None:
+    start = await desk.begun(a_step("a"))
+    order = desk.orders[0]
+
+    run, *_said = await desk.hear(CancelProcess(run_id=start.run_id, reason="передумали"), by="agent.editor.7")
+    assert run.status is RunStatus.CANCELLED
+    assert desk.told == [ProcessCancelled]
+    (again,) = await desk.hear(CancelProcess(run_id=start.run_id))
+    assert again == run
+    assert list(await desk.hear(completed(order))) == []
+
+    done = await desk.begun(a_step("a"))
+    await desk.hear(completed(desk.orders[0]))
+    assert await refusal(desk, CancelProcess(run_id=done.run_id)) == (
+        Code.CONFLICT,
+        f"{done.run_id} is completed already",
+    )
+    assert await refusal(desk, CancelProcess(run_id="run_none")) == (Code.NOT_FOUND, "there is no run run_none")
+
+
+async def test_runs_are_listed_page_by_page(desk: Desk) -> None:
+    starts = []
+    for _ in range(3):
+        starts.append(await desk.begun(a_step("a")))
+        desk.clock.advance(seconds=1)
+
+    first = await desk.hear(ListProcesses(limit=2))
+    second = await desk.hear(ListProcesses(limit=2, cursor=first.next_cursor))
+
+    assert [run.run_id for run in (*first.items, *second.items)] == [start.run_id for start in reversed(starts)]
+    assert second.next_cursor is None
+    assert (await refusal(desk, ListProcesses(cursor="x")))[0] is Code.INVALID
+
+
+@pytest.mark.parametrize("kind", [StepCompleted, StepFailed, StepPendingStorage])
+async def test_an_event_that_is_heard_twice_changes_nothing_the_second_time(desk: Desk, kind: type[Event]) -> None:
+    start = await desk.begun(a_step("a"), a_step("b", "a"))
+    order = desk.orders[0]
+    events: dict[type[Event], Event] = {
+        StepCompleted: completed(order),
+        StepFailed: failed(order),
+        StepPendingStorage: buffered(order),
+    }
+    await desk.hear(events[kind])
+    before = await desk.run(start.run_id)
+
+    assert list(await desk.hear(events[kind])) == []
+    assert await desk.run(start.run_id) == before
