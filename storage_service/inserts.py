@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import FromClause
+from sqlalchemy import FromClause, literal
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase
@@ -12,9 +12,9 @@ from storage_service.models import CounterRow
 
 async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
     """Whether the row went in; it does not where any key or unique column of it is taken."""
-    statement = _insert(session, table.__table__).values(values).on_conflict_do_nothing()
-    result = await session.execute(statement)
-    return bool(result.rowcount)  # type: ignore[attr-defined]  # an insert's result is a CursorResult
+    # Asked for a row, both databases say what went in; not every driver counts it.
+    statement = _insert(session, table.__table__).values(values).on_conflict_do_nothing().returning(literal(1))
+    return (await session.execute(statement)).first() is not None
 
 
 async def next_number(session: AsyncSession, counter: str) -> int:
