@@ -16,6 +16,7 @@ import pytest
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.private import PrivateNode
 from tests.management import Management
+from tests.waiting import until
 
 CONTAINER_IMAGE = "rabbitmq:4-management"
 CONTAINER_WITHIN_S = 120
@@ -64,6 +65,18 @@ def started_node(folder: Path) -> PrivateNode:
     node = PrivateNode(folder)
     asyncio.run(node.start())
     return node
+
+
+async def registered(node: PrivateNode, queue: str) -> None:
+    """Wait until a quorum queue would survive a kill.
+
+    RabbitMQ saves the names of quorum queues half a second late; a queue that is lost so has no leader afterwards
+    and answers nobody.
+    """
+    await until(
+        lambda: any(queue.encode() in names.read_bytes() for names in node.folder.glob("mnesia/*/quorum/*/names.dets")),
+        what=f"{queue} in the broker's list of quorum queues on disk",
+    )
 
 
 def do_without(missing: RabbitMQMissing) -> NoReturn:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from mindbus.node.address import LOOPBACK, NodeAddress
@@ -25,6 +26,7 @@ class NodeFolder:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.console = self.root / "console.log"
+        self._started_once = self.root / "started-once"
         self.epmd_log = self.root / "epmd.log"
 
     def take(self) -> int:
@@ -56,6 +58,9 @@ class NodeFolder:
 
     def prepare(self, address: NodeAddress) -> None:
         """Write all that the server reads when it starts."""
+        if not self._started_once.exists():
+            # A first start that was cut short leaves half a database, on which RabbitMQ waits for ever.
+            shutil.rmtree(self.root / "mnesia", ignore_errors=True)
         self._write("node.json", address.model_dump_json())
         self._write("rabbitmq.conf", _configuration(address))
         self._write("definitions.json", _definitions(address))
@@ -64,6 +69,10 @@ class NodeFolder:
         self._write("rabbitmq-env.conf", "")
         if not (self.root / "home/.erlang.cookie").exists():
             self._write("home/.erlang.cookie", secrets.token_hex(24), mode=0o400)
+
+    def keep(self) -> None:
+        """The database is complete: from now on it is somebody's data."""
+        self._started_once.touch(mode=0o600)
 
     def environment(self, address: NodeAddress, installation: Installation) -> dict[str, str]:
         """Everything that the server and its tools take from the environment; nothing is inherited."""

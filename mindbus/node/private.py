@@ -19,7 +19,7 @@ from mindbus.node.probes import knows_names, lets_in, speaks_amqp
 from mindbus.node.processes import Guarded, send_to_group, wait_for_exit
 
 # How long a predecessor that is just ending may hold the folder.
-LOCK_WITHIN_S = 3
+LOCK_WITHIN_S = 2
 POLL_S = 0.05
 TRIES_FOR_PORTS = 3
 
@@ -46,6 +46,11 @@ class PrivateNode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    @property
+    def folder(self) -> Path:
+        """Its data."""
+        return self._folder.root
 
     @property
     def address(self) -> NodeAddress:
@@ -172,6 +177,7 @@ class PrivateNode:
         self._broker = self._guarded.launch([str(installation.server)], self._folder.console)
         await self._until(lambda: speaks_amqp(address.amqp_port))
         await self._until(lambda: lets_in(address))
+        self._folder.keep()
 
     async def _until(self, ready: Callable[[], Awaitable[bool]]) -> None:
         while not await ready():
