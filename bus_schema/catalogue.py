@@ -1,0 +1,22 @@
+"""Every message that MindBus itself defines."""
+
+from bus_schema import fleet, process, storage
+from bus_schema.messages import Command, Event, Message, known_types
+
+# A message is known once its module is imported.
+MODULES = (fleet, process, storage)
+
+
+def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any result
+    """All commands, by wire type."""
+    return [message for message in _ours() if issubclass(message, Command)]
+
+
+def events() -> list[type[Event]]:
+    """All events, by wire type."""
+    return [message for message in _ours() if issubclass(message, Event)]
+
+
+def _ours() -> list[type[Message]]:
+    names = {module.__name__ for module in MODULES}
+    return [message for message in known_types().values() if message.__module__ in names]

@@ -1,0 +1,170 @@
+"""The contracts for other languages: JSON Schemas, an AsyncAPI 3.0 document."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from bus_schema.catalogue import commands, events
+from bus_schema.envelope import CONTENT_TYPE, Envelope
+from bus_schema.messages import Command, Event, Message
+from bus_schema.replies import Reply
+
+_AMQP = "0.3.0"
+
+
+def exported(version: str) -> dict[str, str]:
+    """Every file of the export, by relative name."""
+    files = {f"schemas/{message.wire.type}.json": _schema(message) for message in [*commands(), *events()]}
+    files |= {"schemas/envelope.json": _schema(Envelope), "schemas/reply.json": _schema(Reply)}
+    files["asyncapi.json"] = _text(asyncapi(version))
+    return files
+
+
+def export(folder: Path, version: str) -> list[Path]:
+    """Write the files, remove those of messages that are gone."""
+    wanted = {folder / name: content for name, content in exported(version).items()}
+    for path, content in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    for path in set((folder / "schemas").glob("*.json")) - set(wanted):
+        path.unlink()
+    return sorted(wanted)
+
+
+def differences(folder: Path, version: str) -> list[str]:
+    """What is out of date in a folder, a line each."""
+    wanted = {folder / name: content for name, content in exported(version).items()}
+    lines = [f"missing: {path}" for path in wanted if not path.exists()]
+    lines += [f"differs: {path}" for path, content in wanted.items() if path.exists() and path.read_text() != content]
+    return sorted(lines + [f"unknown: {path}" for path in set((folder / "schemas").glob("*.json")) - set(wanted)])
+
+
+def asyncapi(version: str) -> dict[str, Any]:
+    """The AsyncAPI 3.0 document, with AMQP bindings 0.3.0."""
+    models: list[type[BaseModel]] = [Envelope, Reply, *commands(), *events()]
+    models += dict.fromkeys(command.wire.result for command in commands())
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
+    )
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "MindBus",
+            "version": version,
+            "description": "Every body is a structured CloudEvents 1.0 envelope; `data` is described per message.",
+        },
+        "defaultContentType": CONTENT_TYPE,
+        "channels": {
+            **{command.wire.routing_key: _command_channel(command) for command in commands()},
+            **{event.wire.routing_key: _event_channel(event) for event in events()},
+            "replies": _reply_channel(),
+        },
+        "operations": {
+            **{command.wire.routing_key.removeprefix("cmd."): _order(command) for command in commands()},
+            **{event.wire.routing_key.removeprefix("evt."): _telling(event) for event in events()},
+        },
+        "components": {
+            "schemas": definitions["$defs"],
+            "messages": {
+                **{message.wire.type: _message(message) for message in [*commands(), *events()]},
+                **{_reply_type(command): _reply_message(command) for command in commands()},
+            },
+        },
+    }
+
+
+def _command_channel(command: type[Command[Any]]) -> dict[str, Any]:
+    service = command.wire.service or "{role}"
+    return {
+        "address": command.wire.routing_key,
+        "messages": {"command": {"$ref": f"#/components/messages/{command.wire.type}"}},
+        "bindings": _routed(f"mb.cmd.{service}"),
+    }
+
+
+def _event_channel(event: type[Event]) -> dict[str, Any]:
+    return {
+        "address": event.wire.routing_key,
+        "messages": {"event": {"$ref": f"#/components/messages/{event.wire.type}"}},
+        "bindings": _routed("mb.evt"),
+    }
+
+
+def _reply_channel() -> dict[str, Any]:
+    replies = {
+        _reply_type(command): {"$ref": f"#/components/messages/{_reply_type(command)}"} for command in commands()
+    }
+    return {"address": None, "messages": replies, "bindings": _routed("mb.reply")}
+
+
+def _routed(exchange: str) -> dict[str, Any]:
+    described = {"name": exchange, "type": "topic", "durable": True, "autoDelete": False}
+    return {"amqp": {"is": "routingKey", "exchange": described, "bindingVersion": _AMQP}}
+
+
+def _order(command: type[Command[Any]]) -> dict[str, Any]:
+    channel = f"#/channels/{command.wire.routing_key}"
+    return {
+        "action": "receive",
+        "channel": {"$ref": channel},
+        "summary": _summary(command),
+        "messages": [{"$ref": f"{channel}/messages/command"}],
+        "bindings": {"amqp": {"mandatory": True, "deliveryMode": 2, "bindingVersion": _AMQP}},
+        "reply": {
+            "address": {"location": "$message.payload#/mbreplyto"},
+            "channel": {"$ref": "#/channels/replies"},
+            "messages": [{"$ref": f"#/channels/replies/messages/{_reply_type(command)}"}],
+        },
+    }
+
+
+def _telling(event: type[Event]) -> dict[str, Any]:
+    channel = f"#/channels/{event.wire.routing_key}"
+    return {
+        "action": "send",
+        "channel": {"$ref": channel},
+        "summary": _summary(event),
+        "messages": [{"$ref": f"{channel}/messages/event"}],
+        "bindings": {"amqp": {"mandatory": False, "deliveryMode": 2, "bindingVersion": _AMQP}},
+    }
+
+
+def _message(message: type[Message]) -> dict[str, Any]:
+    return _enveloped(message.wire.type, _summary(message), {"$ref": f"#/components/schemas/{message.__name__}"})
+
+
+def _reply_message(command: type[Command[Any]]) -> dict[str, Any]:
+    result = {"properties": {"result": {"$ref": f"#/components/schemas/{command.wire.result.__name__}"}}}
+    data = {"allOf": [{"$ref": "#/components/schemas/Reply"}, result]}
+    return _enveloped(_reply_type(command), f"The answer to {command.wire.type}.", data)
+
+
+def _enveloped(wire_type: str, summary: str, data: dict[str, Any]) -> dict[str, Any]:
+    own = {"properties": {"type": {"const": wire_type}, "data": data}}
+    return {
+        "name": wire_type,
+        "summary": summary,
+        "contentType": CONTENT_TYPE,
+        "payload": {"allOf": [{"$ref": "#/components/schemas/Envelope"}, own]},
+        "bindings": {"amqp": {"messageType": wire_type, "bindingVersion": _AMQP}},
+    }
+
+
+def _reply_type(command: type[Command[Any]]) -> str:
+    return command.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
+
+
+def _summary(message: type[Message]) -> str:
+    return inspect.cleandoc(message.__doc__ or "").partition("\n")[0]
+
+
+def _schema(model: type[BaseModel]) -> str:
+    return _text({"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()})
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=False) + "\n"

@@ -1,0 +1,151 @@
+"""Keeps broker and code together: apply, compare, prune, migrate."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aio_pika
+from aio_pika.abc import AbstractChannel
+
+from mindbus.bus.failures import BusUnavailable
+from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, declare, requested_cancellation
+from mindbus.bus.topology import Queue, Topology
+from mindbus.management import Management, QueueState
+
+# Queues that live and die with their clients are nobody's to prune.
+_PASSING = ("mb.reply.", "mb.tap.")
+_MOVING = ".moving"
+
+
+class StillInUse(Exception):
+    """This queue has consumers; stop its worker first, so that nothing is handled while messages move."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which the broker is not as the code says."""
+
+    kind: str
+    name: str
+    detail: str = ""
+
+
+async def compare(management: Management, wanted: Topology) -> list[Difference]:
+    """What is missing, differs or is unknown, among the `mb.` names."""
+    queues = {queue.name: queue for queue in await management.queues()}
+    exchanges = {row["name"]: row for row in await management.exchanges()}
+    bound = {(row["source"], row["destination"], row["routing_key"]) for row in await management.bindings()}
+    found: list[Difference] = []
+    for queue in _unique(wanted):
+        found += _queue_differences(queue, queues.get(queue.name))
+    for exchange in {exchange.name: exchange for exchange in wanted.exchanges}.values():
+        if exchange.name not in exchanges:
+            found.append(Difference("missing exchange", exchange.name))
+        elif exchanges[exchange.name]["type"] != exchange.kind:
+            found.append(Difference("different exchange", exchange.name, f"is {exchanges[exchange.name]['type']}"))
+    for binding in dict.fromkeys(wanted.bindings):
+        if (binding.source, binding.target, binding.key) not in bound:
+            found.append(Difference("missing binding", binding.target, f"{binding.source} · {binding.key}"))
+    known = {queue.name for queue in wanted.queues} | {exchange.name for exchange in wanted.exchanges}
+    strangers = {"queue": sorted(queues), "exchange": sorted(exchanges)}
+    for kind, names in strangers.items():
+        found += [Difference(f"unknown {kind}", name) for name in names if name not in known and not _passes(name)]
+    return found
+
+
+async def apply(amqp_url: str, wanted: Topology) -> None:
+    """Declare all of it; what exists with other arguments is left to `migrate`. Raises BusUnavailable."""
+    async with _channel(amqp_url) as channel:
+        await declare(channel, wanted)
+
+
+async def prune(amqp_url: str, management: Management, wanted: Topology) -> list[str]:
+    """Delete unknown exchanges, plus unknown queues that are empty and that nobody consumes from."""
+    strangers = [found for found in await compare(management, wanted) if found.kind.startswith("unknown")]
+    states = {queue.name: queue for queue in await management.queues()}
+    pruned = []
+    async with _channel(amqp_url) as channel:
+        for stranger in strangers:
+            if stranger.kind == "unknown exchange":
+                await channel.exchange_delete(stranger.name)
+            elif states[stranger.name].depth == 0 and states[stranger.name].consumers == 0:
+                await channel.queue_delete(stranger.name)
+            else:
+                continue
+            pruned.append(stranger.name)
+    return pruned
+
+
+async def migrate(amqp_url: str, management: Management, wanted: Topology) -> list[str]:
+    """Give each queue that differs its new arguments, its messages kept. Raises StillInUse.
+
+    A crash half-way leaves the messages in `….moving`; running it again brings them home.
+    """
+    states = {queue.name: queue for queue in await management.queues()}
+    moved = []
+    for queue in _unique(wanted):
+        left_behind = queue.name + _MOVING in states
+        if not left_behind and not any(
+            found.kind == "different queue" for found in _queue_differences(queue, states.get(queue.name))
+        ):
+            continue
+        async with _channel(amqp_url) as channel:
+            await _rebuild(channel, queue, wanted)
+        moved.append(queue.name)
+    return moved
+
+
+async def _rebuild(channel: AbstractChannel, queue: Queue, wanted: Topology) -> None:
+    beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
+    await declare(channel, Topology(queues=(beside,)))
+    old = await channel.declare_queue(queue.name, passive=True)
+    if old.declaration_result.consumer_count:
+        raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
+    own = tuple(binding for binding in wanted.bindings if binding.target == queue.name)
+    # What is published from here on finds no queue: its publisher hears so, nothing is lost.
+    for binding in own:
+        await old.unbind(binding.source, binding.key)
+    await _move(channel, queue.name, beside.name)
+    await channel.queue_delete(queue.name)
+    await declare(channel, Topology(queues=(queue,), bindings=own))
+    await _move(channel, beside.name, queue.name)
+    await channel.queue_delete(beside.name)
+
+
+async def _move(channel: AbstractChannel, source: str, target: str) -> None:
+    queue = await channel.get_queue(source)
+    while (message := await queue.get(no_ack=False, fail=False)) is not None:
+        await channel.default_exchange.publish(message, target, timeout=10)
+        await message.ack()
+
+
+@asynccontextmanager
+async def _channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
+    try:
+        connection = await aio_pika.connect(amqp_url, timeout=10)
+        async with connection, connection.channel(publisher_confirms=True, on_return_raises=True) as channel:
+            yield channel
+    except CONNECTION_TROUBLE as trouble:
+        if requested_cancellation(trouble):
+            raise
+        raise BusUnavailable(f"{BusUnavailable.__doc__} ({trouble!r})") from trouble
+
+
+def _queue_differences(queue: Queue, state: QueueState | None) -> list[Difference]:
+    if state is None:
+        return [Difference("missing queue", queue.name)]
+    names = sorted({*queue.arguments, *state.arguments})
+    changed = [
+        f"{name}: {state.arguments.get(name)} → {queue.arguments.get(name)}"
+        for name in names
+        if state.arguments.get(name) != queue.arguments.get(name)
+    ]
+    return [Difference("different queue", queue.name, "; ".join(changed))] if changed else []
+
+
+def _unique(wanted: Topology) -> list[Queue]:
+    return list({queue.name: queue for queue in wanted.queues}.values())
+
+
+def _passes(name: str) -> bool:
+    return name.startswith(_PASSING) or name.endswith(_MOVING)

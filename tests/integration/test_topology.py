@@ -1,0 +1,107 @@
+"""Broker and code are kept together."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aio_pika
+import pytest
+
+from mindbus import Settings
+from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, rungs_of
+from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
+from mindbus.management import Management
+from tests.brokers import Broker
+from tests.fleets import fleet_of, settings_for
+from tests.greetings import Greet, Greeter
+from tests.waiting import until
+
+WANTED = backbone(rungs_of("50ms,100ms,300ms")) + of_service("greeter", takes_commands=True, event_keys=())
+
+
+@pytest.fixture
+async def api(broker: Broker, vhost: str) -> AsyncIterator[Management]:
+    login = f"{broker.username}:{broker.password}@"
+    async with Management(broker.management_url.replace("://", f"://{login}"), vhost) as management:
+        yield management
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path)
+
+
+async def test_a_running_worker_leaves_nothing_to_apply(settings: Settings, api: Management) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        await fleet.bus.request(Greet(name="x"))
+        differences = await compare(api, WANTED)
+
+    assert differences == []
+
+
+async def test_what_is_missing_is_named_and_applied(vhost_url: str, api: Management) -> None:
+    assert {found.kind for found in await compare(api, WANTED)} == {
+        "missing queue",
+        "missing exchange",
+        "missing binding",
+    }
+
+    await apply(vhost_url, WANTED)
+
+    assert await compare(api, WANTED) == []
+
+
+async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Management) -> None:
+    await apply(vhost_url, WANTED + of_service("retired", takes_commands=True, event_keys=()))
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        await channel.default_exchange.publish(aio_pika.Message(b"precious"), "mb.q.retired")
+    await until(lambda: _depth(api, "mb.q.retired", 1))
+
+    pruned = await prune(vhost_url, api, WANTED)
+
+    assert pruned == ["mb.q.retired.dead", "mb.cmd.retired", "mb.evt.retired"]
+    assert [found.name for found in await compare(api, WANTED)] == ["mb.q.retired"]
+
+
+async def test_a_queue_with_other_arguments_is_migrated_with_its_messages(
+    vhost_url: str, api: Management, settings: Settings
+) -> None:
+    await _apply_older(vhost_url)
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        for number in range(20):
+            await channel.default_exchange.publish(aio_pika.Message(f"{number}".encode()), "mb.q.greeter")
+    different = [found for found in await compare(api, WANTED) if found.kind == "different queue"]
+    assert [found.detail for found in different] == [f"x-delivery-limit: 3 → {DELIVERY_LIMIT}"]
+
+    assert await migrate(vhost_url, api, WANTED) == ["mb.q.greeter"]
+
+    assert await compare(api, WANTED) == []
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        queue = await channel.get_queue("mb.q.greeter")
+        bodies = [(await queue.get(no_ack=True)).body for _ in range(20)]
+    assert bodies == [f"{number}".encode() for number in range(20)]
+
+
+async def test_a_queue_in_use_is_not_migrated(vhost_url: str, api: Management) -> None:
+    await _apply_older(vhost_url)
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        queue = await channel.get_queue("mb.q.greeter")
+        await queue.consume(_ignore)
+
+        with pytest.raises(StillInUse, match=r"mb\.q\.greeter"):
+            await migrate(vhost_url, api, WANTED)
+
+
+async def _apply_older(vhost_url: str) -> None:
+    older = tuple(
+        Queue(queue.name, queue.arguments | {"x-delivery-limit": 3}) if queue.name == "mb.q.greeter" else queue
+        for queue in WANTED.queues
+    )
+    await apply(vhost_url, Topology(WANTED.exchanges, older, WANTED.bindings))
+
+
+async def _depth(api: Management, name: str, depth: int) -> bool:
+    return any(queue.name == name and queue.depth == depth for queue in await api.queues())
+
+
+async def _ignore(_message: object) -> None:
+    """Take it and say nothing."""
