@@ -5,7 +5,6 @@ from datetime import timedelta
 from agents.models.failures import ModelHalfConfigured
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
-from agents.models.openai_compatible import OpenAICompatible
 
 
 def open_model(
@@ -18,4 +17,7 @@ def open_model(
         raise ModelHalfConfigured("MINDBUS_LLM_BASE_URL")
     if not model:
         raise ModelHalfConfigured("MINDBUS_LLM_MODEL")
+    # The client takes seconds to import, which nobody should wait for who works offline.
+    from agents.models.openai_compatible import OpenAICompatible
+
     return OpenAICompatible(base_url=base_url, model=model, api_key=api_key, timeout=timeout)

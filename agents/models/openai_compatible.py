@@ -1,5 +1,6 @@
 """A language model behind any endpoint that speaks OpenAI's chat completions."""
 
+import json
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from typing import Any
 import openai
 import structlog
 from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletionMessageFunctionToolCall
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageFunctionToolCall
+from openai.types.chat.chat_completion import Choice
+from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
 from pydantic import BaseModel
 
 from agents.models.failures import CutOff, ModelFailure, ModelRefused, ModelUnavailable
@@ -24,7 +27,7 @@ from agents.models.language_model import (
     ToolCall,
 )
 
-log = structlog.get_logger(__name__)
+log = structlog.get_logger()
 
 RETRIES = 4
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
@@ -66,9 +69,7 @@ class OpenAICompatible:
             request["response_format"] = _response_format(schema)
         with _named_failures():
             response = await self._client.chat.completions.create(**request)
-        if not response.choices:
-            raise ModelUnavailable("the endpoint sent an answer without choices")
-        choice = response.choices[0]
+        choice = _first_choice(response)
         if choice.message.refusal:
             raise ModelRefused("the model declined to answer")
         calls = choice.message.tool_calls or ()
@@ -124,6 +125,19 @@ class OpenAICompatible:
         return completion.model_copy(update={"finish_reason": "tool_calls" if completion.tool_calls else "stop"})
 
 
+def _first_choice(response: object) -> Choice:
+    # The client builds whatever it is sent: a proxy's page comes as text, a missing field as a missing attribute.
+    if isinstance(response, ChatCompletion) and response.choices and "message" in response.choices[0].model_fields_set:
+        return response.choices[0]
+    raise ModelUnavailable("the endpoint sent something that is no answer")
+
+
+def _readable(piece: ChatCompletionChunk) -> Iterator[StreamedChoice]:
+    for choice in (piece.choices or ())[:1]:
+        if "delta" in choice.model_fields_set:
+            yield choice
+
+
 class _Answer:
     """A streamed answer being put together; tool calls come in fragments that only their index holds together."""
 
@@ -135,12 +149,14 @@ class _Answer:
         self._calls: dict[int, dict[str, str]] = {}
         self._usage = TokenUsage()
 
-    def take(self, piece: openai.types.chat.ChatCompletionChunk) -> str:
+    def take(self, piece: object) -> str:
+        if not isinstance(piece, ChatCompletionChunk):
+            return ""
         self._model = piece.model or self._model
         if piece.usage:
             self._usage = _usage(piece.usage)
         text = ""
-        for choice in piece.choices[:1]:
+        for choice in _readable(piece):
             self.finish_reason = choice.finish_reason or self.finish_reason
             text = choice.delta.content or ""
             self._texts.append(text)
@@ -173,6 +189,8 @@ def _named_failures() -> Iterator[None]:
         raise ModelUnavailable("timed out") from error
     except openai.APIConnectionError as error:
         raise ModelUnavailable(f"no connection: {type(error.__cause__).__name__}") from error
+    except json.JSONDecodeError as error:
+        raise ModelUnavailable("the endpoint sent something that is no JSON") from error
     except openai.APIError as error:
         raise ModelUnavailable(f"the endpoint broke off: {error.message}") from error
 

@@ -1,0 +1,337 @@
+"""The OpenAI-compatible model against a real HTTP server on loopback."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+from structlog.testing import capture_logs
+
+from agents.models.failures import CutOff, ModelRefused, ModelUnavailable, NotTheSchema
+from agents.models.language_model import Completion, LanguageModel, Message, ModelParams, TokenUsage, Tool, ToolCall
+from agents.models.metered import Metered
+from agents.models.openai_compatible import OpenAICompatible
+from agents.models.structured import complete_as
+from agents.models.verdict import Verdict
+from mindbus.logs import configure_logs
+from tests.llm_server import NAME, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
+
+ASK = [Message(role="system", content="Be brief."), Message(role="user", content="the secret question")]
+WEATHER = Tool(name="weather", description="Now", parameters={"type": "object", "properties": {}})
+CALLS = (
+    ToolCall(id="c1", name="weather", arguments='{"city": "Пермь"}'),
+    ToolCall(id="c2", name="weather", arguments='{"city": "Oulu"}'),
+)
+
+
+@asynccontextmanager
+async def endpoint(
+    *script: Reply, timeout_s: float = 5, retries: int = 2
+) -> AsyncIterator[tuple[LanguageModel, LlmServer]]:
+    async with LlmServer(*script) as server:
+        model = OpenAICompatible(
+            base_url=server.base_url,
+            model="small",
+            api_key="sk-secret-key",
+            timeout=timedelta(seconds=timeout_s),
+            retries=retries,
+        )
+        try:
+            yield model, server
+        finally:
+            await model.aclose()
+
+
+async def streamed(model: LanguageModel, **options: object) -> tuple[list[str], Completion | None]:
+    texts: list[str] = []
+    last: Completion | None = None
+    async for chunk in model.stream(ASK, **options):  # type: ignore[arg-type]
+        texts.append(chunk.text)
+        last = chunk.completion
+    return texts, last
+
+
+async def test_a_question_comes_back_answered_with_its_cost() -> None:
+    async with endpoint(Says("Forty two, я думаю.")) as (model, _):
+        completion = await model.complete(ASK)
+
+    assert completion.text == "Forty two, я думаю."
+    assert completion.finish_reason == "stop"
+    assert completion.usage == TokenUsage(prompt_tokens=7, completion_tokens=4)
+    assert completion.model_name == NAME
+    assert completion.took > timedelta(0)
+
+
+async def test_the_request_carries_model_key_messages_params_tools() -> None:
+    history = [
+        *ASK,
+        Message(role="assistant", content="", tool_calls=CALLS[:1]),
+        Message(role="tool", content="-3", tool_call_id="c1"),
+    ]
+    async with endpoint(Says("cold")) as (model, server):
+        await model.complete(history, tools=[WEATHER], params=ModelParams(temperature=0, max_tokens=90, seed=1))
+
+    [request] = server.requests
+    assert model.name == request.body["model"] == "small"
+    assert request.headers["authorization"] == "Bearer sk-secret-key"
+    assert (request.body["temperature"], request.body["max_tokens"], request.body["seed"]) == (0, 90, 1)
+    assert request.body["tools"] == [{"type": "function", "function": WEATHER.model_dump()}]
+    assert request.body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert request.body["messages"][2]["tool_calls"][0]["function"] == {
+        "name": "weather",
+        "arguments": '{"city": "Пермь"}',
+    }
+    assert request.body["messages"][3] == {"role": "tool", "content": "-3", "tool_call_id": "c1"}
+
+
+async def test_what_is_not_set_is_left_to_the_endpoint() -> None:
+    async with endpoint(Says("ok")) as (model, server):
+        await model.complete(ASK)
+
+    assert set(server.requests[0].body) == {"model", "messages"}
+
+
+async def test_tool_calls_come_whole() -> None:
+    async with endpoint(Says(tool_calls=CALLS)) as (model, _):
+        completion = await model.complete(ASK, tools=[WEATHER])
+
+    assert completion.tool_calls == CALLS
+    assert completion.finish_reason == "tool_calls"
+
+
+async def test_a_stream_comes_in_pieces_that_make_up_the_answer() -> None:
+    text = "A longer answer that does not fit into one piece. И по-русски тоже."
+    async with endpoint(Says(text)) as (model, server):
+        texts, completion = await streamed(model)
+
+    assert len(texts) > 3
+    assert completion is not None
+    assert "".join(texts) == completion.text == text
+    assert completion.usage == TokenUsage(prompt_tokens=7, completion_tokens=len(text.split()))
+    assert completion.model_name == NAME
+    assert server.requests[0].body["stream_options"] == {"include_usage": True}
+
+
+async def test_streamed_fragments_of_tool_calls_are_merged_by_their_index() -> None:
+    async with endpoint(Says("Let me look.", tool_calls=CALLS)) as (model, _):
+        _, completion = await streamed(model, tools=[WEATHER])
+
+    assert completion is not None
+    assert completion.tool_calls == CALLS
+    assert completion.finish_reason == "tool_calls"
+    assert completion.text == "Let me look."
+
+
+async def test_an_endpoint_that_counts_no_tokens_is_no_error() -> None:
+    async with endpoint(Says("a", counts_tokens=False), Says("b", counts_tokens=False)) as (model, _):
+        whole = await model.complete(ASK)
+        _, last = await streamed(model)
+
+    assert last is not None
+    assert whole.usage == last.usage == TokenUsage()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_busy_endpoint_is_asked_again_after_the_time_it_named(status: int) -> None:
+    async with endpoint(Fails.busy(status), Fails.busy(status), Says("at last")) as (model, server):
+        completion = await model.complete(ASK)
+
+    assert completion.text == "at last"
+    assert len(server.requests) == 3
+
+
+async def test_a_dropped_connection_is_tried_again() -> None:
+    async with endpoint(HangsUp(), Says("back")) as (model, server):
+        assert (await model.complete(ASK)).text == "back"
+
+    assert len(server.requests) == 2
+
+
+async def test_an_endpoint_that_stays_busy_is_unavailable_and_worth_a_later_try() -> None:
+    async with endpoint(*[Fails.busy(429)] * 3) as (model, server):
+        with pytest.raises(ModelUnavailable, match="HTTP 429") as caught:
+            await model.complete(ASK)
+
+    assert caught.value.retryable
+    assert caught.value.retry_after is None
+    assert len(server.requests) == 3
+
+
+async def test_a_wait_longer_than_a_retry_may_take_is_handed_to_the_caller() -> None:
+    async with endpoint(Fails.busy(429, retry_after_s=900)) as (model, server):
+        with pytest.raises(ModelUnavailable) as caught:
+            await model.complete(ASK)
+
+    assert caught.value.retry_after == timedelta(minutes=15)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_refused_request_is_not_repeated(status: int) -> None:
+    async with endpoint(Fails(status, "model not found")) as (model, server):
+        with pytest.raises(ModelRefused, match=f"HTTP {status}.*model not found") as caught:
+            await model.complete(ASK)
+
+    assert not caught.value.retryable
+    assert len(server.requests) == 1
+
+
+async def test_a_slow_endpoint_is_given_up_after_the_timeout() -> None:
+    async with endpoint(Stalls(), timeout_s=0.1, retries=0) as (model, _):
+        with pytest.raises(ModelUnavailable, match="timed out"):
+            await model.complete(ASK)
+
+
+async def test_nobody_listening_is_unavailable() -> None:
+    async with endpoint(retries=0) as (_, server):
+        address = server.base_url
+    model = OpenAICompatible(base_url=address, model="small", api_key=None, timeout=timedelta(seconds=1), retries=0)
+
+    with pytest.raises(ModelUnavailable, match="no connection"):
+        await model.complete(ASK)
+    await model.aclose()
+
+
+@pytest.mark.parametrize("reply", [HangsUp(after_pieces=3), Stalls(after_pieces=3)])
+async def test_a_stream_that_breaks_is_unavailable_and_not_repeated(reply: Reply) -> None:
+    async with endpoint(reply, timeout_s=0.2) as (model, server):
+        with pytest.raises(ModelUnavailable):
+            await streamed(model)
+
+    assert len(server.requests) == 1
+
+
+async def test_an_error_in_the_middle_of_a_stream_is_unavailable() -> None:
+    async with endpoint(Sends(('{"error": {"message": "overloaded"}}',))) as (model, _):
+        with pytest.raises(ModelUnavailable, match="overloaded"):
+            await streamed(model)
+
+
+async def test_a_busy_endpoint_is_asked_again_before_a_stream_begins() -> None:
+    async with endpoint(Fails.busy(), Says("streamed")) as (model, server):
+        texts, _ = await streamed(model)
+
+    assert "".join(texts) == "streamed"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "body", ['{"id": "x", "choices": []}', '{"choices": [{}]}', '"text"', "{}", "<html>proxy</html>"]
+)
+async def test_an_answer_without_an_answer_is_unavailable(body: str) -> None:
+    async with endpoint(Sends((body,)), Sends((body,))) as (model, _):
+        with pytest.raises(ModelUnavailable):
+            await model.complete(ASK)
+        with pytest.raises(ModelUnavailable):
+            await streamed(model)
+
+
+async def test_half_an_answer_is_a_failure_that_says_what_to_do() -> None:
+    half = Says("The first half of", finish_reason="length")
+    async with endpoint(half, half) as (model, _):
+        with pytest.raises(CutOff, match="raise max_tokens"):
+            await model.complete(ASK)
+        with pytest.raises(CutOff):
+            await streamed(model)
+
+
+async def test_a_cut_off_json_answer_is_not_repaired_but_named() -> None:
+    async with endpoint(Says('{"satisfied": fal', finish_reason="length")) as (model, server):
+        with pytest.raises(CutOff):
+            await complete_as(model, ASK, Verdict)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [Says("", refusal="I cannot"), Says("", finish_reason="content_filter")])
+async def test_a_model_that_declines_has_refused(reply: Says) -> None:
+    async with endpoint(reply) as (model, _):
+        with pytest.raises(ModelRefused):
+            await model.complete(ASK)
+
+
+async def test_a_schema_is_sent_strict_and_its_answer_validated() -> None:
+    async with endpoint(Says('{"satisfied": true, "remarks": []}')) as (model, server):
+        verdict = await complete_as(model, ASK, Verdict)
+
+    assert verdict == Verdict(satisfied=True, remarks=[])
+    wanted = server.requests[0].body["response_format"]["json_schema"]
+    assert (wanted["name"], wanted["strict"]) == ("Verdict", True)
+    assert wanted["schema"]["additionalProperties"] is False
+    assert wanted["schema"]["required"] == ["satisfied", "remarks"]
+
+
+async def test_json_in_a_code_fence_is_taken_out_of_it() -> None:
+    async with endpoint(Says('```json\n{"satisfied": false, "remarks": ["короче"]}\n```')) as (model, _):
+        assert (await complete_as(model, ASK, Verdict)).remarks == ["короче"]
+
+
+@pytest.mark.parametrize("misfit", ["{not json", '{"satisfied": "perhaps"}', ""])
+async def test_a_misfit_is_repaired_once_by_showing_the_model_its_error(misfit: str) -> None:
+    async with endpoint(Says(misfit), Says('{"satisfied": true, "remarks": []}')) as (model, server):
+        assert (await complete_as(model, ASK, Verdict)).satisfied
+
+    first, second = server.requests
+    assert second.messages[:2] == first.messages
+    assert second.messages[2].content == misfit
+    assert "does not fit the schema" in second.messages[3].content
+
+
+async def test_a_second_misfit_is_an_error_that_names_the_fields_and_not_the_answer() -> None:
+    async with endpoint(Says('{"satisfied": "private"}'), Says('{"satisfied": "private"}')) as (model, server):
+        with pytest.raises(NotTheSchema, match=r"satisfied.*remarks") as caught:
+            await complete_as(model, ASK, Verdict)
+
+    assert "private" not in str(caught.value)
+    assert len(server.requests) == 2
+
+
+async def test_neither_prompt_nor_answer_nor_key_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    configure_logs("DEBUG", "console")
+    with capture_logs() as ours:
+        async with endpoint(Fails.busy(), Says("the secret answer"), Says("the secret answer")) as (model, _):
+            await model.complete(ASK)
+            await streamed(model)
+
+    configure_logs("WARNING", "console")
+    logged = caplog.text + repr(ours) + "".join(repr(vars(record)) for record in caplog.records)
+    assert "secret" not in logged
+    assert [entry["event"] for entry in ours] == ["model_answered", "model_answered"]
+    assert ours[0]["completion_tokens"] == 3
+
+
+async def test_a_meter_adds_up_what_a_piece_of_work_costs() -> None:
+    async with endpoint(Says("one two"), Says("{}"), Says('{"satisfied": true, "remarks": []}'), Says("x y z")) as (
+        model,
+        _,
+    ):
+        meter = Metered(model)
+        await meter.complete(ASK)
+        await complete_as(meter, ASK, Verdict)
+        await streamed(meter)
+
+        assert meter.name == "small"
+        assert meter.calls == 4
+        assert meter.usage == TokenUsage(prompt_tokens=28, completion_tokens=2 + 1 + 4 + 3)
+        await meter.aclose()
+
+
+class Unfit(BaseModel):
+    """A schema that the scripted server does not know."""
+
+    value: int
+
+
+async def test_the_server_answers_creative_prompts_as_the_offline_model_does() -> None:
+    async with endpoint() as (model, server):
+        verdict = await complete_as(
+            model, [Message(role="system", content="Task: draft\nStep: self-critique")], Verdict
+        )
+        with pytest.raises(ModelRefused, match="no such schema"):
+            await complete_as(model, ASK, Unfit)
+
+    assert verdict.satisfied
+    assert (server.requests[0].prompt.task, server.requests[0].prompt.step) == ("draft", "self-critique")
