@@ -1,0 +1,247 @@
+"""Artifacts for agents as well as for users: put, get, open."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Required, Self, TypedDict, Unpack
+
+from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
+from bus_schema.ids import mint
+from mindbus.bus.client import Client
+from mindbus.bus.worker import utc_now
+from mindbus.files import FileStore
+from mindbus.logs import logger
+from mindbus.sdk.buffer import Buffer, Incoming
+from mindbus.sdk.degradation import Degradation
+from mindbus.sdk.draining import Drain
+from mindbus.sdk.entry import Entry
+from mindbus.sdk.failures import ArtifactConflict, ArtifactNotFound, StorageAway
+from mindbus.sdk.heartbeat import StorageHeartbeat
+from mindbus.sdk.reading import ArtifactReader, open_reader, read_whole, save_to
+from mindbus.sdk.registering import Registrar
+from mindbus.sdk.sources import Source, chunks_of, guess_content_type
+from mindbus.sdk.staging import new_upload_key
+from mindbus.sdk.storage_link import StorageLink, StorageOnBus
+
+
+class About(TypedDict, total=False):
+    """What a new artifact's manifest says; the content type is guessed from a file's name where it is left out.
+
+    An `artifact_id` that is derived from its cause makes a repeated `put` recognisable. `supersedes` is the version
+    before this one.
+    """
+
+    artifact_type: Required[str]
+    trace: Required[str]
+    step: str | None
+    content_type: str | None
+    visibility: Visibility
+    retention: str
+    supersedes: ArtifactRef | None
+    context: AIContext | None
+    artifact_id: str | None
+
+
+@dataclass(frozen=True)
+class Put:
+    """What has become of an artifact: storage has it, or it is pending, safe in the local buffer."""
+
+    manifest: Manifest
+    outcome: Literal["registered", "already_exists", "pending"]
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The pointer to send about; good from now on, pending or not."""
+        return self.manifest.ref
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether storage has yet to confirm it; it then tells `artifact.registered`."""
+        return self.outcome == "pending"
+
+
+class Artifacts:
+    """One participant's artifacts; `async with` it, or call `start` first and `stop` last."""
+
+    def __init__(
+        self,
+        bus: Client,
+        files: FileStore,
+        data_dir: Path,
+        clock: Callable[[], datetime] = utc_now,
+        policy: Degradation | None = None,
+        storage: StorageLink | None = None,
+    ) -> None:
+        self._bus, self._files, self._clock = bus, files, clock
+        self._policy = policy or Degradation()
+        self._storage = storage or StorageOnBus(bus)
+        self._buffer = Buffer(data_dir / "buffer", bus.owner, self._policy.limits)
+        self._registrar = Registrar(self._buffer, files, self._storage, clock)
+        self._at_work: set[str] = set()
+        self._drain = Drain(self._buffer, self._registrar, self._policy, self._at_work)
+        self._finishing = asyncio.Lock()
+        self._heartbeat = StorageHeartbeat(bus)
+        self._room = asyncio.Event()
+        self._draining: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the buffer, register what waits in it, now and whenever storage is heard of."""
+        await asyncio.to_thread(self._buffer.open)
+        self._heartbeat.start()
+        self._draining = asyncio.create_task(self._drain_for_ever(), name=f"buffer of {self._bus.owner}")
+
+    async def stop(self) -> None:
+        """Stop draining; what still waits is taken up at the next start."""
+        if self._draining is not None:
+            self._draining.cancel()
+            await asyncio.gather(self._draining, return_exceptions=True)
+        await self._heartbeat.stop()
+        await asyncio.to_thread(self._buffer.close)
+
+    async def put(self, source: Source, **about: Unpack[About]) -> Put:
+        """Make bytes an artifact: safe on this machine first, then registered; pending where storage is away.
+
+        Raises BufferFull, ArtifactConflict, ArtifactRefused; OSError where the source or the disk fails.
+        """
+        artifact_id = about["artifact_id"] = about.get("artifact_id") or mint("art")
+        with self._working_on(artifact_id) as is_alone:
+            entry = await self._receive(source, about)
+            return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
+
+    async def find(self, artifact_id: str, *, trace: str | None = None) -> Put | None:
+        """What has become of an artifact that may have been put before: by this instance, or by one that died.
+
+        Raises StorageAway, ArtifactRefused.
+        """
+        entry = self._buffer.get(artifact_id)
+        if entry is None:
+            await asyncio.to_thread(self._buffer.adopt)
+            entry = self._buffer.get(artifact_id)
+        if entry is not None:
+            with self._working_on(artifact_id) as is_alone:
+                return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
+        try:
+            return Put(await self.manifest(artifact_id, trace=trace), "already_exists")
+        except ArtifactNotFound:
+            return None
+
+    async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
+        """What storage knows of it; storage alone decides who may. Raises ArtifactNotFound, StorageAway."""
+        return await self._policy.patiently(lambda: self._storage.manifest(artifact_id, trace))
+
+    @asynccontextmanager
+    async def open(self, artifact_id: str, *, trace: str | None = None) -> AsyncIterator[ArtifactReader]:
+        """Read in pieces, digest-checked. Raises as `manifest` does; ArtifactUnreadable."""
+        reader = await open_reader(await self.manifest(artifact_id, trace=trace), self._files)
+        try:
+            yield reader
+        finally:
+            await reader.close()
+
+    async def get(self, artifact_id: str, *, trace: str | None = None, max_bytes: int | None = None) -> bytes:
+        """The bytes, all at once. Raises as `open` does."""
+        async with self.open(artifact_id, trace=trace) as reader:
+            return await read_whole(reader, max_bytes)
+
+    async def save(self, artifact_id: str, path: Path, *, trace: str | None = None) -> Manifest:
+        """Write the bytes to a file, whole or not at all. Raises as `open` does."""
+        async with self.open(artifact_id, trace=trace) as reader:
+            await save_to(reader, path)
+            return reader.manifest
+
+    async def wait_for_room(self) -> None:
+        """Go on once the buffer takes another artifact: better to wait than to make what cannot be kept."""
+        while not self._buffer.has_room:
+            self._room.clear()
+            await self._room.wait()
+
+    async def wait_for_storage(self) -> None:
+        """Go on once storage is heard of."""
+        await self._heartbeat.next()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.stop()
+
+    async def _receive(self, source: Source, about: About) -> Entry:
+        incoming = await asyncio.to_thread(self._buffer.begin)
+        try:
+            async for chunk in chunks_of(source):
+                await asyncio.to_thread(incoming.write, chunk)
+            content_type = about.get("content_type") or guess_content_type(source)
+            return await self._finish(incoming, about, content_type)
+        except BaseException:
+            await asyncio.to_thread(incoming.abandon)
+            raise
+
+    async def _finish(self, incoming: Incoming, about: About, content_type: str) -> Entry:
+        def describe(sha256: str, size_bytes: int) -> Entry:
+            return self._entry(about, content_type, sha256, size_bytes)
+
+        async with self._finishing:
+            entry = await asyncio.to_thread(incoming.finish, describe)
+        if entry.manifest.sha256 != incoming.sha256:
+            raise ArtifactConflict(f"{entry.artifact_id} waits in the buffer with other bytes", entry.manifest.ref)
+        return entry
+
+    def _entry(self, about: About, content_type: str, sha256: str, size_bytes: int) -> Entry:
+        now, before = self._clock(), about.get("supersedes")
+        key = new_upload_key(self._bus.owner, now)
+        manifest = Manifest(
+            id=about.get("artifact_id") or mint("art"),
+            version=before.version + 1 if before else 1,
+            supersedes=before.artifact_id if before else None,
+            trace_id=about["trace"],
+            step_id=about.get("step"),
+            created_by=self._bus.identity,
+            created_at=now,
+            artifact_type=about["artifact_type"],
+            content_type=content_type,
+            uri=self._files.uri(key),
+            size_bytes=size_bytes,
+            checksum=f"sha256:{sha256}",
+            retention=about.get("retention", "infinite"),
+            owner=self._bus.owner,
+            visibility=about.get("visibility", "trace"),
+            context=about.get("context"),
+        )
+        return Entry(manifest=manifest, upload_key=key, buffered_at=now)
+
+    async def _register(self, entry: Entry) -> Put:
+        """The first three tries; the rest is up to the drain."""
+        if any(map(self._buffer.get, entry.needs)):
+            return Put(entry.manifest, "pending")
+        try:
+            registration = await self._policy.patiently(lambda: self._registrar.register(entry.artifact_id))
+        except StorageAway:
+            return Put(entry.manifest, "pending")
+        finally:
+            self._room.set()
+        return Put(entry.manifest, registration.outcome)
+
+    @contextmanager
+    def _working_on(self, artifact_id: str) -> Iterator[bool]:
+        """Keep the drain's hands off it; says whether the drain had none on it already."""
+        is_alone = artifact_id not in self._at_work
+        self._at_work.add(artifact_id)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._at_work.discard(artifact_id)
+
+    async def _drain_for_ever(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._buffer.adopt)
+                await self._drain.round(self._room.set)
+            except OSError as trouble:
+                logger().error("buffer cannot be drained", owner=self._bus.owner, reason=str(trouble))
+            await self._heartbeat.next()
+            await self._policy.sleep(self._policy.chance() * self._policy.spread_s)

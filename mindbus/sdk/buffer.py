@@ -1,0 +1,225 @@
+"""The durable local buffer: what an agent has made is on this machine's disk before storage hears of it."""
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mindbus.logs import logger
+from mindbus.sdk.buffer_folder import FAILED, BufferFolder
+from mindbus.sdk.disk import Disk
+from mindbus.sdk.entry import Entry, bytes_path
+from mindbus.sdk.failures import BufferClosed, BufferFull
+from mindbus.sdk.telemetry import BUFFERED_ARTIFACTS, BUFFERED_BYTES
+
+
+@dataclass(frozen=True)
+class BufferLimits:
+    """How much may wait for storage on one machine, for one participant."""
+
+    max_bytes: int = 4 * 1024**3
+    max_artifacts: int = 1000
+
+
+@dataclass(frozen=True)
+class _Held:
+    entry: Entry
+    folder: BufferFolder
+
+
+class Buffer:
+    """All that one owner has waiting here: in a folder of this instance's own, in those of instances that died.
+
+    Its calls block; callers on the loop use a thread.
+    """
+
+    def __init__(self, root: Path, owner: str, limits: BufferLimits, disk: Disk | None = None) -> None:
+        self._root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
+        self._guard = threading.Lock()
+        self._own: BufferFolder | None = None
+        self._adopted: list[BufferFolder] = []
+        self._held: dict[str, _Held] = {}
+        self._bytes = 0
+        self._receiving = 0
+
+    def open(self) -> None:
+        """Take a folder of one's own, plus those that nobody has any more."""
+        while self._own is None:
+            path = self._root / secrets.token_hex(8)
+            self._disk.make_folder(path)
+            # Another instance may mistake a folder just made for an abandoned one.
+            self._own = BufferFolder.claim(path, self._disk)
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Take over what instances left that have died since."""
+        mine = {folder.path for folder in (self._own, *self._adopted) if folder}
+        for path in sorted(self._root.iterdir()):
+            if path.name == FAILED or path in mine or not path.is_dir():
+                continue
+            folder = BufferFolder.claim(path, self._disk)
+            if folder is None:
+                continue
+            entries = folder.load()
+            logger().info("buffer folder adopted", owner=self._owner, folder=path.name, artifacts=len(entries))
+            with self._guard:
+                self._adopted.append(folder)
+                for entry in entries:
+                    self._hold(entry, folder)
+        self._release_empty()
+
+    def begin(self) -> "Incoming":
+        """Receive another artifact. Raises BufferFull."""
+        with self._guard:
+            if len(self._held) + self._receiving >= self._limits.max_artifacts:
+                raise BufferFull(f"{BufferFull.__doc__} ({len(self._held)} artifacts wait for {self._owner})")
+            self._receiving += 1
+        own = self._folder()
+        return Incoming(self, own, own.path / f"{secrets.token_hex(8)}.part", self._disk)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another artifact would be accepted, if it is not a large one."""
+        with self._guard:
+            waiting = len(self._held) + self._receiving
+            return waiting < self._limits.max_artifacts and self._bytes < self._limits.max_bytes
+
+    def get(self, artifact_id: str) -> Entry | None:
+        """The entry of an artifact that waits."""
+        with self._guard:
+            held = self._held.get(artifact_id)
+            return held.entry if held else None
+
+    def entry(self, artifact_id: str) -> Entry:
+        """The same, for an artifact that is known to wait."""
+        return self._at(artifact_id).entry
+
+    def entries(self) -> list[Entry]:
+        """All that waits."""
+        with self._guard:
+            return [held.entry for held in self._held.values()]
+
+    def bytes_of(self, entry: Entry) -> Path:
+        """Where its bytes lie."""
+        return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
+
+    def save(self, entry: Entry) -> None:
+        """Write down where an entry is staged now."""
+        folder = self._at(entry.artifact_id).folder
+        folder.save(entry)
+        with self._guard:
+            self._held[entry.artifact_id] = _Held(entry, folder)
+
+    def drop(self, artifact_id: str) -> None:
+        """Storage has it."""
+        self._at(artifact_id).folder.drop(artifact_id)
+        self._forget(artifact_id)
+
+    def set_aside(self, artifact_id: str, reason: str) -> None:
+        """Storage will never have it."""
+        self._at(artifact_id).folder.set_aside(artifact_id, reason)
+        self._forget(artifact_id)
+
+    def close(self) -> None:
+        """Let go of the folders; what waits in them is adopted by whoever opens the buffer next."""
+        for entry in self.entries():
+            self._forget(entry.artifact_id)
+        for folder in (*self._adopted, *filter(None, (self._own,))):
+            folder.close()
+        self._adopted, self._own = [], None
+
+    def reserve(self, size_bytes: int) -> None:
+        """Count bytes that arrive. Raises BufferFull."""
+        with self._guard:
+            if self._bytes + size_bytes > self._limits.max_bytes:
+                raise BufferFull(f"{BufferFull.__doc__} ({self._bytes} bytes wait for {self._owner})")
+            self._bytes += size_bytes
+
+    def release(self, size_bytes: int, entry: Entry | None) -> None:
+        """An arrival is over: its bytes count as those of its entry, if there is one by now."""
+        with self._guard:
+            self._receiving -= 1
+            self._bytes -= size_bytes
+            if entry is not None:
+                self._hold(entry, self._folder())
+
+    def _hold(self, entry: Entry, folder: BufferFolder) -> None:
+        if entry.artifact_id in self._held:
+            logger().warning("buffered twice, one is kept", artifact_id=entry.artifact_id)
+            return
+        self._held[entry.artifact_id] = _Held(entry, folder)
+        self._bytes += entry.manifest.size_bytes
+        BUFFERED_ARTIFACTS.labels(self._owner).inc()
+        BUFFERED_BYTES.labels(self._owner).inc(entry.manifest.size_bytes)
+
+    def _forget(self, artifact_id: str) -> None:
+        with self._guard:
+            gone = self._held.pop(artifact_id)
+            self._bytes -= gone.entry.manifest.size_bytes
+        BUFFERED_ARTIFACTS.labels(self._owner).dec()
+        BUFFERED_BYTES.labels(self._owner).dec(gone.entry.manifest.size_bytes)
+
+    def _release_empty(self) -> None:
+        for folder in [folder for folder in self._adopted if folder.is_empty()]:
+            self._adopted.remove(folder)
+            folder.close()
+
+    def _at(self, artifact_id: str) -> _Held:
+        with self._guard:
+            return self._held[artifact_id]
+
+    def _folder(self) -> BufferFolder:
+        if self._own is None:
+            raise BufferClosed(BufferClosed.__doc__)
+        return self._own
+
+
+class Incoming:
+    """Bytes on their way into the buffer, hashed as they are written."""
+
+    def __init__(self, buffer: Buffer, folder: BufferFolder, part: Path, disk: Disk) -> None:
+        self._buffer, self._folder, self._part, self._disk = buffer, folder, part, disk
+        self._file = part.open("wb")
+        self._digest = hashlib.sha256()
+        self._is_over = False
+        self.size_bytes = 0
+
+    @property
+    def sha256(self) -> str:
+        """The digest of what has arrived."""
+        return self._digest.hexdigest()
+
+    def write(self, chunk: bytes) -> None:
+        """Raises BufferFull, OSError."""
+        self._buffer.reserve(len(chunk))
+        self.size_bytes += len(chunk)
+        self._file.write(chunk)
+        self._digest.update(chunk)
+
+    def finish(self, describe: Callable[[str, int], Entry]) -> Entry:
+        """Make it an entry, described by digest and size; from here on it survives anything but its disk.
+
+        Where an artifact of this id waits already, that one is kept and returned.
+        """
+        entry = describe(self.sha256, self.size_bytes)
+        earlier = self._buffer.get(entry.artifact_id)
+        if earlier is not None:
+            self.abandon()
+            return earlier
+        self._disk.sync(self._file)
+        self._file.close()
+        self._folder.add(self._part, entry)
+        self._is_over = True
+        self._buffer.release(self.size_bytes, entry)
+        return entry
+
+    def abandon(self) -> None:
+        """It will not be whole, or is not needed; again is as good as once."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._file.close()
+        self._disk.remove(self._part)
+        self._buffer.release(self.size_bytes, None)

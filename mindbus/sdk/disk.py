@@ -1,0 +1,58 @@
+"""Writing so that it survives a power cut."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+
+class Disk:
+    """Each method is one effect, done as a whole or not at all, durable when it returns."""
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder along with those above it."""
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _sync_folder(folder.parent)
+
+    def sync(self, file: IO[bytes]) -> None:
+        """Bring what has been written to the disk."""
+        file.flush()
+        os.fsync(file.fileno())
+
+    def publish(self, part: Path, final: Path) -> None:
+        """Give a finished file its name."""
+        part.replace(final)
+        _sync_folder(final.parent)
+
+    def save(self, path: Path, content: bytes) -> None:
+        """Write a small file whole, or replace it."""
+        part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync_folder(path.parent)
+
+    def move(self, path: Path, folder: Path) -> None:
+        """Put a file into another folder, if it is there."""
+        with suppress(FileNotFoundError):
+            path.replace(folder / path.name)
+            _sync_folder(folder)
+            _sync_folder(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; gone already is as good."""
+        path.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

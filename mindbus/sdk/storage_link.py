@@ -1,0 +1,102 @@
+"""What the SDK asks of the storage service, over the bus."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.replies import Code
+from bus_schema.storage import GetArtifact, RegisterArtifact, Registration
+from mindbus.bus.client import Client
+from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
+from mindbus.sdk.aside import aside
+from mindbus.sdk.failures import (
+    ArtifactConflict,
+    ArtifactNotFound,
+    ArtifactRefused,
+    StagedCopyLost,
+    StorageAway,
+    StorageStumbled,
+)
+
+# What storage needs for a copy besides the answering: it hashes all that it publishes.
+_PATIENCE_S = 6.0
+_SLOWEST_COPY_BYTES_PER_S = 20e6
+
+
+class StorageLink(Protocol):
+    """Storage, as far as artifacts are concerned."""
+
+    async def register(self, manifest: Manifest) -> Registration:
+        """Raises StorageAway, StagedCopyLost, ArtifactRefused."""
+        ...
+
+    async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
+        """Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
+        ...
+
+
+class StorageOnBus:
+    """Storage, wherever it listens."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+        # An answer goes to whoever asked first, so another process must not ask under the same message id.
+        self._scope = secrets.token_hex(8)
+
+    async def register(self, manifest: Manifest) -> Registration:
+        """As in StorageLink; asked again, it is the same message as long as the staged copy is the same."""
+        timeout_s = _PATIENCE_S + manifest.size_bytes / _SLOWEST_COPY_BYTES_PER_S
+        command = RegisterArtifact(manifest=manifest)
+        with _understanding():
+            return await aside(
+                f"{self._scope}/{manifest.uri}",
+                lambda: self._bus.request(command, timeout_s=timeout_s, trace=manifest.trace_id, step=manifest.step_id),
+            )
+
+    async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
+        """As in StorageLink."""
+        query = GetArtifact(artifact_id=artifact_id)
+        try:
+            with _understanding():
+                return await aside(
+                    secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
+                )
+        except ArtifactRefused as refused:
+            if refused.code is Code.NOT_FOUND:
+                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from refused
+            raise
+
+
+@contextmanager
+def _understanding() -> Iterator[None]:
+    try:
+        yield
+    except BusUnavailable as away:
+        raise StorageAway(str(away)) from away
+    except NoReply as silence:
+        raise StorageAway(str(silence)) from silence
+    except CommandFailed as no:
+        raise _meaning(no) from no
+
+
+def _meaning(no: CommandFailed) -> Exception:
+    if no.code in (Code.UNAVAILABLE, Code.EXPIRED):
+        return StorageAway(no.message)
+    if no.code is Code.INTERNAL:
+        return StorageStumbled(no.message)
+    if no.code in (Code.FILE_NOT_FOUND, Code.CHECKSUM_MISMATCH):
+        return StagedCopyLost(no.message)
+    if no.code is Code.CONFLICT:
+        return ArtifactConflict(no.message, _existing(no))
+    return ArtifactRefused(no.code, no.message)
+
+
+def _existing(conflict: CommandFailed) -> ArtifactRef | None:
+    try:
+        return ArtifactRef.model_validate(conflict.details.get("existing"))
+    except ValidationError:
+        return None

@@ -1,0 +1,145 @@
+"""Putting an artifact: where its bytes come from, what becomes of them."""
+
+import hashlib
+import io
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mindbus.sdk.failures import ArtifactConflict, ArtifactRefused, BufferFull, NoTextMode
+from mindbus.sdk.sources import guess_content_type
+from tests.sdk_kit import TRACE, Bench
+
+TEXT = "Отчёт: 12 facts.\n".encode()
+
+
+async def _stream() -> AsyncIterator[bytes]:
+    yield TEXT[:5]
+    yield TEXT[5:]
+
+
+async def test_any_source_of_bytes_will_do(bench: Bench) -> None:
+    path = bench.folder / "report.md"
+    path.write_bytes(TEXT)
+
+    async with bench.artifacts() as artifacts:
+        for source in (TEXT, path, io.BytesIO(TEXT), _stream()):
+            put = await artifacts.put(source, artifact_type="research_report", trace=TRACE)
+
+            assert put.outcome == "registered"
+            assert put.ref.sha256 == hashlib.sha256(TEXT).hexdigest()
+            assert put.ref.size_bytes == len(TEXT)
+            assert await artifacts.get(put.ref.artifact_id, trace=TRACE) == TEXT
+    assert bench.waiting() == []
+    assert bench.leftovers() == []
+
+
+async def test_the_manifest_says_what_it_was_told(bench: Bench) -> None:
+    async with bench.artifacts() as artifacts:
+        first = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, step="write", content_type="text/plain")
+        second = await artifacts.put(
+            b"better", artifact_type="draft", trace=TRACE, supersedes=first.ref, visibility="public", retention="30d"
+        )
+
+    manifest = bench.storage.manifests[first.ref.artifact_id]
+    assert (manifest.owner, manifest.step_id, manifest.content_type) == ("agent.researcher", "write", "text/plain")
+    assert manifest.created_by.startswith("agent.researcher.")
+    later = bench.storage.manifests[second.ref.artifact_id]
+    assert (later.version, later.supersedes, later.visibility, later.retention) == (2, manifest.id, "public", "30d")
+
+
+def test_the_content_type_is_guessed_by_name(bench: Bench) -> None:
+    assert guess_content_type(bench.folder / "статья.MD") == "text/markdown"
+    assert guess_content_type(bench.folder / "data.json") == "application/json"
+    assert guess_content_type(b"whatever") == "application/octet-stream"
+
+
+async def test_text_is_refused_before_anything_is_kept(bench: Bench) -> None:
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(NoTextMode):
+            await artifacts.put(io.StringIO("text"), artifact_type="draft", trace=TRACE)  # type: ignore[arg-type]
+    assert bench.leftovers() == []
+
+
+async def test_a_missing_file_leaves_nothing_behind(bench: Bench) -> None:
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(FileNotFoundError):
+            await artifacts.put(bench.folder / "nowhere.md", artifact_type="draft", trace=TRACE)
+    assert bench.leftovers() == []
+
+
+async def test_the_same_again_already_exists(bench: Bench) -> None:
+    async with bench.artifacts() as artifacts:
+        await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_same")
+        again = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_same")
+
+    assert again.outcome == "already_exists"
+    assert bench.waiting() == []
+
+
+async def test_other_bytes_under_a_known_id_are_a_conflict_and_set_aside(bench: Bench) -> None:
+    async with bench.artifacts() as artifacts:
+        first = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_same")
+        with pytest.raises(ArtifactConflict) as conflict:
+            await artifacts.put(b"other", artifact_type="draft", trace=TRACE, artifact_id="art_same")
+
+    assert conflict.value.existing == first.ref
+    assert bench.set_aside() == ["art_same"]
+    assert "taken" in (bench.buffer / "failed" / "art_same.reason.txt").read_text()
+    assert (bench.buffer / "failed" / "art_same.bytes").read_bytes() == b"other"
+
+
+async def test_other_bytes_under_a_waiting_id_are_a_conflict(bench: Bench) -> None:
+    bench.storage.is_away = True
+    async with bench.artifacts() as artifacts:
+        first = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_same")
+        with pytest.raises(ArtifactConflict) as conflict:
+            await artifacts.put(b"other", artifact_type="draft", trace=TRACE, artifact_id="art_same")
+        again = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_same")
+
+    assert conflict.value.existing == first.ref
+    assert again.is_pending
+    assert bench.waiting() == ["art_same"]
+    assert bench.leftovers() == []
+
+
+async def test_what_storage_refuses_is_set_aside_and_unstaged(bench: Bench) -> None:
+    bench.storage.refuses.add("art_bad")
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(ArtifactRefused):
+            await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_bad")
+
+    assert bench.set_aside() == ["art_bad"]
+    assert not [path for path in (bench.folder / "artifacts/staging").rglob("*") if path.is_file()]
+
+
+async def test_a_lost_staged_copy_is_staged_anew_from_the_buffer(bench: Bench) -> None:
+    bench.storage.loses_staged = 2
+    async with bench.artifacts() as artifacts:
+        put = await artifacts.put(TEXT, artifact_type="draft", trace=TRACE)
+
+    assert put.outcome == "registered"
+
+
+async def test_a_copy_that_is_lost_every_time_is_given_up(bench: Bench) -> None:
+    bench.storage.loses_staged = 99
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(ArtifactRefused, match="staged 3 times"):
+            await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_lost")
+
+    assert bench.set_aside() == ["art_lost"]
+
+
+async def test_a_full_buffer_says_so_before_it_takes_more(bench: Bench) -> None:
+    bench.storage.is_away = True
+    bench.limits = type(bench.limits)(max_bytes=2 * len(TEXT), max_artifacts=2)
+    async with bench.artifacts() as artifacts:
+        await artifacts.put(TEXT, artifact_type="draft", trace=TRACE)
+        with pytest.raises(BufferFull, match="bytes wait for"):
+            await artifacts.put(TEXT * 2, artifact_type="draft", trace=TRACE)
+        await artifacts.put(b"small", artifact_type="draft", trace=TRACE)
+        with pytest.raises(BufferFull, match="2 artifacts wait"):
+            await artifacts.put(b"", artifact_type="draft", trace=TRACE)
+
+    assert len(bench.waiting()) == 2
+    assert bench.leftovers() == []
