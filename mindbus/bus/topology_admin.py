@@ -84,29 +84,27 @@ async def migrate(amqp_url: str, management: Management, wanted: Topology) -> li
     states = {queue.name: queue for queue in await management.queues()}
     moved = []
     for queue in _unique(wanted):
-        left_behind = queue.name + _MOVING in states
-        if not left_behind and not any(
-            found.kind == "different queue" for found in _queue_differences(queue, states.get(queue.name))
-        ):
-            continue
-        async with _channel(amqp_url) as channel:
-            await _rebuild(channel, queue, wanted)
-        moved.append(queue.name)
+        differences = _queue_differences(queue, states.get(queue.name))
+        if queue.name + _MOVING in states or any(found.kind == "different queue" for found in differences):
+            async with _channel(amqp_url) as channel:
+                await _rebuild(channel, queue, wanted, exists=queue.name in states)
+            moved.append(queue.name)
     return moved
 
 
-async def _rebuild(channel: AbstractChannel, queue: Queue, wanted: Topology) -> None:
+async def _rebuild(channel: AbstractChannel, queue: Queue, wanted: Topology, *, exists: bool) -> None:
+    own = tuple(binding for binding in wanted.bindings if binding.target == queue.name)
     beside = Queue(queue.name + _MOVING, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
     await declare(channel, Topology(queues=(beside,)))
-    old = await channel.declare_queue(queue.name, passive=True)
-    if old.declaration_result.consumer_count:
-        raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
-    own = tuple(binding for binding in wanted.bindings if binding.target == queue.name)
-    # What is published from here on finds no queue: its publisher hears so, nothing is lost.
-    for binding in own:
-        await old.unbind(binding.source, binding.key)
-    await _move(channel, queue.name, beside.name)
-    await channel.queue_delete(queue.name)
+    if exists:
+        old = await channel.declare_queue(queue.name, passive=True)
+        if old.declaration_result.consumer_count:
+            raise StillInUse(f"{StillInUse.__doc__} ({queue.name})")
+        # What is published from here on finds no queue: its publisher hears so, nothing is lost.
+        for binding in own:
+            await old.unbind(binding.source, binding.key)
+        await _move(channel, queue.name, beside.name)
+        await channel.queue_delete(queue.name)
     await declare(channel, Topology(queues=(queue,), bindings=own))
     await _move(channel, beside.name, queue.name)
     await channel.queue_delete(beside.name)

@@ -81,6 +81,17 @@ async def test_a_queue_with_other_arguments_is_migrated_with_its_messages(
     assert bodies == [f"{number}".encode() for number in range(20)]
 
 
+async def test_a_migration_that_was_cut_short_is_finished(vhost_url: str, api: Management) -> None:
+    await apply(vhost_url, Topology(queues=(MOVING,)))
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        await channel.default_exchange.publish(aio_pika.Message(b"on its way"), "mb.q.greeter.moving")
+    await apply(vhost_url, Topology(WANTED.exchanges))
+
+    assert await migrate(vhost_url, api, WANTED) == ["mb.q.greeter"]
+
+    await until(lambda: _depth(api, "mb.q.greeter", 1))
+
+
 async def test_a_queue_in_use_is_not_migrated(vhost_url: str, api: Management) -> None:
     await _apply_older(vhost_url)
     async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
@@ -89,6 +100,9 @@ async def test_a_queue_in_use_is_not_migrated(vhost_url: str, api: Management) -
 
         with pytest.raises(StillInUse, match=r"mb\.q\.greeter"):
             await migrate(vhost_url, api, WANTED)
+
+
+MOVING = Queue("mb.q.greeter.moving", {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000})
 
 
 async def _apply_older(vhost_url: str) -> None:
