@@ -1,0 +1,54 @@
+"""Large data waits in the file store, digest-checked."""
+
+from pathlib import Path
+
+import pytest
+
+from mindbus.bus.claims import ClaimLost, Claims, ClaimTooLarge
+from mindbus.files import FileStore, NotAKey, StoreNotSupported, open_file_store
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileStore:
+    return open_file_store(tmp_path.as_uri())
+
+
+async def test_what_was_deposited_is_redeemed(files: FileStore) -> None:
+    claims = Claims(files)
+    data = {"text": "Большой текст " * 1000, "number": 1.5, "nothing": None}
+
+    assert await claims.redeem(await claims.deposit(data)) == data
+
+
+async def test_the_same_data_is_one_claim(files: FileStore) -> None:
+    claims = Claims(files)
+
+    assert await claims.deposit({"a": 1}) == await claims.deposit({"a": 1})
+
+
+async def test_other_bytes_under_a_claim_are_found_out(files: FileStore) -> None:
+    claims = Claims(files)
+    key = await claims.deposit({"a": 1})
+    files.put(key, b'{"a": 2}')
+
+    with pytest.raises(ClaimLost, match="not what its digest says"):
+        await claims.redeem(key)
+
+
+async def test_a_claim_has_a_limit(files: FileStore) -> None:
+    with pytest.raises(ClaimTooLarge, match="register it as an artifact"):
+        await Claims(files).deposit({"text": "x" * (64 * 1024 * 1024)})
+
+
+@pytest.mark.parametrize(
+    "key", ["../x", "/etc/passwd", "a//b", "a/../b", "", "a/", ".hidden", "a\0b", "file:///x", "~root"]
+)
+def test_a_key_is_a_relative_path_of_plain_names(files: FileStore, key: str) -> None:
+    with pytest.raises(NotAKey):
+        files.open_read(key)
+
+
+@pytest.mark.parametrize("url", ["github://a:b@/", "ftp://host/x", "file://host/x", "relative/path", "memory://x"])
+def test_a_store_that_is_not_supported_is_refused(url: str) -> None:
+    with pytest.raises(StoreNotSupported):
+        open_file_store(url)
