@@ -37,7 +37,7 @@ class Buffer:
 
     def __init__(self, root: Path, owner: str, limits: BufferLimits, disk: Disk | None = None) -> None:
         self._root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
-        self._guard = threading.Lock()
+        self._guard, self._adopting = threading.Lock(), threading.Lock()
         self._own: BufferFolder | None = None
         self._adopted: list[BufferFolder] = []
         self._held: dict[str, _Held] = {}
@@ -55,20 +55,12 @@ class Buffer:
 
     def adopt(self) -> None:
         """Take over what instances left that have died since."""
-        mine = {folder.path for folder in (self._own, *self._adopted) if folder}
-        for path in sorted(self._root.iterdir()):
-            if path.name == FAILED or path in mine or not path.is_dir():
-                continue
-            folder = BufferFolder.claim(path, self._disk)
-            if folder is None:
-                continue
-            entries = folder.load()
-            logger().info("buffer folder adopted", owner=self._owner, folder=path.name, artifacts=len(entries))
-            with self._guard:
-                self._adopted.append(folder)
-                for entry in entries:
-                    self._hold(entry, folder)
-        self._release_empty()
+        # Whoever comes second must find what the first has adopted, not a folder that is taken.
+        with self._adopting:
+            for path in sorted(self._root.iterdir()):
+                if path.name != FAILED and path.is_dir() and not self._is_mine(path):
+                    self._adopt(path)
+            self._release_empty()
 
     def begin(self) -> "Incoming":
         """Receive another artifact. Raises BufferFull."""
@@ -144,6 +136,20 @@ class Buffer:
             self._bytes -= size_bytes
             if entry is not None:
                 self._hold(entry, self._folder())
+
+    def _is_mine(self, path: Path) -> bool:
+        return any(folder.path == path for folder in (self._own, *self._adopted) if folder)
+
+    def _adopt(self, path: Path) -> None:
+        folder = BufferFolder.claim(path, self._disk)
+        if folder is None:
+            return
+        entries = folder.load()
+        logger().info("buffer folder adopted", owner=self._owner, folder=path.name, artifacts=len(entries))
+        with self._guard:
+            self._adopted.append(folder)
+            for entry in entries:
+                self._hold(entry, folder)
 
     def _hold(self, entry: Entry, folder: BufferFolder) -> None:
         if entry.artifact_id in self._held:
