@@ -33,5 +33,7 @@ def add_ledger_tables(metadata: MetaData) -> LedgerTables:
         Column("routing_key", String(256), nullable=False),
         Column("mandatory", Boolean, nullable=False),
         Column("envelope", Text, nullable=False),
+        # SQLite would use numbers again that it has deleted: a second relay, late with its delete, would take new rows.
+        sqlite_autoincrement=True,
     )
     return LedgerTables(inbox, outbox)

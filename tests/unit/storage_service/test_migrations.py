@@ -10,11 +10,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, delete, insert
 
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
-from storage_service.models import MIGRATIONS, Base
+from storage_service.models import MIGRATIONS, Base, ledger
+from tests.storage_kit import Depot
 
 
 async def test_migrated_tables_are_those_of_the_models(tmp_path: Path) -> None:
@@ -70,3 +71,16 @@ def test_the_migrations_speak_postgresql_too() -> None:
     assert "context JSONB" in statements
     assert "created_at TIMESTAMP WITH TIME ZONE NOT NULL" in statements
     assert "seq BIGSERIAL" in statements
+
+
+async def test_the_outbox_never_uses_a_number_again(depot: Depot) -> None:
+    row = {"exchange": "mb.evt", "routing_key": "evt.a.b", "mandatory": False, "envelope": "{}"}
+    numbers = []
+
+    for _ in range(3):
+        async with depot.database.transaction() as session:
+            numbers.append(await session.scalar(insert(ledger.outbox).values(row).returning(ledger.outbox.c.seq)))
+        async with depot.database.transaction() as session:
+            await session.execute(delete(ledger.outbox))
+
+    assert numbers == sorted(set(numbers))

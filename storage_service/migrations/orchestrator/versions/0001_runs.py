@@ -86,5 +86,4 @@ def _create_ledger() -> None:
         sa.Column("envelope", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("seq", name="pk_outbox"),
         sqlite_autoincrement=True,
-        sqlite_autoincrement=True,
     )

@@ -129,4 +129,5 @@ def _create_ledger() -> None:
         sa.Column("mandatory", sa.Boolean, nullable=False),
         sa.Column("envelope", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("seq", name="pk_outbox"),
+        sqlite_autoincrement=True,
     )

@@ -1,0 +1,200 @@
+"""Storage as agents meet it: on a real RabbitMQ, through the client."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.artifacts import Manifest
+from bus_schema.ids import mint
+from bus_schema.replies import Code
+from bus_schema.storage import (
+    ArtifactRegistered,
+    GetArtifact,
+    GetLineage,
+    GetVersions,
+    RegisterArtifact,
+    SearchArtifacts,
+    SetTraceMembers,
+)
+from mindbus import Client, CommandFailed, Settings
+from mindbus.bus.deadletters import DeadLetters
+from mindbus.files import FileStore, open_file_store
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.waiting import until
+from workers.fleet import FLEET
+
+TRACE = "run_1"
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path)
+
+
+@pytest.fixture
+def files(settings: Settings) -> FileStore:
+    return open_file_store(settings.files_url)
+
+
+@pytest.fixture
+async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+    async with fleet_of(FLEET["storage"], settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def researcher(fleet: Fleet) -> Client:
+    return fleet.bus.acting_as("agent.researcher")
+
+
+@pytest.fixture
+def critic(fleet: Fleet) -> Client:
+    return fleet.bus.acting_as("agent.critic")
+
+
+def staged(files: FileStore, maker: Client, content: bytes, **changes: Any) -> Manifest:
+    now = datetime.now(UTC)
+    key = f"staging/{now:%Y/%m/%d}/{maker.owner.replace('.', '_')}/{os.urandom(16).hex()}"
+    files.put(key, content)
+    fields: dict[str, Any] = {
+        "id": mint("art"),
+        "trace_id": TRACE,
+        "created_by": maker.identity,
+        "created_at": now,
+        "artifact_type": "draft",
+        "content_type": "text/markdown; charset=utf-8",
+        "uri": files.uri(key),
+        "size_bytes": len(content),
+        "checksum": f"sha256:{hashlib.sha256(content).hexdigest()}",
+        "owner": maker.owner,
+    }
+    return Manifest.model_validate(fields | changes)
+
+
+def staged_files(files: FileStore) -> list[str]:
+    return [str(path) for path in files.fs.find(f"{files.root}/staging")]
+
+
+async def refusal(bus: Client, command: Any, **where: Any) -> Code:
+    with pytest.raises(CommandFailed) as failure:
+        await bus.request(command, **where)
+    return failure.value.code
+
+
+async def test_a_registered_artifact_is_answered_told_kept_and_its_staged_file_removed(
+    fleet: Fleet, researcher: Client, files: FileStore
+) -> None:
+    content = "# Черновик\n".encode() * 10_000
+    manifest = staged(files, researcher, content)
+
+    async with fleet.bus.subscribe(ArtifactRegistered, trace=TRACE) as events:
+        registration = await researcher.request(RegisterArtifact(manifest=manifest), trace=TRACE)
+        event = await anext(aiter(events))
+
+    assert (registration.outcome, registration.sha256) == ("registered", manifest.sha256)
+    assert event.artifact == manifest.ref
+    stored = await researcher.request(GetArtifact(artifact_id=manifest.id))
+    with files.open_read(stored.uri) as kept:
+        assert kept.read() == content
+    await until(lambda: staged_files(files) == [])
+
+
+async def test_every_no_has_its_code_and_makes_no_dead_letter(
+    vhost_url: str, researcher: Client, critic: Client, files: FileStore
+) -> None:
+    good = staged(files, researcher, b"first", visibility="private")
+    await researcher.request(RegisterArtifact(manifest=good))
+    absent = files.uri(f"staging/2026/01/01/agent_researcher/{'0' * 32}")
+
+    def changed(**changes: Any) -> RegisterArtifact:
+        return RegisterArtifact(manifest=staged(files, researcher, b"other", **changes))
+
+    assert await refusal(researcher, changed(id=good.id)) is Code.CONFLICT
+    assert await refusal(researcher, changed(checksum=good.checksum)) is Code.CHECKSUM_MISMATCH
+    assert await refusal(researcher, changed(size_bytes=4)) is Code.CHECKSUM_MISMATCH
+    assert await refusal(researcher, changed(size_bytes=2**50)) is Code.TOO_LARGE
+    assert await refusal(researcher, changed(uri=absent)) is Code.FILE_NOT_FOUND
+    assert await refusal(researcher, changed(uri="file:///etc/passwd")) is Code.INVALID
+    assert await refusal(critic, changed()) is Code.UNAUTHORIZED
+    assert await refusal(critic, SetTraceMembers(trace_id=TRACE, members=("agent.critic",))) is Code.UNAUTHORIZED
+    for query in (GetArtifact, GetVersions, GetLineage):
+        assert await refusal(critic, query(artifact_id=good.id), trace=TRACE) is Code.NOT_FOUND
+    assert await DeadLetters(vhost_url).look("storage") == []
+    assert len(files.fs.find(f"{files.root}/objects")) == 1
+
+
+async def test_a_trace_reads_what_is_its_own_and_so_does_a_second_instance_of_the_owner(
+    fleet: Fleet, researcher: Client, critic: Client, files: FileStore
+) -> None:
+    manifest = staged(files, researcher, b"findings")
+    await researcher.request(RegisterArtifact(manifest=manifest), trace=TRACE)
+    get = GetArtifact(artifact_id=manifest.id)
+
+    assert (await critic.request(get, trace=TRACE)).id == manifest.id
+    assert await refusal(critic, get, trace="run_2") is Code.NOT_FOUND
+    assert await refusal(critic, get) is Code.NOT_FOUND
+    assert (await fleet.bus.acting_as("agent.researcher.second").request(get)).id == manifest.id
+
+    orchestrator = fleet.bus.acting_as("svc.orchestrator")
+    await orchestrator.request(SetTraceMembers(trace_id=TRACE, members=("agent.researcher", "user.local")))
+
+    assert await refusal(critic, get, trace=TRACE) is Code.NOT_FOUND
+    assert (await fleet.bus.request(get)).id == manifest.id
+
+
+async def test_more_manifests_than_a_body_holds_are_still_one_page(researcher: Client, files: FileStore) -> None:
+    manifests = [staged(files, researcher, b"number %d" % number) for number in range(150)]
+    await asyncio.gather(*(researcher.request(RegisterArtifact(manifest=each)) for each in manifests))
+
+    page = await researcher.request(SearchArtifacts(trace_id=TRACE, limit=200))
+
+    assert len(page.model_dump_json()) > 64 * 1024
+    assert {each.id for each in page.items} == {each.id for each in manifests}
+
+
+async def test_two_storage_workers_on_one_database_register_everything_once(
+    settings: Settings, files: FileStore
+) -> None:
+    async with fleet_of(FLEET["storage"], FLEET["storage"], settings=settings) as fleet:
+        researcher = fleet.bus.acting_as("agent.researcher")
+        manifests = [staged(files, researcher, b"bytes %d" % (number % 5)) for number in range(20)]
+
+        async with fleet.bus.subscribe(ArtifactRegistered, trace=TRACE) as events:
+            outcomes = await asyncio.gather(
+                *(researcher.request(RegisterArtifact(manifest=each)) for each in manifests * 3)
+            )
+            # An event may be told twice, by both outboxes' relays; none may be missing.
+            silent = {each.id for each in manifests}
+            async for event in events:
+                silent.discard(event.artifact.artifact_id)
+                if not silent:
+                    break
+
+        assert sorted(each.outcome for each in outcomes) == ["already_exists"] * 40 + ["registered"] * 20
+        assert len(files.fs.find(f"{files.root}/objects/sha256")) == 5
+        await until(lambda: staged_files(files) == [])
+
+
+async def test_what_was_sent_while_storage_was_away_is_registered_when_it_is_back(
+    settings: Settings, files: FileStore
+) -> None:
+    async with fleet_of(FLEET["storage"], settings=settings):
+        pass
+    async with fleet_of(settings=settings) as nobody:
+        researcher = nobody.bus.acting_as("agent.researcher")
+        manifest = staged(files, researcher, b"findings")
+        await researcher.send(RegisterArtifact(manifest=manifest))
+
+    async with fleet_of(FLEET["storage"], settings=settings) as fleet:
+        researcher = fleet.bus.acting_as("agent.researcher")
+
+        async def is_registered() -> bool:
+            return bool((await researcher.request(SearchArtifacts(trace_id=TRACE))).items)
+
+        await until(is_registered)
