@@ -1,5 +1,6 @@
 """One typed Settings: `MINDBUS_*` is read here, once, nowhere else."""
 
+import os
 from pathlib import Path
 
 from pydantic import Field
@@ -56,3 +57,9 @@ class Settings(BaseSettings):
         """The SQLAlchemy URL of one service's own database."""
         own = self.storage_database_url if service == "storage" else None
         return own or self.database_url or f"sqlite+aiosqlite:///{(self.data_dir / f'{service}.db').absolute()}"
+
+    def environment(self) -> dict[str, str]:
+        """This process's environment with these settings in it, for a process that is started from here."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MINDBUS_")}
+        given = self.model_dump(mode="json", exclude_none=True) | {"data_dir": str(self.data_dir.absolute())}
+        return inherited | {f"MINDBUS_{field.upper()}": str(value) for field, value in given.items()}

@@ -1,0 +1,247 @@
+"""Artifacts by hand: put, get, list, show, their lineage."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from pydantic import ValidationError
+
+from bus_schema.artifacts import Manifest, Visibility
+from bus_schema.envelope import explain
+from bus_schema.replies import Code
+from bus_schema.storage import GetLineage, Lineage, SearchArtifacts
+from mindbus.cli.console import say, show, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.lineage import lineage_tree
+from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
+from mindbus.cli.session import on_the_bus, run
+from mindbus.files import open_file_store
+from mindbus.sdk.artifacts import About, Artifacts, Put
+
+app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
+
+ArtifactId = Annotated[str, typer.Argument(metavar="ID", help="Such as art_0192….")]
+
+
+@app.command()
+def put(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="The file.")],
+    artifact_type: Annotated[str, typer.Option("--type", help="What it is: draft, research_report, ….")],
+    trace: RequiredTrace,
+    visibility: Annotated[Visibility, typer.Option("--visibility", help="Who may read it.")] = "trace",
+    step: Annotated[str | None, typer.Option("--step", help="The step of the run.")] = None,
+    content_type: Annotated[str | None, typer.Option("--content-type", help="Else by the file's name.")] = None,
+    supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="ID", help="The version before it.")] = None,
+    retention: Annotated[str, typer.Option("--retention", help="infinite, or days such as 30d.")] = "infinite",
+    artifact_id: Annotated[str | None, typer.Option("--id", help="An id of your own: makes repeating safe.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Make a file an artifact.
+
+    [bold]Examples[/bold]
+
+    mindbus artifacts put notes.md --type notes --trace t1
+
+    mindbus artifacts put draft.md --type draft --trace run_0192… --visibility trace --as agent.editor --json
+    """
+    about: About = {
+        "artifact_type": artifact_type,
+        "trace": trace,
+        "visibility": visibility,
+        "step": step,
+        "content_type": content_type,
+        "retention": retention,
+        "artifact_id": artifact_id,
+    }
+    done = run(_put(file, about, supersedes, acting))
+    ref = done.ref
+    if as_json:
+        show_json({"artifact_id": ref.artifact_id, "version": ref.version, "sha256": ref.sha256})
+    else:
+        say(f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}")
+
+
+@app.command()
+def get(
+    artifact_id: ArtifactId,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Else to standard output.")] = None,
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Fetch an artifact's bytes, digest-checked.
+
+    [bold]Examples[/bold]
+
+    mindbus artifacts get art_0192… -o article.md
+
+    mindbus artifacts get art_0192… --trace run_0192… --as agent.editor | less
+    """
+    if as_json and output is None:
+        raise Misused("--json leaves standard output to JSON: say with -o where the bytes go")
+    manifest = run(_get(artifact_id, output, trace, acting))
+    if as_json:
+        show_json(manifest)
+    elif output is not None:
+        say(f"{output}: {manifest.size_bytes} bytes, sha256 {manifest.sha256} checked")
+
+
+@app.command("ls")
+def list_(
+    trace: Trace = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Made by that agent, whichever instance.")] = None,
+    step: Annotated[str | None, typer.Option("--step", help="Made in that step.")] = None,
+    artifact_type: Annotated[str | None, typer.Option("--type", help="Of that type.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List artifacts in the order in which they were registered, as far as you may see them.
+
+    [bold]Examples[/bold]
+
+    mindbus artifacts ls --trace run_0192…
+
+    mindbus artifacts ls --type final --agent agent.pushkin --json
+    """
+    try:
+        query = SearchArtifacts(trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    found = run(_search(query, limit, trace, acting))
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("artifact", "v", "type", "step", "made by", "bytes", "sha256", "at"),
+        (
+            (m.id, m.version, m.artifact_type, m.step_id, m.created_by, m.size_bytes, m.sha256[:12], _time(m))
+            for m in found
+        ),
+    )
+
+
+@app.command("show")
+def show_manifest(artifact_id: ArtifactId, trace: Trace = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show an artifact's manifest.
+
+    [bold]Example[/bold]
+
+    mindbus artifacts show art_0192… --trace run_0192…
+    """
+    manifest = run(_manifest(artifact_id, trace, acting))
+    if as_json:
+        show_json(manifest)
+        return
+    fields = manifest.model_dump(mode="json", exclude_none=True)
+    show_table(("field", "value"), ((name, value) for name, value in fields.items()))
+
+
+@app.command()
+def lineage(
+    artifact_id: ArtifactId,
+    direction: Annotated[
+        Literal["up", "down", "both"], typer.Option("--direction", help="up: made from; down: went into.")
+    ] = "up",
+    depth: Annotated[int, typer.Option("--depth", min=1, max=100, help="How far to follow.")] = 10,
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Draw what an artifact was made from, or what was made from it.
+
+    [bold]Examples[/bold]
+
+    mindbus artifacts lineage art_0192…
+
+    mindbus artifacts lineage art_0192… --direction down --json
+    """
+    found = run(_lineage(artifact_id, direction, depth, trace, acting))
+    if as_json:
+        show_json(found)
+        return
+    for way in ("up", "down") if direction == "both" else (direction,):
+        show(lineage_tree(found, artifact_id, way))
+
+
+@asynccontextmanager
+async def opened(identity: str) -> AsyncIterator[Artifacts]:
+    """The SDK's artifacts, as an agent has them."""
+    settings = read_settings()
+    async with (
+        on_the_bus(identity, settings) as bus,
+        Artifacts(bus, open_file_store(settings.files_url), settings.data_dir) as artifacts,
+    ):
+        yield artifacts
+
+
+async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About) -> Put:
+    """Put, with pending as a failure: a command is over before storage is back. Raises Misused, Failed."""
+    try:
+        done = await artifacts.put(source, **about)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    if done.is_pending:
+        raise Failed(
+            f"storage does not answer; {done.ref.artifact_id} waits in the local buffer and is registered "
+            "by the next command that uses it: start storage, then repeat",
+            Code.UNAVAILABLE,
+        )
+    return done
+
+
+async def _put(file: Path, about: About, supersedes: str | None, identity: str) -> Put:
+    async with opened(identity) as artifacts:
+        if supersedes is not None:
+            before = await artifacts.manifest(supersedes, trace=about["trace"])
+            about["supersedes"] = before.ref
+        return await put_or_fail(artifacts, file, about)
+
+
+async def _get(artifact_id: str, output: Path | None, trace: str | None, identity: str) -> Manifest:
+    async with opened(identity) as artifacts:
+        if output is not None:
+            return await artifacts.save(artifact_id, output, trace=trace)
+        async with artifacts.open(artifact_id, trace=trace) as reader:
+            async for chunk in reader:
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            return reader.manifest
+
+
+async def _manifest(artifact_id: str, trace: str | None, identity: str) -> Manifest:
+    async with opened(identity) as artifacts:
+        return await artifacts.manifest(artifact_id, trace=trace)
+
+
+async def _search(query: SearchArtifacts, limit: int, trace: str | None, identity: str) -> list[Manifest]:
+    found: list[Manifest] = []
+    async with on_the_bus(identity) as bus:
+        while len(found) < limit:
+            asked = query.model_copy(update={"limit": min(limit - len(found), 200)})
+            page = await bus.request(asked, trace=trace)
+            found.extend(page.items)
+            if page.next_cursor is None:
+                break
+            query = query.model_copy(update={"cursor": page.next_cursor})
+    return found
+
+
+async def _lineage(
+    artifact_id: str, direction: Literal["up", "down", "both"], depth: int, trace: str | None, identity: str
+) -> Lineage:
+    try:
+        query = GetLineage(artifact_id=artifact_id, direction=direction, depth=depth)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    async with on_the_bus(identity) as bus:
+        return await bus.request(query, trace=trace)
+
+
+def _time(manifest: Manifest) -> str:
+    return manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,76 @@
+"""Results on standard output, everything else on standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+# Where nobody watches, a table is not squeezed into a terminal's width.
+_UNSEEN_WIDTH = 200
+
+
+def console() -> Console:
+    """Standard output as it is now; made anew each time, since a test may put another in its place."""
+    return Console(width=None if sys.stdout.isatty() else _UNSEEN_WIDTH, highlight=False, soft_wrap=False)
+
+
+def errors() -> Console:
+    """Standard error, for people."""
+    return Console(stderr=True, width=None if sys.stderr.isatty() else _UNSEEN_WIDTH, highlight=False)
+
+
+def show(*what: RenderableType) -> None:
+    """Print for people."""
+    console().print(*what)
+
+
+def say(text: str) -> None:
+    """Print a line as it is, whatever brackets it has."""
+    console().print(text, markup=False, soft_wrap=True)
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def show_json_line(value: Any) -> None:
+    """Print one document of a stream: a line of JSON, at once."""
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Print a table; cells are text, not markup."""
+    show(table(columns, rows, title))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Table:
+    """A table whose cells are text, not markup."""
+    drawn = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(_cell(cell) for cell in row))
+    return drawn
+
+
+def plain(value: Any) -> Any:
+    """Models, in any nesting, as JSON knows them."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _cell(cell: object) -> RenderableType:
+    return cell if isinstance(cell, Text) else Text("" if cell is None else str(cell))

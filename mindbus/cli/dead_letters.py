@@ -1,0 +1,167 @@
+"""Dead letters: look, replay, drop."""
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import typer
+
+from bus_schema.envelope import NotAnEnvelope, from_wire
+from bus_schema.replies import Code
+from mindbus.bus.connecting import find_broker
+from mindbus.bus.deadletters import DeadLetter, DeadLetters
+from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import require_reachable, run
+from mindbus.management import open_management
+from mindbus.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Look at messages that could not be handled, replay or drop them.")
+
+Service = Annotated[str | None, typer.Option("--service", help="Only that service's; else all.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Message ids; the beginning is enough.")]
+All = Annotated[bool, typer.Option("--all", help="All of them.")]
+_DEAD = ".dead"
+_PREFIX = "mb.q."
+_LIMIT = 10_000
+_SHOWN_CHARACTERS = 80
+
+
+@app.command("ls")
+def list_(
+    service: Service = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_LIMIT, help="At most so many of each service.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List dead letters, the oldest of each service first.
+
+    [bold]Example[/bold]
+
+    mindbus dlq ls --service storage
+    """
+    found = run(_look(service, limit))
+    if as_json:
+        show_json([_plain(letter) for letter in found])
+        return
+    show_table(
+        ("id", "service", "type", "code", "attempt", "reason", "died at"),
+        ((x.message_id, x.service, x.type, x.code, x.attempt, x.reason[:_SHOWN_CHARACTERS], x.died_at) for x in found),
+    )
+
+
+@app.command()
+def show(
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The message id; the beginning is enough.")],
+    service: Service = None,
+    as_json: Json = False,
+) -> None:
+    """Show one dead letter whole, with its body.
+
+    [bold]Example[/bold]
+
+    mindbus dlq show 0192…
+    """
+    found = [letter for letter in run(_look(service, _LIMIT)) if letter.message_id.startswith(message_id)]
+    if not found:
+        raise Failed(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
+    if as_json:
+        show_json(_plain(found[0], with_body=True))
+        return
+    for name, value in _plain(found[0]).items():
+        say(f"{name:<12} {value}")
+    show_json(_body(found[0]))
+
+
+@app.command()
+def replay(
+    ids: Ids = None, every: All = False, service: Service = None, acting: As = LOCAL_USER, as_json: Json = False
+) -> None:
+    """Send dead letters back to where they failed, as first attempts.
+
+    [bold]Examples[/bold]
+
+    mindbus dlq replay 0192…
+
+    mindbus dlq replay --all --service storage
+    """
+    chosen = _chosen(ids, every=every, service=service)
+
+    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
+        return await letters.replay(name, chosen, acting)
+
+    _tell("replayed", run(_each(service, work)), as_json=as_json)
+
+
+@app.command()
+def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: Json = False) -> None:
+    """Delete dead letters for good.
+
+    [bold]Examples[/bold]
+
+    mindbus dlq drop 0192…
+
+    mindbus dlq drop --all --service storage
+    """
+    chosen = _chosen(ids, every=every, service=service)
+
+    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
+        return await letters.drop(name, chosen)
+
+    _tell("dropped", run(_each(service, work)), as_json=as_json)
+
+
+def _chosen(ids: list[str] | None, *, every: bool, service: str | None) -> Callable[[DeadLetter], bool]:
+    if bool(ids) == every:
+        raise Misused("say which: message ids, or --all (of one service with --service)")
+    prefixes = tuple(ids or ("",))
+    return lambda letter: letter.message_id.startswith(prefixes)
+
+
+def _tell(done: str, letters: list[DeadLetter], *, as_json: bool) -> None:
+    if as_json:
+        show_json({done: [letter.message_id for letter in letters]})
+    else:
+        say(f"{done} {len(letters)}" + "".join(f"\n  {x.message_id}  {x.service}  {x.type}" for x in letters))
+
+
+async def _look(service: str | None, limit: int) -> list[DeadLetter]:
+    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
+        return await letters.look(name, limit)
+
+    return await _each(service, work)
+
+
+async def _each(
+    service: str | None, work: Callable[[DeadLetters, str], Awaitable[list[DeadLetter]]]
+) -> list[DeadLetter]:
+    settings = read_settings()
+    amqp_url = find_broker(settings)
+    await require_reachable(amqp_url)
+    known = await _services(settings, amqp_url)
+    if service is not None and service not in known:
+        raise Failed(f"{service} has no dead-letter queue; there are {', '.join(known) or 'none'}", Code.NOT_FOUND)
+    letters = DeadLetters(amqp_url)
+    found: list[DeadLetter] = []
+    for name in [service] if service is not None else known:
+        found.extend(await work(letters, name))
+    return found
+
+
+async def _services(settings: Settings, amqp_url: str) -> list[str]:
+    async with open_management(settings, amqp_url) as management:
+        queues = await management.queues(_PREFIX)
+    return [q.name.removeprefix(_PREFIX).removesuffix(_DEAD) for q in queues if q.name.endswith(_DEAD)]
+
+
+def _plain(letter: DeadLetter, *, with_body: bool = False) -> dict[str, Any]:
+    fields = {name: value for name, value in dataclasses.asdict(letter).items() if name != "body"}
+    return fields | ({"body": _body(letter)} if with_body else {})
+
+
+def _body(letter: DeadLetter) -> Any:
+    try:
+        return from_wire(letter.body).model_dump(mode="json", exclude_none=True)
+    except NotAnEnvelope:
+        return letter.body.decode("utf-8", errors="replace")

@@ -1,0 +1,18 @@
+"""What the environment says."""
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from mindbus.cli.failures import Misused
+from mindbus.settings import Settings
+
+
+def read_settings() -> Settings:
+    """Raises Misused where a setting cannot be read."""
+    try:
+        return Settings()
+    except ValidationError as invalid:
+        wrong = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
+        raise Misused(f"the environment is not usable: {wrong}") from invalid
+    except SettingsError as invalid:
+        raise Misused(f"the environment is not usable: {invalid}") from invalid

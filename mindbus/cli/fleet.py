@@ -1,0 +1,117 @@
+"""Start, stop, run, probe workers."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.detached import start_detached
+from mindbus.cli.down import end_fleet
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import Json
+from mindbus.cli.session import run
+from mindbus.supervision.children import Group
+from mindbus.supervision.hosting import stop_on_signals
+from mindbus.supervision.run_folder import RunFolder, UpState
+from mindbus.supervision.supervisor import Supervisor, fleet_up
+from workers.fleet import Fleet, whole_fleet
+
+T = TypeVar("T")
+
+app = typer.Typer()
+
+
+@app.command()
+def up(
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when every worker is ready.")] = False,
+    isolate: Annotated[bool, typer.Option("--isolate", help="A process for every worker.")] = False,
+    workers: Annotated[str | None, typer.Option("--workers", help="Only these, separated by commas.")] = None,
+    log_files: Annotated[bool, typer.Option("--log-files", hidden=True)] = False,
+    as_json: Json = False,
+) -> None:
+    """Start RabbitMQ and the workers; keep them alive.
+
+    With MINDBUS_AMQP_URL that broker is used, else a private RabbitMQ node is started in the data folder.
+
+    [bold]Examples[/bold]
+
+    mindbus up                        in this terminal, until Ctrl-C
+
+    mindbus up -d                     in the background, until mindbus down
+
+    mindbus up --workers storage,orchestrator --isolate
+    """
+    settings = read_settings()
+    groups, broken = groups_of(whole_fleet(), workers, isolate=isolate)
+    if detach:
+        options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
+        state = start_detached(settings, options)
+    else:
+        logs = RunFolder(settings).logs if log_files else None
+        run(until_told_to_stop(_stay_up(Supervisor(settings, groups, broken, logs), as_json=as_json)))
+        return
+    _announce(state, as_json=as_json)
+
+
+@app.command()
+def down(as_json: Json = False) -> None:
+    """Stop what `mindbus up -d` has started on this data folder; return when it is gone."""
+    was_up = end_fleet(read_settings())
+    if as_json:
+        show_json({"stopped": was_up})
+    else:
+        say("Stopped." if was_up else "Nothing runs on this data folder.")
+
+
+def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
+    """Which workers share a process: ours do, since they are light; those of other packages each have their own."""
+    names = list(fleet.makers) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
+    if not names:
+        raise Misused("--workers names none")
+    for name in names:
+        fleet.maker(name)
+    ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
+    together = [Group(name, (name,)) for name in ours] if isolate else [Group("workers", tuple(ours))] if ours else []
+    theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]
+    return together + theirs, dict(fleet.broken) if chosen is None else {}
+
+
+async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
+    """Do it unless SIGTERM or Ctrl-C comes first; what it has begun is ended in good order. None: it was stopped."""
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if working.done():
+        stopped.cancel()
+        return working.result()
+    errors().print("Stopping …")
+    working.cancel()
+    await asyncio.wait({working})
+    return None if working.cancelled() else working.result()
+
+
+async def _stay_up(supervisor: Supervisor, *, as_json: bool) -> None:
+    async with fleet_up(supervisor) as state:
+        _announce(state, as_json=as_json)
+        await asyncio.Event().wait()
+
+
+def _announce(state: UpState, *, as_json: bool) -> None:
+    if as_json:
+        show_json(state)
+        return
+    count = sum(len(process.workers) for process in state.workers)
+    say(f"MindBus is up: {count} workers in {len(state.workers)} process{'es' * (len(state.workers) != 1)}.")
+    if state.management_url and state.username:
+        say(f"  RabbitMQ UI   {state.management_url}   login {state.username} / {state.password}")
+    elif state.management_url:
+        say(f"  RabbitMQ UI   {state.management_url}")
+    say(f"  Data          {state.data_dir}")
+    say("  Try           mindbus process run article --input FILE")
+    say("  Stop          mindbus down")
+    for trouble in state.broken.values():
+        errors().print(f"[yellow]warning:[/yellow] left out: {trouble}")

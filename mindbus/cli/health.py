@@ -1,0 +1,30 @@
+"""Every worker's probe."""
+
+from typing import Annotated
+
+import typer
+
+from mindbus.cli.console import say, show_json
+from mindbus.cli.environment import read_settings
+from mindbus.cli.options import Json
+from mindbus.supervision.health import HealthFolder
+
+app = typer.Typer()
+
+
+@app.command()
+def health(
+    name: Annotated[str, typer.Argument(help="The worker to look at.")],
+    as_json: Json = False,
+) -> None:
+    """Exit 0 when a worker of that name is ready on this host, else 1 with the reason.
+
+    [bold]Example[/bold]
+
+    mindbus health storage
+    """
+    found = HealthFolder(read_settings()).require(name)
+    if as_json:
+        show_json(found)
+    else:
+        say(f"{found.name} is ready (process {found.pid})")

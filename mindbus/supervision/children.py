@@ -1,0 +1,140 @@
+"""One process of the fleet, started again whenever it dies."""
+
+import asyncio
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mindbus.logs import logger
+
+FIRST_DELAY_S = 0.5
+LONGEST_DELAY_S = 30.0
+# Who has lived that long has recovered from whatever killed the one before.
+STABLE_AFTER_S = 60.0
+_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Group:
+    """Workers that share a process."""
+
+    name: str
+    workers: tuple[str, ...]
+    is_third_party: bool = False
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a worker process is started; without a log it talks to the terminal."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    lock: int
+    log: Path | None
+
+
+class Child:
+    """Runs a worker process until it is told to stop."""
+
+    def __init__(self, group: Group, launch: Launch, changed: Callable[[], object]) -> None:
+        self.group, self._launch, self._changed = group, launch, changed
+        self.deaths = 0
+        self._process: Process | None = None
+        self._stopping = False
+        self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    def start(self) -> None:
+        """Start it, keep it alive."""
+        self._keeping = asyncio.create_task(self._keep_alive(), name=f"keep {self.group.name}")
+
+    def restart(self) -> None:
+        """End it in good order; it comes back at once."""
+        self._signal(signal.SIGTERM)
+
+    async def stop(self, within_s: float) -> None:
+        """Let it drain; when that takes too long, kill it."""
+        self._stopping = True
+        self._signal(signal.SIGTERM)
+        if self._process is not None and self.pid is not None:
+            try:
+                async with asyncio.timeout(within_s):
+                    await self._process.wait()
+            except TimeoutError:
+                logger().warning("worker killed", process=self.group.name, reason="it did not stop in time")
+                self._signal(signal.SIGKILL)
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+
+    def last_words(self, lines: int = 15) -> str:
+        """The end of its log, for an error message."""
+        return tail(self._launch.log, lines) if self._launch.log is not None else ""
+
+    async def _keep_alive(self) -> None:
+        while not self._stopping:
+            began = time.monotonic()
+            process = self._process = await self._spawn()
+            self._changed()
+            ended_with = await process.wait()
+            self._changed()
+            if self._stopping:
+                return
+            if time.monotonic() - began > STABLE_AFTER_S:
+                self.deaths = 0
+            delay_s = min(FIRST_DELAY_S * 2**self.deaths, LONGEST_DELAY_S)
+            self.deaths += 1
+            logger().warning(
+                "worker died, restarting",
+                process=self.group.name,
+                workers=list(self.group.workers),
+                pid=process.pid,
+                exit=ended_with,
+                in_s=delay_s,
+            )
+            await asyncio.sleep(delay_s)
+
+    async def _spawn(self) -> Process:
+        log = self._launch.log
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+        # No log: to standard error, since standard output belongs to `up`.
+        sink = log.open("ab") if log is not None else None
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self._launch.command,
+                env=self._launch.environment,
+                stdin=PIPE,  # it closes with this process, however that ends
+                stdout=sink or sys.__stderr__,
+                stderr=sink or sys.__stderr__,
+                start_new_session=True,
+                pass_fds=(self._launch.lock,),
+            )
+        finally:
+            if sink is not None:
+                sink.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+def tail(file: Path, lines: int, since: int = 0) -> str:
+    """The last lines of a log, as far as they were written after its first `since` bytes."""
+    if not file.exists():
+        return ""
+    with file.open("rb") as log:
+        log.seek(max(since, file.stat().st_size - _TAIL_BYTES))
+        text = log.read().decode("utf-8", errors="replace")
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,122 @@
+"""What a running `mindbus up` leaves in its data folder for others to find."""
+
+import fcntl
+import os
+import socket
+from inspect import cleandoc
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+from mindbus.settings import Settings
+
+
+class AlreadyUp(Exception):
+    """MindBus runs on this data folder already.
+
+    Use it as it is, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder for a second one.
+    """
+
+    def __init__(self, folder: Path, pid: int | None) -> None:
+        who = f"process {pid}" if pid else "a process that is just ending"
+        super().__init__(f"{cleandoc(type(self).__doc__ or '')} ({folder}, {who})")
+
+
+class WorkerProcess(BaseModel):
+    """One process of the fleet; `pid` is None while it is about to be restarted."""
+
+    name: str
+    pid: int | None
+    workers: tuple[str, ...]
+
+
+class UpState(BaseModel):
+    """The whole of `up.json`; it holds the broker's password, so it is for this user's eyes alone."""
+
+    pid: int
+    status: Literal["starting", "ready"]
+    data_dir: str
+    amqp_url: str | None = None
+    management_url: str | None = None
+    username: str | None = None
+    password: str | None = None
+    workers: tuple[WorkerProcess, ...] = ()
+    broken: dict[str, str] = {}
+
+
+class RunFolder:
+    def __init__(self, settings: Settings) -> None:
+        self.root = settings.run_dir.absolute()
+        self.data_dir = settings.data_dir.absolute()
+        self.logs = self.data_dir / "logs"
+        self._state = self.root / "up.json"
+        self._lock = self.root / "up.lock"
+
+    def take(self) -> int:
+        """The lock as a file descriptor; the workers inherit it, so it is free when all are gone. Raises AlreadyUp."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as busy:
+            pid = self.supervisor_pid(lock)
+            os.close(lock)
+            raise AlreadyUp(self.data_dir, pid) from busy
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        return lock
+
+    def is_taken(self) -> bool:
+        """Whether an `up` runs here, or something that it started."""
+        if not self._lock.exists():
+            return False
+        probe = os.open(self._lock, os.O_RDWR)
+        try:
+            fcntl.flock(probe, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(probe)
+        return False
+
+    def supervisor_pid(self, lock: int | None = None) -> int | None:
+        """Who took the lock; only to be trusted while it is taken."""
+        text = os.pread(lock, 32, 0).decode() if lock is not None else self._lock.read_text(encoding="ascii")
+        return int(text) if text.isdecimal() else None
+
+    def write_state(self, state: UpState) -> None:
+        """Replace `up.json` whole."""
+        write_private(self._state, state.model_dump_json(indent=2) + "\n")
+
+    def state(self) -> UpState | None:
+        """What `up` last said of itself."""
+        try:
+            return UpState.model_validate_json(self._state.read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def forget_state(self) -> None:
+        """Nothing runs here any more."""
+        self._state.unlink(missing_ok=True)
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only this user may read; a reader sees all of it or the one before."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as sink:
+        sink.write(text)
+    part.replace(file)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process on this host."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
