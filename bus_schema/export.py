@@ -2,7 +2,6 @@
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,25 +21,6 @@ def exported(version: str) -> dict[str, str]:
     files |= {"schemas/envelope.json": _schema(Envelope), "schemas/reply.json": _schema(Reply)}
     files["asyncapi.json"] = _text(asyncapi(version))
     return files
-
-
-def export(folder: Path, version: str) -> list[Path]:
-    """Write the files, remove those of messages that are gone."""
-    wanted = {folder / name: content for name, content in exported(version).items()}
-    for path, content in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    for path in set((folder / "schemas").glob("*.json")) - set(wanted):
-        path.unlink()
-    return sorted(wanted)
-
-
-def differences(folder: Path, version: str) -> list[str]:
-    """What is out of date in a folder, a line each."""
-    wanted = {folder / name: content for name, content in exported(version).items()}
-    lines = [f"missing: {path}" for path in wanted if not path.exists()]
-    lines += [f"differs: {path}" for path, content in wanted.items() if path.exists() and path.read_text() != content]
-    return sorted(lines + [f"unknown: {path}" for path in set((folder / "schemas").glob("*.json")) - set(wanted)])
 
 
 def asyncapi(version: str) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from bus_schema.export import differences
-from bus_schema.export import export as write_files
-from mindbus.bus.service import VERSION
 from mindbus.cli.console import say, show_json
 from mindbus.cli.failures import Failed
 from mindbus.cli.options import Json
+from mindbus.reference import differences
+from mindbus.reference import export as write_files
 
 app = typer.Typer(no_args_is_help=True, help="Contracts for other languages.")
 
@@ -23,7 +22,7 @@ def export(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the files are out of date.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a JSON Schema for every message and an AsyncAPI 3.0 document.
+    """Write JSON Schemas, an AsyncAPI 3.0 document, and the reference pages that are made from code.
 
     [bold]Examples[/bold]
 
@@ -32,12 +31,12 @@ def export(
     mindbus schema export --check
     """
     if check:
-        outdated = differences(folder, VERSION)
+        outdated = differences(folder)
         if outdated:
             raise Failed("; ".join(outdated) + ": run `mindbus schema export`")
         _tell({"up_to_date": True}, f"{folder} is up to date", as_json=as_json)
         return
-    written = write_files(folder, VERSION)
+    written = write_files(folder)
     _tell({"written": [str(file) for file in written]}, f"{len(written)} files in {folder}", as_json=as_json)
 
 

@@ -1,0 +1,68 @@
+"""The reference that is made from code: contracts for other languages, pages for people."""
+
+from pathlib import Path
+
+from bus_schema.catalogue import commands, events
+from bus_schema.export import exported
+from mindbus.bus.service import VERSION
+from mindbus.settings import Settings
+
+_MADE = "<!-- made by `mindbus schema export` -->\n"
+
+
+def export(folder: Path) -> list[Path]:
+    """Write the files, remove the schemas of messages that are gone."""
+    wanted = _files(folder)
+    for path, content in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    for path in _strangers(folder, wanted):
+        path.unlink()
+    return sorted(wanted)
+
+
+def differences(folder: Path) -> list[str]:
+    """What is out of date in a folder, a line each."""
+    wanted = _files(folder)
+    lines = [f"missing: {path}" for path in wanted if not path.exists()]
+    lines += [f"differs: {path}" for path, content in wanted.items() if path.exists() and path.read_text() != content]
+    return sorted(lines + [f"unknown: {path}" for path in _strangers(folder, wanted)])
+
+
+def _files(folder: Path) -> dict[Path, str]:
+    files = exported(VERSION) | {"settings.md": _settings(), "messages.md": _messages()}
+    return {folder / name: content for name, content in files.items()}
+
+
+def _strangers(folder: Path, wanted: dict[Path, str]) -> set[Path]:
+    return set((folder / "schemas").glob("*.json")) - set(wanted)
+
+
+def _settings() -> str:
+    rows = [
+        f"| `MINDBUS_{name.upper()}` | {_default(field.default)} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(["# Settings", "", _MADE, "| variable | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _messages() -> str:
+    orders = [
+        f"| `{c.wire.type}` | {c.wire.service or 'a role'} | {c.wire.result.__name__} | {_doc(c)} |" for c in commands()
+    ]
+    facts = [f"| `{event.wire.type}` | `{event.wire.routing_key}` | {_doc(event)} |" for event in events()]
+    return "\n".join(
+        [
+            *("# Messages", "", _MADE, "## Commands", ""),
+            *("| type | service | result | meaning |", "|---|---|---|---|", *orders, ""),
+            *("## Events", "", "| type | routing key | true when |", "|---|---|---|", *facts, ""),
+        ]
+    )
+
+
+def _doc(message: type) -> str:
+    return (message.__doc__ or "").partition("\n")[0]
+
+
+def _default(default: object) -> str:
+    return "" if default is None else f"`{default}`"
