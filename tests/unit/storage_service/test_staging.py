@@ -1,6 +1,8 @@
 """The address in a manifest is compared, never followed."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bus_schema.replies import Code
 from mindbus.bus.failures import Refused
@@ -33,6 +35,16 @@ def test_a_root_with_spaces_or_letters_of_any_script_is_compared_as_it_is_writte
 def test_a_hostile_address_is_refused(address: str) -> None:
     with pytest.raises(NotAStagingAddress):
         upload_key(address, root_url=ROOT, owner="agent.researcher")
+
+
+@given(st.text(alphabet=st.sampled_from("stagingresch0123/.%\\_:@~?# \0é２"), max_size=120))
+def test_whatever_is_accepted_is_the_canonical_key_of_the_owners_folder(rest: str) -> None:
+    try:
+        key = upload_key(f"{ROOT}/staging/2026/03/14/{rest}", root_url=ROOT, owner="agent.researcher")
+    except NotAStagingAddress:
+        return
+    assert key == f"staging/2026/03/14/{rest}"
+    assert rest.startswith("agent_researcher/")
 
 
 async def test_hostile_addresses_open_no_socket_and_write_nothing(depot: Depot, connections: list[object]) -> None:
