@@ -18,7 +18,7 @@ class KeyTerm:
 
 _CLAUSE_BREAK = re.compile(r"[,;:()\[\]«»“”\"—–/|*`.!?…]+\s|\s[—–-]\s|[«“\"(]")
 # Endings that a Russian word has in a sentence and not in a dictionary.
-_OBLIQUE = re.compile(r"(?:[ую]|[оеыи]й|[оеи]м|[аяы]м[и]?|[аяы]х|[ое]в|[ое]го|[ое]му)(?: |$)")
+_OBLIQUE = re.compile(r"(?:[уюеиы]|[оеыи]й|[оеи]м|[аяы]м[и]?|[аяы]х|[ое]в|[ое]го|[ое]му)(?: |$)")
 _NEVER_TERMS = MEASURES | OPEN_ABBREVIATIONS | CLOSING_ABBREVIATIONS
 # Short sentences would win on density alone.
 _SHORTEST_COUNTED_TERMS = 7
@@ -28,8 +28,9 @@ def salience(texts: Sequence[str]) -> list[float]:
     """How central each text is among them: a term counts by the number of texts that share it."""
     stems = [set(terms(text)) for text in texts]
     shared = Counter(term for each in stems for term in each)
+    # fsum: a plain sum over a set depends on the order, which differs from process to process.
     return [
-        sum(math.log1p(shared[term]) for term in each) / math.sqrt(max(len(each), _SHORTEST_COUNTED_TERMS))
+        math.fsum(math.log1p(shared[term]) for term in each) / math.sqrt(max(len(each), _SHORTEST_COUNTED_TERMS))
         for each in stems
     ]
 
@@ -43,8 +44,8 @@ def rarity(texts: Sequence[str]) -> Mapping[str, float]:
 def coverage(of: Iterable[str], by: Iterable[str], weights: Mapping[str, float]) -> float:
     """The share of a set of terms, weighted, that another set has too."""
     wanted, given = set(of), set(by)
-    total = sum(weights.get(term, 1.0) for term in wanted)
-    return sum(weights.get(term, 1.0) for term in wanted & given) / total if total else 1.0
+    total = math.fsum(weights.get(term, 1.0) for term in wanted)
+    return math.fsum(weights.get(term, 1.0) for term in wanted & given) / total if total else 1.0
 
 
 def key_terms(text: str, limit: int) -> list[KeyTerm]:
@@ -98,17 +99,10 @@ class _Mentions:
         for form, count in forms.items():
             lowered[form.lower()] += count
         common = max(lowered, key=lambda form: (not _OBLIQUE.search(form), lowered[form], -len(form), form))
-        # A capital that is always there belongs to a name.
-        return (
-            next((form for form in forms if form.lower() == common and form != common), common)
-            if _is_name(forms, common)
-            else common
-        )
+        # A capital that every form has belongs to a name.
+        is_name = not any(form == form.lower() for form in forms)
+        return next(form for form in sorted(forms) if form.lower() == common) if is_name else common
 
 
 def _may_name(word: str) -> bool:
     return len(word) > 2 and is_meaningful(word) and not word[0].isdigit() and word.lower() not in _NEVER_TERMS
-
-
-def _is_name(forms: Mapping[str, int], common: str) -> bool:
-    return common not in forms

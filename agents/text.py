@@ -22,7 +22,7 @@ _WORD = re.compile(r"[^\W_]+(?:(?:[-'’.]|(?<=\d),(?=\d))[^\W_]+)*")
 _CYRILLIC = re.compile(r"[\u0400-\u04FF]")
 _LATIN = re.compile(r"[A-Za-z]")
 # Names and terms inside a Russian text are often Latin, the reverse is rare: Russian wins before it has the majority.
-_RUSSIAN_SHARE = 0.4
+_RUSSIAN_SHARE = 0.3
 
 _BREAK = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s+\S)")
 _INITIAL = re.compile(r"(?:^|[\s(«“\"])[A-ZА-ЯЁ]\.$")
@@ -33,7 +33,7 @@ _CLAUSE_END = re.compile(
     r"и|но|а|или|что|чтобы|когда|если|потому|пока|хотя|как)\s"
 )
 _PAIRS = (("(", ")"), ("[", "]"), ("«", "»"), ("“", "”"))
-_TOGGLES = ("*", "`", '"')
+_TOGGLES = ("**", "*", "`", '"')
 _LONGEST_MERGE_CHARS = 600
 
 
@@ -102,7 +102,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
-    following = text[end.end() :].lstrip()[:4].lstrip("\"'“‘«([*_`—–- ")
+    following = text[end.end() : end.end() + 8].lstrip("\"'“‘«([*_`—–- ")
     if not following or following[0].islower():
         return False
     before = text[max(start, end.start() - 24) : end.start() + 1]
@@ -120,7 +120,7 @@ def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
 def _is_whole(piece: str) -> bool:
     # A cut inside brackets, quotes or emphasis would leave broken Markdown on both sides.
     return all(piece.count(left) <= piece.count(right) for left, right in _PAIRS) and all(
-        piece.count(mark) % 2 == 0 for mark in _TOGGLES
+        piece.replace("**", "" if mark == "*" else "**").count(mark) % 2 == 0 for mark in _TOGGLES
     )
 
 

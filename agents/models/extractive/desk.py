@@ -39,14 +39,15 @@ class Desk:
 
     def revise(self) -> str:
         """Put right what `remarks` names; a paper made of quotes is written afresh, which comes to the same."""
-        material, attempt = self._material, self._prompt.attempt
+        material, attempt = self._yardstick, self._prompt.attempt
         if self._is_article and attempt and material and material.passages:
-            return render(mend(parse(attempt.text), material))
+            mended = mend(parse(attempt.text), material)
+            return render(polish(mended) if self._prompt.task == "final" else mended)
         return self.write()
 
     def remarks(self) -> list[str]:
         """What is wrong with the attempt, as far as revising it would change it: so the loop comes to an end."""
-        attempt, material = self._prompt.attempt, self._material
+        attempt, material = self._prompt.attempt, self._yardstick
         if not attempt or self.revise() == attempt.text:
             return []
         if not self._is_article:
@@ -76,7 +77,9 @@ class Desk:
 
     def finish(self) -> str:
         source = self._material_beside_text
-        return render(polish(mend(self._text, source))) if source else self.draft()
+        if source:
+            return render(polish(mend(self._text, source)))
+        return render(polish(self._text)) if self._newest(*_TEXTS_LATEST_FIRST) else self.draft()
 
     @property
     def _is_article(self) -> bool:
@@ -93,8 +96,8 @@ class Desk:
     @cached_property
     def _material(self) -> Source | None:
         given = [piece.text for piece in self._prompt.materials if piece.type not in _MADE_BY_THE_TEAM]
-        report = self._newest("research_report")
-        texts = given or ([facts_of(report)] if report else [])
+        paper = self._newest("research_report", "idea")
+        texts = given or ([facts_of(paper)] if paper else [])
         return read_source(texts) if texts else None
 
     @property
@@ -110,6 +113,11 @@ class Desk:
     @property
     def _material_beside_text(self) -> Source | None:
         return self._material if self._newest(*_TEXTS_LATEST_FIRST) else None
+
+    @property
+    def _yardstick(self) -> Source | None:
+        """What an article is measured by; who edits a document has nothing beside it."""
+        return self._material_beside_text if self._prompt.task == "edited" else self._material
 
     def _foreign_quotes(self, attempt: list[Block]) -> list[str]:
         phrases = phrases_in(self._source.language)

@@ -20,6 +20,7 @@ _MOST_OF_A_KIND = 6
 _ROOM = 1.1
 _SUPPORTED_SHARE = 0.5
 _CARRIED_SHARE = 0.65
+_MOST_LIKELY = 5
 _HEAVY_SHARE = 0.45
 _HEAVY_FROM_WORDS = 150
 _SHORTEST_CHECKED_TERMS = 4
@@ -118,10 +119,11 @@ class _Match:
         return any(coverage(passage.terms, each.terms, self._weights) >= _CARRIED_SHARE for each in self._said)
 
     def _is_backed(self, statement: Statement, by_term: dict[str, list[Passage]]) -> bool:
-        candidates = Counter(passage.place for term in statement.terms for passage in by_term.get(term, ()))
+        shared = Counter(passage.place for term in statement.terms for passage in by_term.get(term, ()))
+        likely = sorted(shared, key=lambda place: (-shared[place], place))[:_MOST_LIKELY]
         return any(
             coverage(statement.terms, self._source.passages[place].terms, self._weights) >= _SUPPORTED_SHARE
-            for place, _ in candidates.most_common(5)
+            for place in likely
         )
 
 
