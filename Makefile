@@ -1,0 +1,41 @@
+# Everything here does its own set-up first; `make` alone lists the targets.
+BIN := .venv/bin
+BRIEF ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check up down compose-smoke proof bench
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv and install RabbitMQ; a second time it only looks
+	@.ci/setup
+
+demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]
+	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
+
+test: setup ## The whole suite, on a real RabbitMQ
+	$(BIN)/pytest -m "not proof"
+
+check: setup ## What must be right before a commit, in under two minutes
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/mindbus schema export --check
+	$(BIN)/pytest -m "not proof" tests/unit tests/contract
+
+up: setup ## Start RabbitMQ and the workers in the background
+	@$(BIN)/mindbus up -d
+
+down: setup ## Stop them
+	@$(BIN)/mindbus down
+
+compose-smoke: setup ## Bring the containers up, run an article through them, take them down
+	$(BIN)/python compose/smoke.py
+
+proof: setup ## The long form of the proofs
+	$(BIN)/pytest -m proof
+
+bench: setup ## Throughput and latency, beside aio-pika and FastStream
+	$(BIN)/python benchmarks/bus.py
