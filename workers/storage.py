@@ -96,7 +96,7 @@ def _answering(handling: Handling, artifact_id: str | None = None) -> Iterator[A
     try:
         yield asker
     except Refusal as no:
-        logger().info(
+        logger().warning(
             "storage refused",
             type=handling.envelope.type,
             message_id=handling.message_id,
