@@ -81,10 +81,12 @@ async def registered(node: PrivateNode, queue: str) -> None:
 
 def do_without(missing: RabbitMQMissing) -> NoReturn:
     """A laptop may lack a RabbitMQ, CI may not."""
-    advice = "Or for the tests alone: MINDBUS_TEST_AMQP_URL=amqp://… or MINDBUS_TEST_CONTAINERS=1."
+    advice = (
+        "For the tests alone, MINDBUS_TEST_AMQP_URL=amqp://… names another and MINDBUS_TEST_CONTAINERS=1 starts one."
+    )
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{missing}\n{advice}", pytrace=False)
-    pytest.skip(f"{missing}\n{advice}")
+    pytest.skip(f"needs a RabbitMQ. {advice}")
 
 
 def _named(url: str) -> Broker:

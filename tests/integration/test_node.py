@@ -24,7 +24,7 @@ from mindbus.node.failures import NodeAlreadyRunning, NodeDidNotStart, NodeNotRu
 from mindbus.node.installation import Installation, find_rabbitmq
 from mindbus.node.private import PrivateNode, running_node
 from mindbus.node.probes import speaks_amqp
-from tests.brokers import Broker, registered
+from tests.brokers import Broker, do_without, registered
 from tests.management import Management
 from tests.waiting import until
 
@@ -59,19 +59,27 @@ asyncio.run(main())
 
 
 @pytest.fixture
+def installed() -> Installation:
+    try:
+        return find_rabbitmq()
+    except RabbitMQMissing as missing:
+        do_without(missing)
+
+
+@pytest.fixture
 async def folder(tmp_path: Path) -> Path:
     return tmp_path / "данные агентов"
 
 
 @pytest.fixture
-async def stopped(folder: Path) -> AsyncIterator[PrivateNode]:
+async def stopped(folder: Path, installed: Installation) -> AsyncIterator[PrivateNode]:
     """Not yet started; ended after the test, whatever became of it."""
-    private = PrivateNode(folder)
+    private = PrivateNode(folder, lambda: installed)
     yield private
     await private.kill()
 
 
-async def test_a_started_node_speaks_amqp(broker: Broker, node: PrivateNode) -> None:
+async def test_a_started_node_speaks_amqp(node: PrivateNode) -> None:
     assert await speaks_amqp(node.address.amqp_port)
 
     async with await aio_pika.connect(node.amqp_url) as connection:
@@ -210,14 +218,13 @@ async def test_a_port_that_somebody_has_taken_is_replaced(own_node: PrivateNode)
     assert after == before.model_copy(update={"amqp_port": after.amqp_port})
 
 
-async def test_losing_the_race_for_a_port_is_tried_again(folder: Path, tmp_path: Path) -> None:
-    real = find_rabbitmq()
+async def test_losing_the_race_for_a_port_is_tried_again(folder: Path, tmp_path: Path, installed: Installation) -> None:
     loser = script(
         tmp_path / "rabbitmq-server",
-        f'if [ -e "{tmp_path}/lost" ]; then exec {real.server}; fi; touch "{tmp_path}/lost"; echo eaddrinuse; exit 1',
+        f'[ -e "{tmp_path}/lost" ] && exec {installed.server}; touch "{tmp_path}/lost"; echo eaddrinuse; exit 1',
     )
 
-    async with PrivateNode(folder, lambda: Installation(loser, real.epmd)) as private:
+    async with PrivateNode(folder, lambda: Installation(loser, installed.epmd)) as private:
         assert await speaks_amqp(private.address.amqp_port)
 
 
@@ -230,21 +237,21 @@ async def test_a_machine_without_rabbitmq_says_what_to_do(folder: Path) -> None:
     assert not exists(folder)
 
 
-async def test_a_server_that_dies_at_once_is_quoted(folder: Path, tmp_path: Path) -> None:
+async def test_a_server_that_dies_at_once_is_quoted(folder: Path, tmp_path: Path, installed: Installation) -> None:
     server = script(tmp_path / "rabbitmq-server", "echo диск полон >&2; exit 1")
 
     with pytest.raises(NodeDidNotStart, match="диск полон"):
-        await PrivateNode(folder, lambda: Installation(server, find_rabbitmq().epmd)).start()
+        await PrivateNode(folder, lambda: Installation(server, installed.epmd)).start()
 
     assert running_node(folder) is None
 
 
 @needs_proc
-async def test_a_server_that_never_listens_is_given_up(folder: Path, tmp_path: Path) -> None:
+async def test_a_server_that_never_listens_is_given_up(folder: Path, tmp_path: Path, installed: Installation) -> None:
     server = script(tmp_path / "rabbitmq-server", "echo dreaming; exec sleep 600")
 
     with pytest.raises(NodeDidNotStart, match=r"(?s)not ready after 1 s.*dreaming"):
-        await PrivateNode(folder, lambda: Installation(server, find_rabbitmq().epmd)).start(within_s=1)
+        await PrivateNode(folder, lambda: Installation(server, installed.epmd)).start(within_s=1)
 
     await until(lambda: not processes_of(folder))
 
@@ -280,6 +287,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_but_a_usable_folder(stop
 
 
 @needs_proc
+@pytest.mark.usefixtures("installed")
 async def test_a_node_dies_with_a_python_that_is_killed(folder: Path) -> None:
     with child(os.getuid(), os.getgid(), folder, then="wait") as python:
         broker_pid, _url = await said_by(python)
@@ -302,6 +310,7 @@ async def test_a_node_outlives_the_thread_that_started_it(stopped: PrivateNode) 
 
 
 @needs_proc
+@pytest.mark.usefixtures("installed")
 async def test_it_runs_without_root() -> None:
     user = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
     folder = Path(tempfile.mkdtemp(prefix="mindbus-"))  # tmp_path lies where only its owner may look
