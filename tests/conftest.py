@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _logs() -> None:
-    configure_logs("WARNING", "console")
+    configure_logs("INFO", "console")
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,7 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def cancel_run(self, command: CancelProcess, handling: Handling) -> tuple[Run | To | Told, ...]:
-        _begin_anew(handling)
+        handling.begin_anew()
         with _while_database_answers():
             moved = await self._move(command.run_id, rules.CancelRequested(command.reason, handling.owner))
         if moved is None:
@@ -172,7 +172,8 @@ class OrchestratorWorker(Worker):
             raise Refused(Code.INVALID, str(wrong)) from wrong
 
     async def _hear(self, run_id: str, happened: rules.Happening, handling: Handling) -> Sent:
-        _begin_anew(handling)
+        # A card has no circles and a limited number of attempts, but it may be long.
+        handling.begin_anew()
         with _while_database_answers():
             moved = await self._move(run_id, happened)
         return _sent(moved) if moved else ()
@@ -231,12 +232,6 @@ def _sent(moved: rules.Moved) -> Sent:
         for order in moved.orders
     ]
     return (*orders, *(Told(event, trace=run_id, step=getattr(event, "step_id", None)) for event in moved.told))
-
-
-def _begin_anew(handling: Handling) -> None:
-    # Hops tell circles from stories. A card has no circles and a limited number of attempts, but may be long:
-    # each of its steps begins a new story.
-    handling.envelope = handling.envelope.model_copy(update={"mbhops": 0})
 
 
 @contextmanager

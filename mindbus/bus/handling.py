@@ -18,6 +18,15 @@ class Handling:
     consumer: str
     attempt: int = 1
     sent: int = field(default=0)
+    hops: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What it sends is a hop further than what it handles."""
+        self.hops = self.envelope.mbhops + 1
+
+    def begin_anew(self) -> None:
+        """Count hops from here: for a story whose length something else bounds, such as a card of so many steps."""
+        self.hops = 0
 
     @property
     def message_id(self) -> str:

@@ -96,7 +96,7 @@ class Speaker:
     def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
         handling = at_hand()
         cause = handling.envelope if handling else None
-        if cause is not None and cause.mbhops >= MAX_HOPS:
+        if handling is not None and handling.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
         parent = current_parent(cause)
         message_id = handling.next_id() if handling else str(uuid7())
@@ -114,7 +114,7 @@ class Speaker:
             mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
             mbstepid=where.get("step") or (cause.mbstepid if cause else None),
             mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),
-            mbhops=cause.mbhops + 1 if cause else 0,
+            mbhops=handling.hops if handling else 0,
             **attributes,
         )
 

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import MetaData, delete, insert, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import Envelope, Kind
-from mindbus.bus.failures import BusUnavailable, Unroutable
+from mindbus.bus.failures import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -45,10 +45,14 @@ class SqlLedger:
 
     @asynccontextmanager
     async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_SqlEntry"]:
-        """Give the handler its transaction; it commits on leaving."""
-        async with self.database.open_session() as session, session.begin():
-            with self.database.ambient(session):
-                yield _SqlEntry(self, session, consumer, message_id)
+        """Give the handler its transaction; it commits on leaving. Raises TemporaryFailure: the database is away."""
+        try:
+            async with self.database.open_session() as session, session.begin():
+                with self.database.ambient(session):
+                    yield _SqlEntry(self, session, consumer, message_id)
+        except (OperationalError, InterfaceError) as away:
+            # After a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
+            raise TemporaryFailure(f"database: {away.orig}") from away
         self._wake.set()
 
     async def record(
@@ -58,7 +62,10 @@ class SqlLedger:
         rows = [_dumped(message) for message in outgoing]
         if message_id is not None:
             row = {"consumer": consumer, "message_id": message_id, "outcome": rows, "handled_at": datetime.now(UTC)}
-            await session.execute(insert(self._tables.inbox).values(row))
+            try:
+                await session.execute(insert(self._tables.inbox).values(row))
+            except IntegrityError as handled:
+                raise TemporaryFailure("another instance has just handled it") from handled
         if rows:
             await session.execute(insert(self._tables.outbox), rows)
 
@@ -93,16 +100,25 @@ class SqlLedger:
         last = 0
         while True:
             query = select(outbox).where(outbox.c.seq > last).order_by(outbox.c.seq).limit(_BATCH)
-            async with self.database.reading() as session:
-                rows = (await session.execute(query)).mappings().all()
+            async with self._taking() as session:
+                rows = (await session.execute(query.with_for_update(skip_locked=True))).mappings().all()
+                done = await self._send(transport, rows)
+                if not self.database.is_sqlite:
+                    await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
+            if self.database.is_sqlite and done:
+                async with self.database.transaction() as session:
+                    await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
             if not rows:
                 return
             last = rows[-1]["seq"]
-            # Two relays of one database may both send a row: receivers know it by its id.
-            sent = await asyncio.gather(*(_sent(transport, _loaded(row)) for row in rows))
-            done = [row["seq"] for row, was_sent in zip(rows, sent, strict=True) if was_sent]
-            async with self.database.transaction() as session:
-                await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
+
+    def _taking(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """On PostgreSQL several relays share the rows by locks; on SQLite a lock would hold up every handler."""
+        return self.database.reading() if self.database.is_sqlite else self.database.transaction()
+
+    async def _send(self, transport: Transport, rows: Sequence[Any]) -> list[int]:
+        sent = await asyncio.gather(*(_sent(transport, _loaded(row)) for row in rows))
+        return [row["seq"] for row, was_sent in zip(rows, sent, strict=True) if was_sent]
 
     async def _forget_old(self) -> None:
         inbox = self._tables.inbox

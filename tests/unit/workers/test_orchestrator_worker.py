@@ -73,7 +73,7 @@ class Desk:
             returned = await getattr(self.worker, route.method)(*arguments)
             await entry.record([])
         self.said = [item for item in returned if isinstance(item, To | Told)] if _is_many(returned) else []
-        self.hops = handling.envelope.mbhops
+        self.hops = handling.hops
         return returned
 
     async def tick(self, method: str, after_s: float = 0) -> None:
