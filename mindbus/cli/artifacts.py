@@ -47,7 +47,7 @@ def put(
 
     mindbus artifacts put notes.md --type notes --trace t1
 
-    mindbus artifacts put draft.md --type draft --trace run_0192… --visibility trace --as agent.editor --json
+    mindbus artifacts put draft.md --type draft --trace t1 --as agent.editor
     """
     about: About = {
         "artifact_type": artifact_type,

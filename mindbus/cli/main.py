@@ -1,5 +1,6 @@
 """The command line: every command, with the module that has it."""
 
+import difflib
 import importlib
 import importlib.metadata
 from dataclasses import dataclass
@@ -51,11 +52,12 @@ class Commands(TyperGroup):
         """All of them, as help lists them."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
         """Import the module that has it."""
-        place = COMMANDS.get(cmd_name)
-        if place is None:
-            return None
+        if cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, COMMANDS, 1)
+            ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        place = COMMANDS[cmd_name]
         group = get_group(importlib.import_module(f"mindbus.cli.{place.module}").app)
         command: Any = group.commands.get(cmd_name, group)
         command.name = cmd_name

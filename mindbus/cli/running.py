@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from agents.cards import card_from_file, shipped_card
+from agents.roles import role_names
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
@@ -43,8 +44,6 @@ class Order:
     @classmethod
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "Order":
         """Raises UnknownCard, BadCard, NotABrief."""
-        from agents.roles import role_names
-
         given = None
         if card.endswith((".yaml", ".yml")) or "/" in card:
             given = card_from_file(Path(card), role_names())

@@ -42,11 +42,11 @@ def send(
 
     [bold]Examples[/bold]
 
-    mindbus send storage.get_artifact artifact_id=art_0192… --trace run_0192… --wait
+    mindbus send storage.get_artifact artifact_id=art_0192… --trace t1 --wait
 
-    mindbus send storage.search_artifacts artifact_type=final limit=5 --as agent.editor --wait --json
+    mindbus send storage.search_artifacts trace_id=t1 limit=5 --wait --json
 
-    mindbus send storage.set_trace_members trace_id=t1 members='["agent.a","user.ann"]' --trace t1 --wait
+    mindbus send storage.set_trace_members trace_id=t1 members='["agent.a"]'
 
     mindbus send process.start --file start.json --wait
     """

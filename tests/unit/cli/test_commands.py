@@ -1,0 +1,196 @@
+"""What needs no broker: usage, exit codes, JSON on standard output alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mindbus.cli.main import COMMANDS, app
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture
+def mindbus(tmp_path: Path) -> Invoke:
+    runner = CliRunner(env={"MINDBUS_DATA_DIR": str(tmp_path / "data"), "MINDBUS_AMQP_URL": None, "COLUMNS": "200"})
+    return lambda *arguments, **options: runner.invoke(app, list(arguments), **options)
+
+
+def test_help_lists_every_command(mindbus: Invoke) -> None:
+    shown = mindbus("--help")
+
+    assert shown.exit_code == 0
+    assert all(f"│ {command} " in shown.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(mindbus: Invoke, command: str) -> None:
+    assert mindbus(command, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["send", "watch", "up", "worker", "health", "queues", "doctor", "demo"])
+def test_help_has_examples_to_copy(mindbus: Invoke, command: str) -> None:
+    assert f"mindbus {command}" in mindbus(command, "--help").stdout.split("Example")[1]
+
+
+def test_an_unknown_command_is_told_its_nearest_name(mindbus: Invoke) -> None:
+    outcome = mindbus("queus")
+
+    assert outcome.exit_code == 2
+    assert "did you mean queues?" in outcome.stderr
+    assert outcome.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("queues",),
+        ("dlq", "ls"),
+        ("process", "ls"),
+        ("artifacts", "ls"),
+        ("topology", "diff"),
+        ("send", "storage.get_artifact", "artifact_id=art_1", "--wait"),
+    ],
+)
+def test_without_a_broker_a_command_says_how_to_get_one(mindbus: Invoke, arguments: tuple[str, ...]) -> None:
+    outcome = mindbus(*arguments, "--json")
+
+    assert outcome.exit_code == 1
+    said = json.loads(outcome.stdout)
+    assert said["code"] == "unavailable"
+    assert "mindbus up" in said["error"]
+    assert "mindbus up" in outcome.stderr
+
+
+def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
+    outcome = mindbus("process", "ls", "--json", env={"MINDBUS_AMQP_URL": "amqp://guest:guest@127.0.0.1:9/"})
+
+    assert outcome.exit_code == 1
+    assert "does not answer at 127.0.0.1:9" in json.loads(outcome.stdout)["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("send", "storage.get_artefact", "artifact_id=art_1"), "did you mean storage.get_artifact"),
+        (("send", "storage.get_artifact", "id=art_1"), "its fields are artifact_id"),
+        (("send", "storage.get_artifact", "artifact_id=x"), "artifact_id: "),
+        (("send", "process.execute_step"), "say which with --to"),
+        (("send", "process.started", "--wait"), "nobody answers it"),
+        (("process", "status", "nonsense"), "run_id: "),
+        (("process", "run", "article", "--input", "x.md", "--param", "novalue"), "is not K=V"),
+        (("artifacts", "get", "art_1"), "say with -o"),
+        (("dlq", "replay"), "say which"),
+        (("worker", "storge"), "did you mean storage?"),
+        (("up", "--workers", "storge"), "did you mean storage?"),
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(mindbus: Invoke, arguments: tuple[str, ...], complaint: str) -> None:
+    as_json = () if arguments[0] == "worker" else ("--json",)
+
+    outcome = mindbus(*arguments, *as_json)
+
+    assert (outcome.exit_code, complaint in outcome.stderr) == (2, True), outcome.stderr
+    if as_json:
+        assert complaint in json.loads(outcome.stdout)["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("send", "storage.get_artifact", "artifact_id=art_1", "--as", "nobody"),
+        ("artifacts", "ls", "--trace", "a b"),
+        ("artifacts", "put", "/nowhere.md", "--type", "t", "--trace", "t1"),
+        ("artifacts", "put", __file__, "--type", "t"),
+        ("process", "ls", "--status", "dancing"),
+        ("process", "run", "article"),
+        ("queues", "--nonsense"),
+    ],
+)
+def test_what_the_options_do_not_allow_is_a_usage_error_with_nothing_on_standard_output(
+    mindbus: Invoke, arguments: tuple[str, ...]
+) -> None:
+    outcome = mindbus(*arguments)
+
+    assert outcome.exit_code == 2
+    assert outcome.stdout == ""
+    assert outcome.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\x02"])
+def test_an_unusable_brief_is_refused_before_anything_is_written(
+    mindbus: Invoke, tmp_path: Path, content: bytes
+) -> None:
+    brief = tmp_path / "brief.md"
+    brief.write_bytes(content)
+
+    outcome = mindbus("process", "run", "article", "--input", str(brief), "--json")
+
+    assert outcome.exit_code == 1
+    assert json.loads(outcome.stdout)["code"] == "invalid"
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_unknown_card_is_told_which_there_are(mindbus: Invoke, tmp_path: Path) -> None:
+    outcome = mindbus("process", "run", "novel", "--input", str(tmp_path / "brief.md"))
+
+    assert outcome.exit_code == 1
+    assert "article, review" in outcome.stderr
+
+
+def test_a_bad_card_is_told_file_line_and_field(mindbus: Invoke, tmp_path: Path) -> None:
+    card = tmp_path / "card.yaml"
+    card.write_text(
+        "name: mine\nresult: one\nsteps:\n  - id: one\n    role: jester\n    produces: joke\n    instructions: Joke.\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "brief.md").write_text("About jokes.", encoding="utf-8")
+
+    outcome = mindbus("process", "run", str(card), "--input", str(tmp_path / "brief.md"))
+
+    assert outcome.exit_code == 1
+    assert "card.yaml:5" in outcome.stderr
+    assert "jester" in outcome.stderr
+
+
+def test_a_worker_that_does_not_run_is_unwell(mindbus: Invoke) -> None:
+    outcome = mindbus("health", "storage", "--json")
+
+    assert outcome.exit_code == 1
+    assert "does not run on this host" in json.loads(outcome.stdout)["error"]
+
+
+def test_down_where_nothing_runs_is_no_failure(mindbus: Invoke) -> None:
+    outcome = mindbus("down", "--json")
+
+    assert (outcome.exit_code, json.loads(outcome.stdout)) == (0, {"stopped": False})
+
+
+def test_a_setting_that_cannot_be_read_is_named(mindbus: Invoke) -> None:
+    outcome = mindbus("queues", env={"MINDBUS_HEARTBEAT_S": "often"})
+
+    assert outcome.exit_code == 2
+    assert "MINDBUS_HEARTBEAT_S" in outcome.stderr
+
+
+def test_the_committed_contracts_are_up_to_date(mindbus: Invoke) -> None:
+    assert mindbus("schema", "export", "--check", "--json").exit_code == 0
+
+
+def test_outdated_contracts_fail_the_check(mindbus: Invoke, tmp_path: Path) -> None:
+    outcome = mindbus("schema", "export", "--check", "--output", str(tmp_path))
+
+    assert outcome.exit_code == 1
+    assert "mindbus schema export" in outcome.stderr
+
+
+def test_doctor_passes_on_mere_warnings(mindbus: Invoke) -> None:
+    outcome = mindbus("doctor", "--json")
+
+    report = json.loads(outcome.stdout)
+    statuses = {check["check"]: check["status"] for check in report["checks"]}
+    assert (outcome.exit_code, report["ok"]) == (0, True), report
+    assert statuses["Broker"] == statuses["Worker storage"] == "warning"
+    assert statuses["Python"] == statuses["Data folder"] == statuses["File store"] == "ok"
