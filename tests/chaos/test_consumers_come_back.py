@@ -13,6 +13,7 @@ import pytest
 from mindbus import BusUnavailable, Settings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.node.private import PrivateNode
+from tests.brokers import registered
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.greetings import Greet, Greeter, Hold, Listener
 from tests.management import Management
@@ -119,6 +120,7 @@ async def test_after_the_broker_was_frozen_for_half_a_minute(own_node: PrivateNo
 async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: PrivateNode, tmp_path: Path) -> None:
     settings = settings_for(own_node.amqp_url, tmp_path)
     async with fleet_of(Greeter, settings=settings) as fleet:
+        await registered(own_node, "mb.q.greeter")
         sending = [asyncio.create_task(_send(fleet, f"{n}")) for n in range(300)]
         await until(lambda: len(fleet[Greeter].greeted) > 20)
         await own_node.kill()
@@ -137,6 +139,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from mindbus import Kit, Worker, on_command
 from mindbus.bus.testing import running
+from tests.brokers import registered
 from tests.fleets import settings_for
 from tests.greetings import Greet, Greeting
 
