@@ -1,0 +1,109 @@
+"""Where an agent's thoughts outlive its process: SQLite on one machine, PostgreSQL for many."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from psycopg import AsyncConnection, OperationalError
+from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Identifier
+from psycopg_pool import AsyncConnectionPool
+from sqlalchemy.engine import URL, make_url
+
+# A step ends, well or badly, within hours: what is this old belongs to nobody.
+KEPT = timedelta(days=7)
+
+# The database is away or busy; it may be there again in a moment.
+CheckpointTrouble = (sqlite3.OperationalError, OperationalError)
+
+_POOL_SIZE = 4
+_TURN_S = 0.2
+# The beginning of UUID time.
+_GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """A durable checkpointer of one service's own: a file, or a schema in the shared PostgreSQL."""
+    url = make_url(database_url)
+    opening = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url, service)
+    async with opening as saver:
+        yield saver
+
+
+async def forget_before(saver: BaseCheckpointSaver[Any], moment: datetime) -> int:
+    """Delete the threads that were last thought of before then."""
+    cutoff: RunnableConfig = {"configurable": {"checkpoint_id": _first_id_of(moment)}}
+    old = {found.config["configurable"]["thread_id"] async for found in saver.alist(None, before=cutoff, limit=1000)}
+    for thread_id in old:
+        await saver.adelete_thread(thread_id)
+    return len(old)
+
+
+@asynccontextmanager
+async def _sqlite(url: URL) -> AsyncIterator[AsyncSqliteSaver]:
+    path = url.database or ":memory:"
+    if path != ":memory:":
+        await asyncio.to_thread(Path(path).parent.mkdir, parents=True, exist_ok=True)
+    async with aiosqlite.connect(path, timeout=30) as connection:
+        saver = AsyncSqliteSaver(connection)
+        await saver.setup()
+        yield saver
+
+
+@asynccontextmanager
+async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSaver]:
+    schema = f"checkpoints_{service}"
+    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    async with await AsyncConnection.connect(address, autocommit=True) as connection:
+        await _in_turn(connection, schema, lambda: _prepare(connection, address, schema))
+    async with AsyncConnectionPool(
+        address, kwargs=_options(schema), min_size=1, max_size=_POOL_SIZE, open=False, connection_class=_DictConnection
+    ) as pool:
+        yield AsyncPostgresSaver(pool)
+
+
+_DictConnection = AsyncConnection[DictRow]
+
+
+def _options(schema: str) -> dict[str, Any]:
+    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row, "options": f"-csearch_path={schema}"}
+
+
+async def _in_turn(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
+    # Asked for again and again: an instance that waited inside the statement would hold a snapshot, for the end of
+    # which CREATE INDEX CONCURRENTLY in the other's set-up waits in turn.
+    while not await _try_lock(connection, name):  # noqa: ASYNC110  # nobody here could set an event
+        await asyncio.sleep(_TURN_S)
+    try:
+        await work()
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", (name,))
+
+
+async def _try_lock(connection: AsyncConnection[Any], name: str) -> bool:
+    cursor = await connection.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (name,))
+    row = await cursor.fetchone()
+    return bool(row and row[0])
+
+
+async def _prepare(connection: AsyncConnection[Any], address: str, schema: str) -> None:
+    await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+    async with await AsyncConnection.connect(address, **_options(schema)) as own:
+        await AsyncPostgresSaver(own).setup()
+
+
+def _first_id_of(moment: datetime) -> str:
+    """The smallest UUID version 6 of that moment: checkpoint ids sort by time."""
+    ticks = (moment.astimezone(UTC) - _GREGORIAN) // timedelta(microseconds=1) * 10
+    high = f"{ticks:015x}"
+    return f"{high[:8]}-{high[8:12]}-6{high[12:]}-8000-000000000000"

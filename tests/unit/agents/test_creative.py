@@ -1,0 +1,233 @@
+"""A role's loop: draft, self-critique, revision; what has been paid for is never paid for again."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from agents.assignment import Assignment
+from agents.creative import Mind, NothingWritten, Thought
+from agents.models.failures import ModelUnavailable
+from agents.models.offline import OfflineModel
+from agents.roles import Role, shipped_role
+from agents.text import Language, language_of
+from mindbus.sdk.checkpoints import open_checkpoints
+from tests.assignments import an_assignment, an_input
+from tests.writers import CountingModel, Killed
+
+Memory = BaseCheckpointSaver[Any]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"sqlite+aiosqlite:///{tmp_path / 'pushkin.db'}"
+
+
+@pytest.fixture
+async def memory(database: str) -> AsyncIterator[Memory]:
+    async with open_checkpoints(database, "pushkin") as saver:
+        yield saver
+
+
+def pushkin(max_rounds: int = 2) -> Role:
+    return shipped_role("pushkin").model_copy(update={"max_rounds": max_rounds})
+
+
+class Progress(list[str]):
+    async def __call__(self, note: str) -> None:
+        self.append(note)
+
+
+async def thought_by(
+    model: CountingModel, memory: Memory, assignment: Assignment | None = None, max_rounds: int = 2
+) -> Thought:
+    return await Mind(pushkin(max_rounds), model, memory).think(assignment or an_assignment(), Progress())
+
+
+async def test_a_role_writes_criticises_itself_and_revises_until_it_is_content(memory: Memory) -> None:
+    model, progress = CountingModel(rounds=1), Progress()
+
+    thought = await Mind(pushkin(), model, memory).think(an_assignment(), progress)
+
+    assert model.asked == ["write", "self-critique", "revise", "self-critique"]
+    assert thought["text"] == "Text 3: revise"
+    assert thought["rounds"] == 1
+    assert (thought["calls"], thought["prompt_tokens"], thought["completion_tokens"]) == (4, 40, 8)
+    assert progress[0].startswith("first version written")
+    assert progress[-1] == "content with it"
+
+
+async def test_rounds_are_bounded_and_no_critique_is_paid_for_that_nothing_can_follow(memory: Memory) -> None:
+    model = CountingModel(rounds=99)
+
+    await thought_by(model, memory, max_rounds=2)
+
+    assert model.asked == ["write", "self-critique", "revise", "self-critique", "revise"]
+
+
+async def test_without_rounds_the_first_version_stands(memory: Memory) -> None:
+    model = CountingModel()
+
+    await thought_by(model, memory, max_rounds=0)
+
+    assert model.asked == ["write"]
+
+
+async def test_the_roles_parameters_reach_the_model(memory: Memory) -> None:
+    model = CountingModel(rounds=0)
+
+    await thought_by(model, memory)
+
+    assert {params.temperature for params in model.params} == {0.7}
+
+
+async def test_the_attempt_and_the_remarks_are_shown_as_material(memory: Memory) -> None:
+    model = CountingModel(rounds=1)
+
+    await thought_by(model, memory)
+
+    revision = model.prompts[2][1].content
+    assert '<material id="attempt" type="draft">\nText 1: write\n</material>' in revision
+    assert "- Короче!" in revision
+
+
+@pytest.mark.parametrize("dies_at", [1, 2, 3, 4])
+async def test_after_a_crash_no_finished_model_call_is_repeated(database: str, dies_at: int) -> None:
+    def die(number: int) -> None:
+        if number == dies_at:
+            raise Killed
+
+    whole, broken = CountingModel(rounds=1), CountingModel(rounds=1, before=die)
+    async with open_checkpoints(database, "pushkin") as memory:
+        with pytest.raises(Killed):
+            await thought_by(broken, memory)
+    heir = CountingModel(rounds=1 - broken.asked.count("self-critique"))
+
+    async with open_checkpoints(database, "pushkin") as memory:
+        thought = await thought_by(heir, memory)
+
+    await whole_run(whole, database)
+    assert broken.asked + heir.asked == whole.asked
+    assert thought["calls"] == len(whole.asked)
+
+
+async def whole_run(model: CountingModel, database: str) -> None:
+    async with open_checkpoints(database.replace("pushkin.db", "whole.db"), "pushkin") as memory:
+        await thought_by(model, memory)
+
+
+async def test_a_finished_thought_is_found_again_without_a_call(memory: Memory) -> None:
+    first = await thought_by(CountingModel(), memory)
+    model = CountingModel()
+
+    again = await thought_by(model, memory)
+
+    assert again == first
+    assert model.asked == []
+
+
+async def test_a_new_attempt_goes_on_where_the_last_one_stopped(memory: Memory) -> None:
+    def be_away(number: int) -> None:
+        if number == 3:
+            raise ModelUnavailable("busy")
+
+    with pytest.raises(ModelUnavailable):
+        await thought_by(CountingModel(rounds=1, before=be_away), memory)
+    third = CountingModel(rounds=0)
+
+    thought = await thought_by(third, memory, an_assignment(attempt=3))
+
+    assert third.asked == ["revise", "self-critique"]
+    assert thought["calls"] == 4
+
+
+async def test_a_fenced_old_attempt_cannot_write_into_the_new_one(memory: Memory) -> None:
+    def be_away(number: int) -> None:
+        if number == 2:
+            raise ModelUnavailable("busy")
+
+    with pytest.raises(ModelUnavailable):
+        await thought_by(CountingModel(before=be_away), memory)
+    new = await thought_by(CountingModel(rounds=0), memory, an_assignment(attempt=2))
+
+    await thought_by(CountingModel(rounds=1), memory, an_assignment(attempt=1))
+
+    model = CountingModel()
+    assert await thought_by(model, memory, an_assignment(attempt=2)) == new
+    assert model.asked == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        an_assignment(attempt=2, instructions="Write something else."),
+        an_assignment(an_input("Another brief."), attempt=2),
+        an_assignment(attempt=2, params={"tone": "dry"}),
+    ],
+)
+async def test_thoughts_on_something_else_are_not_gone_on_with(memory: Memory, changed: Assignment) -> None:
+    await thought_by(CountingModel(rounds=0), memory)
+    model = CountingModel(rounds=0)
+
+    await thought_by(model, memory, changed)
+
+    assert model.asked == ["write", "self-critique"]
+
+
+async def test_another_prompt_begins_anew_even_within_an_attempt(memory: Memory) -> None:
+    await thought_by(CountingModel(rounds=0), memory)
+    model = CountingModel(rounds=0)
+    newer = pushkin().model_copy(update={"prompt_version": "9.0.0"})
+
+    await Mind(newer, model, memory).think(an_assignment(), Progress())
+
+    assert model.asked == ["write", "self-critique"]
+
+
+async def test_checkpoints_hold_the_text_but_never_the_material(database: str, tmp_path: Path) -> None:
+    secret = "Только в материале: 9f8e7d. " * 2000
+    async with open_checkpoints(database, "pushkin") as memory:
+        await thought_by(CountingModel(rounds=1), memory, an_assignment(an_input(secret)))
+
+    stored = _bytes_of(tmp_path)
+    assert b"Text 3: revise" in stored
+    assert b"9f8e7d" not in stored
+    assert len(stored) < 300_000
+
+
+def _bytes_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("pushkin.db*"))
+
+
+async def test_what_is_safe_is_forgotten_with_all_its_attempts(memory: Memory) -> None:
+    mind = Mind(pushkin(), CountingModel(), memory)
+    await mind.think(an_assignment(attempt=1), Progress())
+    await mind.think(an_assignment(attempt=2), Progress())
+
+    await mind.forget(an_assignment(attempt=2))
+
+    assert [found async for found in memory.alist(None)] == []
+
+
+async def test_an_empty_answer_is_no_text(memory: Memory) -> None:
+    class Mute(CountingModel):
+        async def complete(self, *args: Any, **kwargs: Any) -> Any:
+            answer = await super().complete(*args, **kwargs)
+            return answer.model_copy(update={"text": " \n"})
+
+    with pytest.raises(NothingWritten):
+        await thought_by(Mute(), memory)
+
+
+@pytest.mark.parametrize("role", ["researcher", "ideator", "critic", "editor", "pushkin"])
+async def test_every_role_can_be_played_by_the_offline_model(memory: Memory, role: str) -> None:
+    played = shipped_role(role)
+    for artifact_type in played.produces:
+        assignment = an_assignment(produces=artifact_type, step_id=artifact_type)
+
+        thought = await Mind(played, OfflineModel(), memory).think(assignment, Progress())
+
+        assert language_of(thought["text"]) is Language.RUSSIAN
+        assert thought["calls"] >= 1

@@ -1,0 +1,151 @@
+"""Listens for steps, lets a role think about them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+from agents.assignment import Assignment, Input
+from agents.creative import Mind, NothingWritten, Thought
+from agents.materials import LARGEST_INPUT_BYTES, UnusableInput, read_material
+from agents.models.choice import open_model
+from agents.models.failures import ModelFailure, ModelUnavailable
+from agents.models.language_model import LanguageModel
+from agents.roles import NotTheirCraft, Role, shipped_role
+from bus_schema.artifacts import AIContext
+from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
+from mindbus.bus.failures import BusUnavailable, TemporaryFailure
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.files import open_file_store
+from mindbus.logs import logger
+from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.aside import aside
+from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
+from mindbus.sdk.steps import StepArtifacts
+
+_IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)
+
+
+class CreativeWorker(Worker):
+    """One member of the team; what it is comes from its role's file alone."""
+
+    concurrency = 2
+    attempts = 4
+
+    def __init__(self, kit: Kit, role: Role, model: LanguageModel | None = None) -> None:
+        self.name = role.name
+        self.role = role
+        self._kit = kit
+        settings = kit.settings
+        self._model = model or open_model(
+            settings.llm_base_url, settings.llm_model, settings.llm_api_key, timedelta(seconds=settings.llm_timeout_s)
+        )
+        self._bus = kit.bus.acting_as(self.identity, service=role.name)
+        self._artifacts = Artifacts(self._bus, open_file_store(settings.files_url), settings.data_dir, kit.clock)
+        self._opened = AsyncExitStack()
+
+    @property
+    def identity(self) -> str:
+        """A role is an agent, no service."""
+        return f"agent.{self.name}"
+
+    async def start(self) -> None:
+        """Open the memory, register what an earlier instance left in the buffer."""
+        opening = open_checkpoints(self._kit.settings.database_of(self.name), self.name)
+        memory = await self._opened.enter_async_context(opening)
+        self._opened.push_async_callback(self._model.aclose)
+        await self._opened.enter_async_context(self._artifacts)
+        forgotten = await forget_before(memory, self._kit.clock() - KEPT)
+        logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
+        self._mind = Mind(self.role, self._model, memory)
+
+    async def stop(self) -> None:
+        """Close what was opened."""
+        await self._opened.aclose()
+
+    @on_command
+    async def execute(self, order: ExecuteStep, handling: Handling) -> StepCompleted | StepPendingStorage | StepFailed:
+        """Think until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
+        left_s = (order.deadline - self._kit.clock()).total_seconds()
+        try:
+            async with asyncio.timeout(left_s):
+                return await self._execute(order, StepArtifacts(self._artifacts, order))
+        except TimeoutError:
+            return _failed(order, "its deadline has passed", retryable=True)
+        except BufferFull as full:
+            return _failed(order, str(full), retryable=True)
+        except (ModelUnavailable, OSError, *CheckpointTrouble) as trouble:
+            return self._later(order, handling, trouble)
+        except (NotTheirCraft, *_IN_VAIN) as never:
+            return _failed(order, str(never), retryable=False)
+
+    async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
+        self.role.require_craft(order.produces)
+        # Asked before anything is thought: a model answers differently each time, but an attempt has one artifact.
+        made = await hands.made_before()
+        if made is not None:
+            return hands.ending(made)
+        await self._artifacts.wait_for_room()
+        assignment = Assignment(order, [await _input(hands, each) for each in order.inputs])
+        thought = await self._mind.think(assignment, lambda note: self._report(order, note))
+        text = f"{thought['text'].strip()}\n"
+        made = await hands.put(text.encode(), "text/markdown", self._context(assignment, thought))
+        logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(thought))
+        await self._mind.forget(assignment)
+        return hands.ending(made)
+
+    def _later(self, order: ExecuteStep, handling: Handling, trouble: Exception) -> StepFailed:
+        """Keep the attempt, whose thoughts so far are paid for; the last time, leave it to the orchestrator."""
+        if handling.attempt < self.attempts:
+            raise TemporaryFailure(str(trouble), getattr(trouble, "retry_after", None)) from trouble
+        return _failed(order, str(trouble), retryable=True)
+
+    async def _report(self, order: ExecuteStep, note: str) -> None:
+        progress = StepProgress(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, note=note)
+        try:
+            await aside(f"progress/{note}", lambda: self._bus.publish(progress, trace=order.run_id, step=order.step_id))
+        except BusUnavailable as away:
+            logger().warning("progress not told", role=self.name, note=note, reason=str(away))
+
+    def _context(self, assignment: Assignment, thought: Thought) -> AIContext:
+        return AIContext(
+            prompt_version=self.role.prompt_version,
+            model_name=self._model.name,
+            model_params=self.role.model.model_dump(exclude_none=True) | {"max_rounds": self.role.max_rounds},
+            input_artifacts=tuple(dict.fromkeys(each.manifest.id for each in assignment.inputs)),
+            execution_time_ms=thought["took_ms"],
+        )
+
+
+def creative(role_name: str) -> Callable[[Kit], Worker]:
+    """How to build the worker of a role."""
+
+    def make(kit: Kit) -> Worker:
+        return CreativeWorker(kit, shipped_role(role_name))
+
+    make.name = role_name  # type: ignore[attr-defined]  # as a Worker class has one
+    return make
+
+
+async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
+    manifest, content = await hands.read(given.artifact.artifact_id, LARGEST_INPUT_BYTES)
+    return Input(given.name, manifest, read_material(given.name, manifest, content))
+
+
+def _cost_of(thought: Thought) -> dict[str, int]:
+    return {
+        "rounds": thought["rounds"],
+        "model_calls": thought["calls"],
+        "prompt_tokens": thought["prompt_tokens"],
+        "completion_tokens": thought["completion_tokens"],
+        "took_ms": thought["took_ms"],
+    }
+
+
+def _failed(order: ExecuteStep, reason: str, *, retryable: bool) -> StepFailed:
+    return StepFailed(
+        run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, retryable=retryable, reason=reason
+    )
