@@ -10,7 +10,9 @@ from structlog.typing import FilteringBoundLogger
 def configure_logs(level: str, log_format: str) -> None:
     """Send all logs to standard error, which leaves standard output to results."""
     # Plain tracebacks: those with local variables would put messages and keys into the log.
-    console = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    console = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
     is_json = log_format == "json"
     processors: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,

@@ -167,9 +167,13 @@ class Client:
         kind = None if isinstance(events, str) else events
         return Subscription(self._transport, self._speaker, key, kind, trace)
 
+    async def stop_listening(self) -> None:
+        """Hear no more answers; the transport may be others' as well."""
+        await self._replies.close()
+
     async def close(self) -> None:
         """Leave the bus."""
-        await self._replies.close()
+        await self.stop_listening()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

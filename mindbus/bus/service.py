@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bus_schema.fleet import Heartbeat
+from mindbus.bus.client import Client
 from mindbus.bus.connecting import new_client, new_speaker
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import sorted_out
@@ -29,11 +30,12 @@ class Service:
         worker: Worker,
         transport: Transport,
         speaker: Speaker,
+        asking: Client,
         settings: Settings,
         report: Callable[[str, bool], None],
     ) -> None:
         self.worker, self._transport, self._speaker, self._settings = worker, transport, speaker, settings
-        self._report = report
+        self._asking, self._report = asking, report
         self._consumers: list[Consumer] = []
         self._carrying: set[asyncio.Task[None]] = set()
         self._clockwork: list[asyncio.Task[None]] = []
@@ -74,6 +76,7 @@ class Service:
         await _cancel(self._clockwork)
         await self.worker.ledger.stop()
         await self.worker.stop()
+        await self._asking.stop_listening()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
 
     def _consume(self, topology: Topology, queue: str) -> None:
@@ -132,10 +135,11 @@ def build(
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
     asker = new_speaker(name, f"svc.{name}", settings)
-    worker = make(Kit(settings, new_client(transport, asker, settings)))
+    asking = new_client(transport, asker, settings)
+    worker = make(Kit(settings, asking))
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{asker.instance}"
     speaker = replace(asker, service=worker.name, identity=identity)
-    return Service(worker, transport, speaker, settings, report)
+    return Service(worker, transport, speaker, asking, settings, report)
 
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:
