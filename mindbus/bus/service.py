@@ -85,7 +85,7 @@ class Service:
 
         def deliver(incoming: Incoming) -> None:
             # A task of ours, not of the channel's: the work outlives a lost connection.
-            task = asyncio.create_task(carrier.carry(incoming))
+            task = asyncio.create_task(_carried(carrier, incoming))
             self._carrying.add(task)
             task.add_done_callback(self._carrying.discard)
 
@@ -148,6 +148,15 @@ def topology_of(worker: Worker, settings: Settings) -> Topology:
     return backbone(rungs_of(settings.retry_rungs)) + of_service(
         worker.name, takes_commands=bool(routes.commands), event_keys=routes.event_keys
     )
+
+
+async def _carried(carrier: Carrier, incoming: Incoming) -> None:
+    try:
+        await carrier.carry(incoming)
+    except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo
+        logger().exception("delivery failed", queue=carrier.queue, id=incoming.properties.message_id)
+        # Bounded by the queue's delivery limit.
+        await incoming.requeue()
 
 
 async def _cancel(tasks: Any) -> None:
