@@ -17,7 +17,7 @@ from bus_schema.replies import Code, Reply
 from mindbus.bus.failures import CommandFailed, NoReply
 from mindbus.bus.reading import Unreadable, data_of, read_envelope
 from mindbus.bus.speaker import Coordinates, Speaker, in_time
-from mindbus.bus.telemetry import PUBLISHED
+from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import replies_to, reply_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
 from mindbus.logs import logger
@@ -184,7 +184,7 @@ class Client:
 
     async def _publish(self, outgoing: Outgoing) -> None:
         await self._transport.publish(outgoing)
-        PUBLISHED.labels(outgoing.envelope.type).inc()
+        series(PUBLISHED, outgoing.envelope.type).inc()
 
 
 class Subscription(Generic[ItemT]):

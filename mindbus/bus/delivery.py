@@ -14,7 +14,7 @@ from mindbus.bus.handling import Handling
 from mindbus.bus.reading import Job, Unreadable, attempt_of, read
 from mindbus.bus.retries import is_bug, may_try_again, rung_for
 from mindbus.bus.speaker import Speaker
-from mindbus.bus.telemetry import ENDED, handling_span
+from mindbus.bus.telemetry import ENDED, handling_span, series
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import Worker
@@ -55,7 +55,7 @@ class Carrier:
         try:
             ending = await self._end(job, incoming)
             await self._publish(ending)
-            ENDED.labels(self.worker.name, job.envelope.type, ending.name).inc()
+            series(ENDED, self.worker.name, job.envelope.type, ending.name).inc()
             done.set_result(None)
         finally:
             del self.at_work[job.envelope.id]

@@ -12,7 +12,7 @@ from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import sorted_out
 from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.speaker import Speaker
-from mindbus.bus.telemetry import PUBLISHED
+from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Kit, Worker
@@ -120,7 +120,7 @@ class Service:
             )
             try:
                 await self._transport.publish(await self._speaker.event(beat))
-                PUBLISHED.labels(beat.wire.type).inc()
+                series(PUBLISHED, beat.wire.type).inc()
             except BusUnavailable as unavailable:
                 logger().warning("heartbeat not sent", worker=self.worker.name, reason=str(unavailable))
             await asyncio.sleep(self._settings.heartbeat_s)
