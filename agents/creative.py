@@ -126,7 +126,7 @@ class _Work:
         with cost:
             verdict = await complete_as(cost.model, messages, Verdict, self._role.model)
         is_content = verdict.satisfied or not verdict.remarks
-        await self._report("content with it" if is_content else f"{len(verdict.remarks)} remarks on it")
+        await self._report("content with it" if is_content else f"remarks on it: {len(verdict.remarks)}")
         return {
             "last": "self-critique",
             "satisfied": is_content,

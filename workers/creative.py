@@ -54,11 +54,13 @@ class CreativeWorker(Worker):
 
     async def start(self) -> None:
         """Open the memory, register what an earlier instance left in the buffer."""
-        opening = open_checkpoints(self._kit.settings.database_of(self.name), self.name)
-        memory = await self._opened.enter_async_context(opening)
-        self._opened.push_async_callback(self._model.aclose)
-        await self._opened.enter_async_context(self._artifacts)
-        forgotten = await forget_before(memory, self._kit.clock() - KEPT)
+        async with AsyncExitStack() as opening:
+            opening.push_async_callback(self._model.aclose)
+            database_url = self._kit.settings.database_of(self.name)
+            memory = await opening.enter_async_context(open_checkpoints(database_url, self.name))
+            await opening.enter_async_context(self._artifacts)
+            forgotten = await forget_before(memory, self._kit.clock() - KEPT)
+            self._opened = opening.pop_all()
         logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
         self._mind = Mind(self.role, self._model, memory)
 

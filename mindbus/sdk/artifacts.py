@@ -18,7 +18,7 @@ from mindbus.sdk.buffer import Buffer, Incoming
 from mindbus.sdk.degradation import Degradation
 from mindbus.sdk.draining import Drain
 from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import ArtifactConflict, ArtifactNotFound, StorageAway
+from mindbus.sdk.failures import ArtifactConflict, StorageAway
 from mindbus.sdk.heartbeat import StorageHeartbeat
 from mindbus.sdk.reading import ArtifactReader, open_reader, read_whole, save_to
 from mindbus.sdk.registering import Registrar
@@ -111,22 +111,21 @@ class Artifacts:
             entry = await self._receive(source, about)
             return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
 
-    async def find(self, artifact_id: str, *, trace: str | None = None) -> Put | None:
+    async def find(self, artifact_id: str, *, trace: str, step: str | None = None) -> Put | None:
         """What has become of an artifact that may have been put before: by this instance, or by one that died.
 
-        Raises StorageAway, ArtifactRefused.
+        It is looked for among this participant's own; that most have not been put is no refusal. Raises StorageAway,
+        ArtifactRefused.
         """
-        entry = self._buffer.get(artifact_id)
-        if entry is None:
+        if self._buffer.get(artifact_id) is None:
             await asyncio.to_thread(self._buffer.adopt)
-            entry = self._buffer.get(artifact_id)
+        entry = self._buffer.get(artifact_id)
         if entry is not None:
             with self._working_on(artifact_id) as is_alone:
                 return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
-        try:
-            return Put(await self.manifest(artifact_id, trace=trace), "already_exists")
-        except ArtifactNotFound:
-            return None
+        own = await self._policy.patiently(lambda: self._storage.made_by(self._bus.owner, trace, step))
+        found = next((manifest for manifest in own if manifest.id == artifact_id), None)
+        return None if found is None else Put(found, "already_exists")
 
     async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
         """What storage knows of it; storage alone decides who may. Raises ArtifactNotFound, StorageAway."""

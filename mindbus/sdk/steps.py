@@ -30,7 +30,7 @@ class StepArtifacts:
     async def made_before(self) -> Put | None:
         """The attempt's artifact, if an earlier delivery of the order came that far. Raises ArtifactRefused."""
         try:
-            return await self._patiently(lambda: self.artifacts.find(self.artifact_id, trace=self.order.run_id))
+            return await self._patiently(self._find)
         except ArtifactConflict as conflict:
             return await self._adopted(conflict)
 
@@ -66,6 +66,9 @@ class StepArtifacts:
             artifact=made.ref,
             context=made.manifest.context or AIContext(),
         )
+
+    async def _find(self) -> Put | None:
+        return await self.artifacts.find(self.artifact_id, trace=self.order.run_id, step=self.order.step_id)
 
     async def _adopted(self, conflict: ArtifactConflict) -> Put:
         """Another instance was faster with this very attempt: its artifact is as good as ours."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.replies import Code
-from bus_schema.storage import GetArtifact, RegisterArtifact, Registration
+from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
 from mindbus.bus.client import Client
 from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
 from mindbus.sdk.aside import aside
@@ -36,6 +36,10 @@ class StorageLink(Protocol):
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
+        ...
+
+    async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+        """What an agent has made in a step. Raises StorageAway, ArtifactRefused."""
         ...
 
 
@@ -69,6 +73,15 @@ class StorageOnBus:
             if refused.code is Code.NOT_FOUND:
                 raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from refused
             raise
+
+    async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
+        """As in StorageLink; the newest are beyond what one page holds only where a step has hundreds of attempts."""
+        query = SearchArtifacts(trace_id=trace, agent=owner, step_id=step, limit=200)
+        with _understanding():
+            page = await aside(
+                secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
+            )
+        return page.items
 
 
 @contextmanager

@@ -131,7 +131,7 @@ async def test_a_step_becomes_an_artifact_that_tells_how_it_was_made(stage: Stag
     notes = [event.note for event in stage.heard if isinstance(event, StepProgress)]
     assert notes == [
         "first version written, 13 characters",
-        "1 remarks on it",
+        "remarks on it: 1",
         "revision 1 written, 14 characters",
         "content with it",
     ]

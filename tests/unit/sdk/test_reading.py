@@ -116,7 +116,7 @@ async def test_what_is_not_there_or_not_to_be_had_now_are_two_things(bench: Benc
     async with bench.artifacts() as artifacts:
         with pytest.raises(ArtifactNotFound):
             await artifacts.get("art_none")
-        assert await artifacts.find("art_none") is None
+        assert await artifacts.find("art_none", trace=TRACE) is None
         bench.storage.is_away = True
         with pytest.raises(StorageAway):
             await artifacts.get("art_none")
