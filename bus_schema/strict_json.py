@@ -20,7 +20,7 @@ def parse_object(text: bytes | str) -> dict[str, Any]:
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
         raise MalformedJson(f"nested deeper than {MAX_DEPTH} levels")
     try:
-        value = json.loads(raw, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = _decoder.decode(raw.decode())
     except MalformedJson:
         raise
     except (ValueError, RecursionError) as broken:
@@ -40,6 +40,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is not JSON")
+
+
+# JSON between programs is UTF-8 (RFC 8259 §8.1): nothing to guess, and one decoder does for all.
+_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def _depth(raw: bytes) -> int:
