@@ -36,7 +36,10 @@ async def sorted_out(returned: Any, speaker: Speaker, cause: Envelope | None) ->
     items = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
     outgoing = [await _addressed(item, speaker) for item in items if isinstance(item, Command | Event | To | Told)]
     if cause is not None and cause.mbkind is Kind.COMMAND:
-        outgoing += await answer(speaker, cause, Reply(status="ok", result=_result(items, cause)))
+        # A result that is missing is a bug whether or not somebody asked.
+        result = _result(items, cause)
+        if cause.mbreplyto is not None:
+            outgoing += await answer(speaker, cause, Reply(status="ok", result=result.model_dump(mode="json")))
     return outgoing
 
 
@@ -76,11 +79,11 @@ async def _addressed(item: Command[Any] | Event | To | Told, speaker: Speaker) -
     return await speaker.command(item)
 
 
-def _result(items: Iterable[Any], command: Envelope) -> dict[str, Any]:
+def _result(items: Iterable[Any], command: Envelope) -> BaseModel:
     wanted = message_class(command.type).wire.result
     for item in items:
-        if isinstance(item, wanted) and isinstance(item, BaseModel):
-            return item.model_dump(mode="json")
+        if isinstance(item, wanted):
+            return item
     if wanted is Nothing:
-        return {}
+        return Nothing()
     raise TypeError(f"the handler of {command.type} returned no {wanted.__name__}")

@@ -1,9 +1,10 @@
 """What a worker remembers of the messages that it has handled."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from cachetools import TTLCache
 
@@ -51,13 +52,13 @@ class MemoryLedger:
         """What the message caused, as long as it is remembered."""
         return self._outcomes.get((consumer, message_id))
 
-    @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_MemoryEntry"]:
+    def entry(self, consumer: str, message_id: str | None) -> "_MemoryEntry":
         """Remember the outcome once everything went well."""
-        entry = _MemoryEntry()
-        yield entry
-        if entry.outgoing is not None and message_id is not None:
-            self._outcomes[consumer, message_id] = entry.outgoing
+        return _MemoryEntry(self, consumer, message_id)
+
+    def remember(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
+        """From now on, a duplicate of the message has this outcome."""
+        self._outcomes[consumer, message_id] = outgoing
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
@@ -67,7 +68,18 @@ class MemoryLedger:
 
 
 class _MemoryEntry:
-    outgoing: Sequence[Outgoing] | None = None
+    def __init__(self, ledger: MemoryLedger, consumer: str, message_id: str | None) -> None:
+        self._ledger, self._consumer, self._message_id = ledger, consumer, message_id
+        self._outgoing: Sequence[Outgoing] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._outgoing is not None and self._message_id is not None:
+            self._ledger.remember(self._consumer, self._message_id, self._outgoing)
 
     async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        self.outgoing = outgoing
+        self._outgoing = outgoing
