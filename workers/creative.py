@@ -18,9 +18,8 @@ from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
-from mindbus.files import open_file_store
 from mindbus.logs import logger
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
@@ -44,7 +43,7 @@ class CreativeWorker(Worker):
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, timedelta(seconds=settings.llm_timeout_s)
         )
         self._bus = kit.bus.acting_as(self.identity, service=role.name)
-        self._artifacts = Artifacts(self._bus, open_file_store(settings.files_url), settings.data_dir, kit.clock)
+        self._artifacts = open_artifacts(self._bus, settings, kit.clock)
         self._opened = AsyncExitStack()
 
     @property

@@ -12,9 +12,9 @@ from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.files import FileStore
+from mindbus.files import FileStore, open_file_store
 from mindbus.logs import logger
-from mindbus.sdk.buffer import Buffer, Incoming
+from mindbus.sdk.buffer import Buffer, BufferLimits, Incoming
 from mindbus.sdk.degradation import Degradation
 from mindbus.sdk.draining import Drain
 from mindbus.sdk.entry import Entry
@@ -25,6 +25,7 @@ from mindbus.sdk.registering import Registrar
 from mindbus.sdk.sources import Source, chunks_of, guess_content_type
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink, StorageOnBus
+from mindbus.settings import Settings
 
 
 class About(TypedDict, total=False):
@@ -61,6 +62,12 @@ class Put:
     def is_pending(self) -> bool:
         """Whether storage has yet to confirm it; it then tells `artifact.registered`."""
         return self.outcome == "pending"
+
+
+def open_artifacts(bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> "Artifacts":
+    """The artifacts of whoever speaks on this bus, as the settings say; `async with` them."""
+    limits = BufferLimits(settings.buffer_max_bytes, settings.buffer_max_artifacts)
+    return Artifacts(bus, open_file_store(settings.files_url), settings.data_dir, clock, Degradation(limits=limits))
 
 
 class Artifacts:
