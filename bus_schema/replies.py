@@ -27,10 +27,13 @@ class Code(StrEnum):
 
 
 class Reply(BaseModel):
-    """The body of every reply, the same for all commands; `result` is the command's own."""
+    """The body of every reply, the same for all commands; `result` is the command's own.
+
+    `partial` replies, with text in `result`, may come before the one that ends it: ok or error.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    status: Literal["ok", "error"]
+    status: Literal["ok", "error", "partial"]
     code: Code | None = None
     retryable: bool = False
     message: str = ""

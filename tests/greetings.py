@@ -43,6 +43,12 @@ class Hold(Command[Nothing], domain="greeter", action="hold"):
     name: str = ""
 
 
+class Recite(Command[Greeting], domain="greeter", action="recite"):
+    """Say a text word by word."""
+
+    text: str
+
+
 class Greeted(Event, topic="greeting", name="greeted"):
     """Somebody has been greeted."""
 
@@ -89,6 +95,12 @@ class Greeter(Worker):
             "refused": Refused(Code.NOT_FOUND, "no such thing", {"looked_for": "it"}),
         }
         raise failures[command.how]
+
+    @on_command
+    async def recite(self, command: Recite, handling: Handling) -> Greeting:
+        for word in command.text.split():
+            await handling.say(f"{word} ")
+        return Greeting(text=command.text)
 
     @on_command
     async def hold(self, command: Hold) -> None:

@@ -1,7 +1,8 @@
 """The bus for programs: send, request, publish, subscribe."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -33,17 +34,17 @@ class Replies:
     def __init__(self, transport: Transport, speaker: Speaker, *, exclusive: bool) -> None:
         self._transport, self._speaker = transport, speaker
         self._topology = replies_to(speaker.reply_key, exclusive=exclusive)
-        self._waiting: dict[str, asyncio.Future[Envelope]] = {}
+        self._waiting: dict[str, asyncio.Queue[Envelope]] = {}
         self._consumer: Consumer | None = None
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def expect(self, command_id: str) -> "asyncio.Future[Envelope]":
-        """A future for the reply to a command, listened for from now on."""
+    async def expect(self, command_id: str) -> "asyncio.Queue[Envelope]":
+        """Where the replies to a command come in, listened for from now on."""
         if self._consumer is None:
             queue = reply_queue(self._speaker.reply_key)
             self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
         await self._consumer.wait_ready()
-        return self._waiting.setdefault(command_id, asyncio.get_running_loop().create_future())
+        return self._waiting.setdefault(command_id, asyncio.Queue())
 
     def forget(self, command_id: str) -> None:
         """Nobody waits any more; a late reply is ignored."""
@@ -58,8 +59,8 @@ class Replies:
         try:
             envelope = read_envelope(incoming)
             waiting = self._waiting.get(envelope.causationid or "")
-            if envelope.mbkind is Kind.REPLY and waiting is not None and not waiting.done():
-                waiting.set_result(envelope)
+            if envelope.mbkind is Kind.REPLY and waiting is not None:
+                waiting.put_nowait(envelope)
         except Unreadable as unreadable:
             logger().warning("unreadable reply", reason=str(unreadable))
         task = asyncio.ensure_future(incoming.ack())
@@ -116,12 +117,7 @@ class Client:
     ) -> ResultT:
         """Ask and wait for the result. Raises CommandFailed on an error reply, NoReply at the deadline."""
         reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
-        if reply.status == "error":
-            raise CommandFailed(reply.code or Code.INTERNAL, reply.message, reply.details)
-        try:
-            return cast("ResultT", command.wire.result.model_validate(reply.result or {}))
-        except ValidationError as invalid:
-            raise CommandFailed(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid
+        return _result_of(command, reply)
 
     async def ask(
         self,
@@ -132,21 +128,52 @@ class Client:
         **where: Any,
     ) -> Reply:
         """Ask and wait for the reply as it is, an error included. Raises NoReply at the deadline."""
+        async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
+            async for reply in replies:
+                if reply.status != "partial":
+                    return reply
+        raise AssertionError("unreachable: the deadline ends it")
+
+    async def stream(
+        self,
+        command: Command[ResultT],
+        *,
+        to: str | None = None,
+        timeout_s: float | None = None,
+        **where: Any,
+    ) -> AsyncIterator[str | ResultT]:
+        """Ask, and hear the answer grow: parts of its text as they come, then the result itself.
+
+        Raises as `request` does.
+        """
+        async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
+            async for reply in replies:
+                if reply.status != "partial":
+                    yield _result_of(command, reply)
+                    return
+                yield str((reply.result or {}).get("text", ""))
+
+    async def _replies_to(
+        self, command: Command[Any], to: str | None, timeout_s: float | None, where: dict[str, Any]
+    ) -> AsyncGenerator[Reply]:
         timeout_s = timeout_s or self._request_timeout_s
+        ends_at = asyncio.get_running_loop().time() + timeout_s
         outgoing = await self._speaker.command(
             command, to=to, wants_reply=True, deadline=in_time(timeout_s), **cast("Coordinates", where)
         )
         command_id = outgoing.envelope.id
         try:
-            async with asyncio.timeout(timeout_s):
-                answer = await self._replies.expect(command_id)
+            async with asyncio.timeout_at(ends_at):
+                replies = await self._replies.expect(command_id)
                 await self._publish(outgoing)
-                envelope = await asyncio.shield(answer)
+            while True:
+                async with asyncio.timeout_at(ends_at):
+                    envelope = await replies.get()
+                yield Reply.model_validate(await data_of(envelope, self._speaker.claims))
         except TimeoutError:
             raise NoReply(command.wire.type, timeout_s) from None
         finally:
             self._replies.forget(command_id)
-        return Reply.model_validate(await data_of(envelope, self._speaker.claims))
 
     async def publish(self, event: Event, **where: Any) -> str:
         """Tell an event: confirmed, whether or not anybody listens. Raises BusUnavailable. Returns its id."""
@@ -231,3 +258,12 @@ class Subscription(Generic[ItemT]):
         if self._kind is not None:
             return self._kind.model_validate(data)
         return envelope.model_copy(update={"data": data})
+
+
+def _result_of(command: Command[ResultT], reply: Reply) -> ResultT:
+    if reply.status == "error":
+        raise CommandFailed(reply.code or Code.INTERNAL, reply.message, reply.details)
+    try:
+        return cast("ResultT", command.wire.result.model_validate(reply.result or {}))
+    except ValidationError as invalid:
+        raise CommandFailed(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid

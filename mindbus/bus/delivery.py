@@ -17,6 +17,7 @@ from mindbus.bus.speaker import Speaker
 from mindbus.bus.telemetry import ENDED, handling_span, series
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
+from mindbus.bus.voice import Voice
 from mindbus.bus.worker import Worker
 from mindbus.logs import logger
 
@@ -95,7 +96,12 @@ class Carrier:
 
     async def _call(self, job: Job, handling: Handling) -> Sequence[Outgoing]:
         method = getattr(self.worker, job.route.method)
-        returned = await (method(job.message, handling) if job.route.wants_handling else method(job.message))
+        if not job.route.wants_handling:
+            return await sorted_out(await method(job.message), self.speaker, job.envelope)
+        voice = Voice(self.speaker, self.transport, job.envelope)
+        handling.voice = voice.say
+        returned = await method(job.message, handling)
+        await voice.finish()
         return await sorted_out(returned, self.speaker, job.envelope)
 
     async def _refuse(self, job: Job, incoming: Incoming, no: Refused) -> Ending:

@@ -1,5 +1,6 @@
 """The message at hand: what a handler, or anything it calls, may know of it."""
 
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -19,10 +20,16 @@ class Handling:
     attempt: int = 1
     sent: int = field(default=0)
     hops: int = field(init=False)
+    voice: "Callable[[str], Awaitable[None]] | None" = None
 
     def __post_init__(self) -> None:
         """What it sends is a hop further than what it handles."""
         self.hops = self.envelope.mbhops + 1
+
+    async def say(self, text: str) -> None:
+        """Tell the asker a part of the answer, such as a token; transient, so the result must hold it all."""
+        if self.voice is not None:
+            await self.voice(text)
 
     def begin_anew(self) -> None:
         """Count hops from here: for a story whose length something else bounds, such as a card of so many steps."""

@@ -81,6 +81,7 @@ class RabbitTransport:
                 await self._ensure_exchange(channel, message.exchange)
             if isinstance(message, Outgoing):
                 properties = _amqp(properties_of(message.envelope), {}, self._user)
+                properties.delivery_mode = 1 if message.transient else 2
                 mandatory = message.mandatory
             else:
                 properties, mandatory = _amqp(message.properties, message.headers, self._user), True
@@ -91,6 +92,7 @@ class RabbitTransport:
                 routing_key=message.routing_key,
                 properties=properties,
                 mandatory=mandatory,
+                wait=False,
             )
 
     async def _open_channel(self) -> aio_pika.abc.AbstractChannel:

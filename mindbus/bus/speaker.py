@@ -1,6 +1,6 @@
 """Whoever speaks on the bus: stamps and addresses what it says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
@@ -75,10 +75,13 @@ class Speaker:
         envelope = self._stamp(Kind.EVENT, event.wire.type, where, data=event.model_dump(mode="json"))
         return await self._outgoing(events_exchange(self.service), event.wire.routing_key, envelope, mandatory=False)
 
-    async def reply(self, command: Envelope, reply: Reply) -> Outgoing:
-        """Answer a command; its id is derived, so that a duplicate is answered with the same reply."""
+    async def reply(self, command: Envelope, reply: Reply, part: int = 0) -> Outgoing:
+        """Answer a command; its id is derived, so that a duplicate is answered with the same reply.
+
+        A part of an answer, counted from 1, is transient.
+        """
         envelope = Envelope(
-            id=derived(command.id, self.service, "reply"),
+            id=derived(command.id, self.service, "reply", *([part] if part else [])),
             source=self.source,
             type=command.type.replace("mb.cmd.", "mb.rpl.", 1),
             time=datetime.now(UTC),
@@ -91,7 +94,8 @@ class Speaker:
             mbhops=min(command.mbhops + 1, MAX_HOPS),
             data=reply.model_dump(mode="json", exclude_defaults=True) | {"status": reply.status},
         )
-        return await self._outgoing(REPLIES, command.mbreplyto or "", envelope)
+        outgoing = await self._outgoing(REPLIES, command.mbreplyto or "", envelope)
+        return replace(outgoing, mandatory=False, transient=True) if part else outgoing
 
     def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
         handling = at_hand()

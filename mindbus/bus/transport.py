@@ -10,13 +10,17 @@ from mindbus.bus.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message with its address; `body` is the envelope as bytes, within the size limit."""
+    """A message with its address; `body` is the envelope as bytes, within the size limit.
+
+    A transient one is not written to disk, and it is no error if nobody is there to hear it.
+    """
 
     exchange: str
     routing_key: str
     envelope: Envelope
     body: bytes
     mandatory: bool = True
+    transient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 from bus_schema.replies import Code
 from mindbus import CommandFailed, NoReply, Settings, Unroutable
 from tests.fleets import fleet_of, settings_for
-from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Hold, Listener, Misbehave
+from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
 from tests.waiting import until
 
 
@@ -54,6 +54,22 @@ async def test_an_event_reaches_every_listening_service_and_subscriber(settings:
     assert event.name == "Vera"
     assert fleet[Listener].heard == [("Vera", 1)]
     assert [envelope.type for envelope in fleet[Eavesdropper].heard] == ["mb.evt.greeting.greeted.v1"]
+
+
+async def test_an_answer_can_be_heard_while_it_grows(settings: Settings) -> None:
+    text = " ".join(str(n) for n in range(500))
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        heard = [part async for part in fleet.bus.stream(Recite(text=text))]
+
+    parts, result = [part for part in heard if isinstance(part, str)], heard[-1]
+    assert "".join(parts).split() == text.split()
+    assert result == Greeting(text=text)
+    assert 2 <= len(parts) < 100
+
+
+async def test_parts_are_no_answer_to_a_request(settings: Settings) -> None:
+    async with fleet_of(Greeter, settings=settings) as fleet:
+        assert (await fleet.bus.request(Recite(text="one two"))).text == "one two"
 
 
 async def test_an_event_that_nobody_hears_is_no_error(settings: Settings) -> None:

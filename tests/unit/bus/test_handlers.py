@@ -13,6 +13,7 @@ def test_routes_are_read_off_the_class_without_building_it() -> None:
         "mb.cmd.greeter.count.v1",
         "mb.cmd.greeter.misbehave.v1",
         "mb.cmd.greeter.hold.v1",
+        "mb.cmd.greeter.recite.v1",
     }
     assert Listener.routes.event_keys == ("evt.greeting.greeted",)
     assert Eavesdropper.routes.event_keys == ("evt.greeting.#",)
