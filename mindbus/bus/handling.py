@@ -1,5 +1,6 @@
 """The message at hand: what a handler, or anything it calls, may know of it."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ class Handling:
     envelope: Envelope
     consumer: str
     attempt: int = 1
-    sent: int = field(default=0)
+    sent: Counter[str] = field(default_factory=Counter)
     hops: int = field(init=False)
     voice: "Callable[[str], Awaitable[None]] | None" = None
 
@@ -60,10 +61,13 @@ class Handling:
         """The step of the run."""
         return self.envelope.mbstepid
 
-    def next_id(self) -> str:
-        """UUIDv5 over the handled message, its consumer, an ordinal (DESIGN §2)."""
-        self.sent += 1
-        return derived(self.envelope.id, self.consumer, self.sent)
+    def next_id(self, wire_type: str) -> str:
+        """UUIDv5 over the handled message, its consumer, the type, its ordinal among those of the type.
+
+        Each type counts for itself: a handler that resumes says less on the way, yet ends with the same message.
+        """
+        self.sent[wire_type] += 1
+        return derived(self.envelope.id, self.consumer, wire_type, self.sent[wire_type])
 
     def __enter__(self) -> "Handling":
         """Make it the message at hand for everything that this task starts."""

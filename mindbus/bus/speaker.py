@@ -103,7 +103,7 @@ class Speaker:
         if handling is not None and handling.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
         parent = current_parent(cause)
-        message_id = handling.next_id() if handling else str(uuid7())
+        message_id = handling.next_id(wire_type) if handling else str(uuid7())
         return Envelope(
             id=message_id,
             source=self.source,

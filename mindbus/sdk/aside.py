@@ -1,6 +1,7 @@
 """What a handler asks on the side, apart from the story that it tells."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -19,7 +20,9 @@ async def aside(scope: str, work: Callable[[], Awaitable[T]]) -> T:
     handling = at_hand()
     if handling is None:
         return await work()
-    return await asyncio.create_task(_scoped(replace(handling, consumer=f"{handling.consumer}/{scope}", sent=0), work))
+    return await asyncio.create_task(
+        _scoped(replace(handling, consumer=f"{handling.consumer}/{scope}", sent=Counter()), work)
+    )
 
 
 async def _scoped(handling: Handling, work: Callable[[], Awaitable[T]]) -> T:
