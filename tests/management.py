@@ -69,6 +69,10 @@ class Management:
         """With everything in it; its connections are closed."""
         await self._call("DELETE", f"/api/vhosts/{_part(vhost)}")
 
+    async def trace_vhost(self, vhost: str, *, on: bool) -> None:
+        """Copy every message of the vhost to `amq.rabbitmq.trace`, or no longer."""
+        await self._call("PUT", f"/api/vhosts/{_part(vhost)}", json={"tracing": on})
+
     async def vhosts(self) -> list[str]:
         """Their names."""
         return [vhost["name"] for vhost in await self._get("/api/vhosts")]
