@@ -4,6 +4,8 @@ import textwrap
 from pathlib import Path
 
 ECHO = """
+    import os
+
     from pydantic import BaseModel
 
     import mindbus
@@ -20,6 +22,10 @@ ECHO = """
         tags: tuple[str, ...] = ()
 
 
+    class Stumble(mindbus.Command[Heard], domain="echo", action="stumble"):
+        unless: str
+
+
     class EchoWorker(mindbus.Worker):
         name = "echo"
 
@@ -27,9 +33,13 @@ ECHO = """
             self.kit = kit
 
         @mindbus.on_command
-        async def say(self, command: Say) -> Heard:
-            import os
+        async def stumble(self, command: Stumble) -> Heard:
+            if not os.path.exists(command.unless):
+                raise mindbus.PermanentFailure("there is nothing to hold on to")
+            return Heard(text="steady", pid=os.getpid())
 
+        @mindbus.on_command
+        async def say(self, command: Say) -> Heard:
             return Heard(text=command.text * command.times, pid=os.getpid())
 """
 

@@ -16,42 +16,50 @@ class BrokenWorker(Exception):
     """This worker of another package cannot be used; mend or uninstall the package."""
 
 
-def _storage(kit: Kit) -> Worker:
+@dataclass(frozen=True)
+class Deferred:
+    """A maker whose libraries are imported when it is needed: a process pays for its own workers, no others."""
+
+    load: Callable[[], Maker]
+
+    def __call__(self, kit: Kit) -> Worker:
+        return self.load()(kit)
+
+
+def _storage() -> Maker:
     from mindbus.files import open_file_store
     from mindbus.sql.database import Database
     from storage_service.service import open_storage
     from workers.storage import StorageWorker
 
-    database = Database(kit.settings.database_of("storage"), schema="storage")
-    return StorageWorker(open_storage(database, open_file_store(kit.settings.files_url), kit.clock))
-
-
-def _orchestrator(kit: Kit) -> Worker:
-    from agents.roles import role_names
-
-    from workers.orchestrator import open_orchestrator
-
-    return open_orchestrator(kit, role_names())
-
-
-def _creative(role: str) -> Maker:
     def make(kit: Kit) -> Worker:
-        from workers.creative import creative
-
-        return creative(role)(kit)
+        database = Database(kit.settings.database_of("storage"), schema="storage")
+        return StorageWorker(open_storage(database, open_file_store(kit.settings.files_url), kit.clock))
 
     return make
 
 
-# Built from what each imports for itself: a process pays for its own workers' libraries, `mindbus up` for none.
+def _orchestrator() -> Maker:
+    from agents.roles import role_names
+    from workers.orchestrator import open_orchestrator
+
+    return lambda kit: open_orchestrator(kit, role_names())
+
+
+def _creative(role: str) -> Maker:
+    from workers.creative import creative
+
+    return creative(role)
+
+
 FLEET: dict[str, Callable[[Kit], Worker]] = {
-    "storage": _storage,
-    "orchestrator": _orchestrator,
-    "researcher": _creative("researcher"),
-    "ideator": _creative("ideator"),
-    "critic": _creative("critic"),
-    "editor": _creative("editor"),
-    "pushkin": _creative("pushkin"),
+    "storage": Deferred(_storage),
+    "orchestrator": Deferred(_orchestrator),
+    "researcher": Deferred(lambda: _creative("researcher")),
+    "ideator": Deferred(lambda: _creative("ideator")),
+    "critic": Deferred(lambda: _creative("critic")),
+    "editor": Deferred(lambda: _creative("editor")),
+    "pushkin": Deferred(lambda: _creative("pushkin")),
 }
 
 
@@ -64,9 +72,15 @@ class Fleet:
     broken: dict[str, str]
 
     def maker(self, name: str) -> Maker:
-        """How to build one. Raises UnknownWorker, BrokenWorker."""
+        """How to build one, its libraries loaded. Raises UnknownWorker, BrokenWorker."""
+        self.require(name)
+        maker = self.makers[name]
+        return maker.load() if isinstance(maker, Deferred) else maker
+
+    def require(self, name: str) -> None:
+        """Raises UnknownWorker, BrokenWorker where there is none of that name to build."""
         if name in self.makers:
-            return self.makers[name]
+            return
         if name in self.broken:
             raise BrokenWorker(f"{self.broken[name]}. {BrokenWorker.__doc__}")
         near = difflib.get_close_matches(name, self.makers, 1)

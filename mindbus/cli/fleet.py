@@ -72,7 +72,7 @@ def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[
     if not names:
         raise Misused("--workers names none")
     for name in names:
-        fleet.maker(name)
+        fleet.require(name)
     ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
     together = [Group(name, (name,)) for name in ours] if isolate else [Group("workers", tuple(ours))] if ours else []
     theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]

@@ -95,12 +95,12 @@ async def _watched(settings: Settings) -> AsyncIterator[None]:
 async def _running(
     makers: Mapping[str, Callable[[Kit], Worker]], settings: Settings, report: Callable[[str, bool], None]
 ) -> AsyncIterator[None]:
-    started: list[Service] = []
     # A transport each: in RabbitMQ's UI every worker has connections under its own name.
     transports = {name: open_transport(settings, name) for name in makers}
+    services = [build(make, name, settings, transports[name], report) for name, make in makers.items()]
+    started: list[Service] = []
     try:
-        for name, make in makers.items():
-            service = build(make, name, settings, transports[name], report)
+        for name, service in zip(makers, services, strict=True):
             if service.worker.name != name:
                 raise NamedOtherwise(f"{NamedOtherwise.__doc__} ({service.worker.name!r} is there as {name!r})")
             await service.start()

@@ -83,8 +83,7 @@ class Supervisor:
             self._forget_address()
             self._folder.forget_state()
             self._health.sweep()
-            os.close(self._lock)
-            self._lock = None
+            # The lock stays: `mindbus down` waits for it, so for the end of this very process.
 
     def _launch(self, group: Group, lock: int) -> Launch:
         command = [sys.executable, "-m", "mindbus.cli.main", "worker", "--supervised", *group.workers]

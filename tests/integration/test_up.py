@@ -1,0 +1,334 @@
+"""`mindbus up -d` and every command on it, from a shell as a newcomer has it."""
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mindbus.logs import configure_logs
+from tests.command_line import Shell, eventually, require_rabbitmq
+from tests.third_party import ECHO, install
+from workers.fleet import FLEET
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
+
+BRIEF = """# Каток, который греет бассейн
+
+Линдвик — город на 23 000 жителей. С октября 2023 года труба под улицей соединяет каток с бассейном.
+Работа стоила 1,46 миллиона евро; за первый год бассейн купил на 71 процент меньше газа.
+
+> «Мы тридцать лет грели небо», — говорит начальница катка Анна Берг.
+
+Что открыто: неизвестно, переживёт ли насос вторую зиму.
+"""
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A fleet of all workers, with one of another package and a broken one."""
+    require_rabbitmq()
+    folder = tmp_path_factory.mktemp("up")
+    path = [
+        install(folder, "echo_package", ECHO, echo="echo_package:EchoWorker"),
+        install(folder, "broken_package", "import no_such_module", broken="broken_package:Worker"),
+    ]
+    fleet = Shell(folder / "data", path)
+    with pytest.MonkeyPatch.context() as here:
+        for site in path:
+            here.syspath_prepend(site)
+        try:
+            state = fleet.json("up", "-d", spawned=True)
+            assert state["status"] == "ready"
+            yield fleet
+        finally:
+            fleet.ok("down")
+    assert fleet.processes() == {}
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which here is everybody's."""
+    yield
+    configure_logs("DEBUG", "console")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Shell]:
+    """A fleet of one worker, for a test that ends it."""
+    require_rabbitmq()
+    fleet = Shell(tmp_path / "data")
+    try:
+        fleet.ok("up", "-d", "--workers", "storage")
+        yield fleet
+    finally:
+        fleet.ok("down")
+
+
+@pytest.fixture(scope="module")
+def run(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One run of the article card."""
+    brief = tmp_path_factory.mktemp("brief") / "brief.md"
+    brief.write_text(BRIEF, encoding="utf-8")
+    ended: dict[str, Any] = shell.json("process", "run", "article", "--input", str(brief), spawned=True)
+    return ended
+
+
+def state_of(shell: Shell) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((shell.data_dir / "run" / "up.json").read_bytes())
+    return state
+
+
+def test_a_second_up_on_the_same_folder_says_that_the_first_runs(shell: Shell) -> None:
+    for options in (["-d"], []):
+        second = shell.run("up", *options, "--json")
+
+        assert second.returncode == 1
+        assert "runs on this data folder already" in json.loads(second.stdout)["error"]
+        assert json.loads(second.stdout)["code"] == "conflict"
+
+
+def test_a_broken_package_is_reported_and_the_rest_runs(shell: Shell) -> None:
+    assert "no_such_module" in state_of(shell)["broken"]["broken"]
+
+    refused = shell.spawn("worker", "broken")
+
+    assert refused.returncode == 1
+    assert "ModuleNotFoundError" in refused.stderr
+
+
+def test_what_up_leaves_is_for_this_user_alone(shell: Shell) -> None:
+    for name in ("up.json", "amqp_url", "management_url"):
+        assert (shell.data_dir / "run" / name).stat().st_mode & 0o077 == 0
+
+
+def test_every_worker_is_well(shell: Shell) -> None:
+    for worker in (*FLEET, "echo"):
+        assert shell.json("health", worker)["ready"] is True
+
+
+def test_a_worker_of_another_package_has_a_process_of_its_own(shell: Shell) -> None:
+    groups = {process["name"]: process["workers"] for process in state_of(shell)["workers"]}
+
+    assert groups == {"workers": list(FLEET), "echo": ["echo"]}
+
+
+def test_queues_are_listed_with_depth_and_consumers(shell: Shell) -> None:
+    queues = {queue["name"]: queue for queue in shell.json("queues")}
+
+    for worker in (*FLEET, "echo"):
+        assert queues[f"mb.q.{worker}"]["consumers"] == 1
+        assert queues[f"mb.q.{worker}.dead"]["depth"] == 0
+
+
+def test_a_run_ends_with_its_steps_and_its_result(run: dict[str, Any]) -> None:
+    assert run["status"] == "completed"
+    assert run["run_id"].startswith("run_")
+    assert [(step["step_id"], step["role"], step["status"]) for step in run["steps"]] == [
+        ("research", "researcher", "completed"),
+        ("ideas", "ideator", "completed"),
+        ("draft", "pushkin", "completed"),
+        ("critique", "critic", "completed"),
+        ("edit", "editor", "completed"),
+        ("final", "pushkin", "completed"),
+    ]
+    assert all({"artifact_id", "version", "sha256"} <= step["artifact"].keys() for step in run["steps"])
+    assert run["result"]["artifact_id"] == run["steps"][-1]["artifact"]["artifact_id"]
+
+
+def test_a_run_can_be_looked_up(shell: Shell, run: dict[str, Any]) -> None:
+    assert shell.json("process", "status", run["run_id"]) == run
+    assert run["run_id"] in [found["run_id"] for found in shell.json("process", "ls", "--status", "completed")]
+    assert "final" in shell.ok("process", "status", run["run_id"])
+
+
+def test_an_artifact_of_the_run_comes_back_byte_for_byte(shell: Shell, run: dict[str, Any], tmp_path: Path) -> None:
+    article = run["result"]
+
+    manifest = shell.json("artifacts", "get", article["artifact_id"], "-o", str(tmp_path / "article.md"))
+
+    content = (tmp_path / "article.md").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == article["sha256"] == manifest["checksum"].removeprefix("sha256:")
+    assert shell.ok("artifacts", "get", article["artifact_id"], spawned=True).encode() == content
+
+
+def test_the_artifacts_of_a_run_are_listed_as_manifests(shell: Shell, run: dict[str, Any]) -> None:
+    manifests = shell.json("artifacts", "ls", "--trace", run["run_id"])
+
+    types = [manifest["artifact_type"] for manifest in manifests]
+    assert types == ["brief", "research_report", "idea", "draft", "critique", "edited", "final"]
+    assert manifests[-1]["id"] == run["result"]["artifact_id"]
+
+
+def test_lineage_leads_from_the_article_to_the_brief(shell: Shell, run: dict[str, Any]) -> None:
+    article = run["result"]["artifact_id"]
+
+    lineage = shell.json("artifacts", "lineage", article)
+
+    by_id = {node["id"]: node["artifact_type"] for node in lineage["nodes"]}
+    assert set(by_id.values()) == {"brief", "research_report", "idea", "draft", "critique", "edited", "final"}
+    assert all({edge["source"], edge["target"]} <= by_id.keys() for edge in lineage["edges"])
+    assert shell.ok("artifacts", "lineage", article).count("brief") > 1
+
+
+def test_a_trace_artifact_is_there_for_its_trace_and_for_nobody_else(shell: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "заметки.md"
+    notes.write_text("Ёлки", encoding="utf-8")
+    put = shell.json(
+        "artifacts", "put", str(notes), "--type", "notes", "--trace", "t1", "--visibility", "trace", "--as", "agent.a"
+    )
+    get = ("send", "storage.get_artifact", f"artifact_id={put['artifact_id']}", "--wait", "--json")
+
+    assert put == {
+        "artifact_id": put["artifact_id"],
+        "version": 1,
+        "sha256": hashlib.sha256("Ёлки".encode()).hexdigest(),
+    }
+    shown = json.loads(shell.ok(*get, "--as", "agent.b", "--trace", "t1"))
+    assert (shown["status"], shown["result"]["owner"]) == ("ok", "agent.a")
+    refused = shell.run(*get, "--as", "agent.b", "--trace", "t2")
+    assert (refused.returncode, json.loads(refused.stdout)["code"]) == (1, "not_found")
+    assert shell.run(*get, "--as", "agent.a.other").returncode == 0
+
+
+def test_a_correction_is_the_next_version(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "draft.txt"
+    file.write_text("one", encoding="utf-8")
+    first = shell.json("artifacts", "put", str(file), "--type", "draft", "--trace", "t3")
+    file.write_text("two", encoding="utf-8")
+
+    second = shell.json(
+        "artifacts", "put", str(file), "--type", "draft", "--trace", "t3", "--supersedes", first["artifact_id"]
+    )
+
+    assert second["version"] == 2
+    assert shell.json("artifacts", "show", second["artifact_id"])["supersedes"] == first["artifact_id"]
+
+
+def test_a_wrong_manifest_is_a_usage_error_and_nothing_is_written(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "draft.txt"
+    file.write_text("one", encoding="utf-8")
+
+    refused = shell.run("artifacts", "put", str(file), "--type", "No Such Type", "--trace", "t9", "--json")
+
+    assert refused.returncode == 2
+    assert "artifact_type" in json.loads(refused.stdout)["error"]
+    assert shell.json("artifacts", "ls", "--trace", "t9") == []
+
+
+def test_a_command_that_only_another_package_knows_can_be_sent(shell: Shell) -> None:
+    reply = shell.json("send", "echo.say", "text=hi ", "times=2", 'tags=["a"]', "--wait")
+
+    assert (reply["status"], reply["result"]["text"]) == ("ok", "hi hi ")
+    assert reply["result"]["pid"] in shell.processes()
+
+
+def test_a_service_that_nobody_runs_is_named(shell: Shell) -> None:
+    unroutable = shell.run("send", "echo.say", "text=x", "--to", "nobody", "--wait", "--json")
+
+    assert unroutable.returncode == 1
+    assert "nobody" in json.loads(unroutable.stdout)["error"]
+
+
+def test_events_are_watched_as_lines_of_json(shell: Shell) -> None:
+    line = shell.ok("watch", "fleet.heartbeat", "--count", "1", "--for", "20", "--json")
+
+    assert json.loads(line)["type"] == "mb.evt.fleet.heartbeat.v1"
+
+
+def test_a_dead_letter_is_shown_replayed_once_the_cause_is_mended_and_dropped(shell: Shell, tmp_path: Path) -> None:
+    rail = tmp_path / "rail"
+    sent = shell.json("send", "echo.stumble", f"unless={rail}")["message_id"]
+
+    def dead() -> list[str]:
+        return [letter["message_id"] for letter in shell.json("dlq", "ls", "--service", "echo")]
+
+    eventually(lambda: dead() == [sent], 20, "it is dead")
+    shown = shell.json("dlq", "show", sent)
+    assert shown["reason"] == "there is nothing to hold on to"
+    assert shown["body"]["data"] == {"unless": str(rail)}
+
+    assert shell.json("dlq", "replay", sent) == {"replayed": [sent]}
+    eventually(lambda: dead() == [sent], 20, "it is dead again, since nothing is mended")
+    rail.touch()
+    shell.ok("dlq", "replay", "--all", "--service", "echo")
+    assert dead() == []
+
+    rail.unlink()
+    sent = shell.json("send", "echo.stumble", f"unless={rail}")["message_id"]
+    eventually(lambda: dead() == [sent], 20, "it is dead")
+    assert shell.json("dlq", "drop", sent[:13], "--service", "echo") == {"dropped": [sent]}
+    assert dead() == []
+
+
+def test_the_broker_is_as_the_code_says(shell: Shell) -> None:
+    found = shell.run("topology", "diff", "--json")
+
+    assert [x for x in json.loads(found.stdout) if not x["kind"].startswith("unknown")] == []
+
+
+def test_doctor_finds_everything_well(shell: Shell) -> None:
+    report = shell.json("doctor")
+
+    assert {check["check"]: check["detail"] for check in report["checks"] if check["status"] != "ok"}.keys() == {
+        "Worker broken"
+    }
+
+
+def test_a_worker_that_is_killed_is_restarted(shell: Shell) -> None:
+    before = shell.json("health", "echo")["pid"]
+
+    os.kill(before, signal.SIGKILL)
+
+    def is_well_again() -> bool:
+        found = shell.run("health", "echo", "--json")
+        return found.returncode == 0 and json.loads(found.stdout)["pid"] != before
+
+    eventually(is_well_again, 60, "another process is well")
+    after = shell.json("send", "echo.say", "text=back", "--wait")["result"]["pid"]
+    assert after not in (before, None)
+    assert "worker died, restarting" in (shell.data_dir / "logs" / "up.log").read_text(encoding="utf-8")
+
+
+def test_a_broker_that_is_killed_comes_back_and_the_workers_with_it(shell: Shell) -> None:
+    broker = next(pid for pid, arguments in shell.processes().items() if "beam" in arguments)
+
+    os.kill(broker, signal.SIGKILL)
+
+    log = shell.data_dir / "logs" / "up.log"
+    eventually(lambda: "broker is back" in log.read_text(encoding="utf-8"), 60, "the broker is back")
+    reply = shell.json("send", "echo.say", "text=still here", "--wait")
+    assert reply["result"]["text"] == "still here"
+
+
+def test_a_killed_supervisor_takes_everything_with_it_and_up_starts_anew(small: Shell) -> None:
+    os.kill(state_of(small)["pid"], signal.SIGKILL)
+
+    eventually(lambda: small.processes() == {}, 60, "nothing is left")
+    assert small.json("up", "-d", "--workers", "storage")["status"] == "ready"
+
+
+def test_down_leaves_nothing_behind(small: Shell, shell: Shell) -> None:
+    assert len(small.processes()) > 3
+
+    small.ok("down")
+
+    assert small.processes() == {}
+    assert [file.name for file in (small.data_dir / "run").rglob("*") if file.is_file()] == ["up.lock"]
+    # Another data folder is another world.
+    assert shell.json("health", "storage")["ready"] is True
+
+
+def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
+    require_rabbitmq()
+    shell = Shell(tmp_path / "data", settings={"MINDBUS_ARTIFACTS_URL": "gopher://nowhere"})
+
+    failed = shell.run("up", "-d", "--workers", "storage", "--json")
+
+    assert failed.returncode == 1
+    assert "a store that is not supported" in json.loads(failed.stdout)["error"]
+    assert shell.processes() == {}
