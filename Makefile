@@ -32,7 +32,7 @@ down: setup ## Stop them
 	@$(BIN)/mindbus down
 
 compose-smoke: setup ## Bring the containers up, run an article through them, take them down
-	$(BIN)/python compose/smoke.py
+	$(BIN)/python -m tests.compose_smoke
 
 proof: setup ## The long form of the proofs
 	$(BIN)/pytest -m proof

@@ -1,0 +1,153 @@
+"""The containers for real: up, an article that is written while its writers are killed, down.
+
+`make compose-smoke` runs it; it needs a Docker engine.
+"""
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.compose_stack import Failed, NoEngine, Stack, call, die
+from tests.management import Management, Queue
+from tests.waiting import NeverHappened, until
+
+STEPS = ["research", "ideas", "draft", "critique", "edit", "final"]
+WORKERS = ["storage", "orchestrator", "researcher", "ideator", "critic", "editor", "pushkin"]
+ENGLISH, RUSSIAN = "config/briefs/en.md", "config/briefs/ru.md"
+
+
+class Wrong(AssertionError):
+    """The stack is not as it should be."""
+
+
+async def main() -> int:
+    """Exit code: 0 all was well."""
+    started = time.monotonic()
+    try:
+        async with Stack() as stack:
+            try:
+                await smoke(stack)
+            except (Exception, asyncio.CancelledError):
+                print(await stack.logs(), file=sys.stderr)
+                raise
+            async with timed("take it down, volumes and all"):
+                await stack.compose("down", "--volumes", "--timeout", "5")
+    except (NoEngine, Failed, Wrong, NeverHappened, TimeoutError) as trouble:
+        print(f"compose smoke FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
+        return 1
+    print(f"compose smoke passed in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+async def smoke(stack: Stack) -> None:
+    """Bring it up, put it to the test."""
+    async with timed("build the image"):
+        await stack.compose("build")
+    async with timed("up -d --wait: everything healthy"):
+        await stack.compose("up", "-d", "--wait", "--wait-timeout", "300")
+    async with timed("no worker is root or may become it"):
+        await require_harmless(stack)
+    url = f"http://{await stack.address('rabbitmq', 15672)}"
+    async with Management(url, "mindbus", "mindbus") as management:
+        print(f"         RabbitMQ {(await management.overview())['rabbitmq_version']} at {url}")
+        await an_article_while_writers_die(stack, management)
+        async with timed("an article in Russian, the brief on standard input"):
+            brief = (await asyncio.to_thread(_read, RUSSIAN)).encode()
+            run = await stack.cli("process", "run", "article", "--input", "/dev/stdin", stdin=brief)
+            await require_complete(stack, run)
+        await require_calm(management)
+
+
+async def an_article_while_writers_die(stack: Stack, management: Management) -> None:
+    """The only pushkin freezes with its order in hand: others are added, it is killed, the critic dies meanwhile."""
+    (frozen,) = await stack.containers("pushkin")
+    (critic,) = (await stack.containers("critic")).values()
+    await call("docker", "kill", "--signal", "STOP", frozen)
+    running = asyncio.create_task(stack.cli("process", "run", "article", "--input", ENGLISH))
+    try:
+        async with timed("an article: research and ideas done, the writer frozen on its draft"):
+            await until(lambda: _has_order(management), 60, "an order for pushkin is in hand")
+        async with timed("--scale pushkin=3, then the frozen pushkin killed, the critic's process too"):
+            await stack.compose("up", "-d", "--no-recreate", "--no-deps", "--scale", "pushkin=3", "pushkin")
+            await call("docker", "kill", "--signal", "KILL", frozen)
+            await die(critic)
+        async with timed("the article is finished by the others"):
+            run = await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    await require_complete(stack, run)
+    async with timed("the critic is back by itself, healthy"):
+        await until(lambda: _is_back(stack, critic["Id"]), 90, "the critic was restarted")
+
+
+async def require_complete(stack: Stack, run: dict[str, Any]) -> None:
+    """Every step done once, every artifact there; the article's bytes are the ones that were registered."""
+    trace = run["run_id"]
+    if run["status"] != "completed" or [step["step_id"] for step in run["steps"]] != STEPS:
+        raise Wrong(f"{trace} is {run['status']}: {run}")
+    print("         " + " -> ".join(f"{step['step_id']} {step['artifact']['sha256'][:8]}" for step in run["steps"]))
+    made = await stack.cli("artifacts", "ls", "--trace", trace)
+    if len(made) != len(STEPS) + 1:
+        raise Wrong(f"{trace} has {len(made)} artifacts instead of a brief and one per step: {made}")
+    article = run["result"]
+    text = await stack.compose("run", "--rm", "-T", "cli", "artifacts", "get", article["artifact_id"])
+    if hashlib.sha256(text.encode()).hexdigest() != article["sha256"]:
+        raise Wrong(f"{article['artifact_id']} is not what was registered")
+
+
+async def require_harmless(stack: Stack) -> None:
+    """Workers run without root, capabilities, or a file system that they could write to."""
+    for worker in WORKERS:
+        for container in (await stack.containers(worker)).values():
+            _titles, *processes = (await call("docker", "top", container["Id"], "-eo", "pid,uid")).splitlines()
+            users = {process.split()[1] for process in processes}
+            host = container["HostConfig"]
+            options = host["SecurityOpt"] or []
+            locked = host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"] and "no-new-privileges:true" in options
+            if users != {"10001"} or not locked:
+                raise Wrong(f"{container['Name']} runs as {users}, locked down: {bool(locked)}")
+
+
+async def require_calm(management: Management) -> None:
+    """Show the queues; nothing is left in them, nothing died."""
+    await until(lambda: _is_calm(management), 20, "all queues are empty")
+    queues = await management.queues()
+    print(f"         {'queue':<28} depth  consumers")
+    for name in sorted(name for name in queues if name.startswith("mb.q.")):
+        print(f"         {name:<28} {queues[name].depth:>5}  {queues[name].consumers:>9}")
+
+
+@asynccontextmanager
+async def timed(what: str) -> AsyncIterator[None]:
+    """Say how long it took, once it worked."""
+    started = time.monotonic()
+    yield
+    print(f"{time.monotonic() - started:6.1f} s  {what}", flush=True)
+
+
+async def _has_order(management: Management) -> bool:
+    return (await management.queue("mb.q.pushkin")).unacked == 1
+
+
+async def _is_calm(management: Management) -> list[Queue]:
+    queues = [queue for name, queue in (await management.queues()).items() if name.startswith("mb.q.")]
+    return [] if any(queue.depth for queue in queues) else queues
+
+
+async def _is_back(stack: Stack, container_id: str) -> bool:
+    container = (await stack.containers("critic"))[container_id]
+    return bool(container["RestartCount"] == 1 and container["State"]["Health"]["Status"] == "healthy")
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as brief:
+        return brief.read()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
