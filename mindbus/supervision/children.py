@@ -1,6 +1,7 @@
 """One process of the fleet, started again whenever it dies."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -72,7 +73,9 @@ class Child:
                     await self._process.wait()
             except TimeoutError:
                 logger().warning("worker killed", process=self.group.name, reason="it did not stop in time")
-                self._signal(signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                await self._process.wait()
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)

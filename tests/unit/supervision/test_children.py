@@ -1,0 +1,73 @@
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from mindbus.supervision.children import Child, Group, Launch, tail
+from mindbus.supervision.run_folder import is_alive
+from tests.waiting import until
+
+Start = Callable[[str], Child]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "worker.log"
+
+
+@pytest.fixture
+def start(tmp_path: Path, log: Path) -> Iterator[Start]:
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+
+    def started(script: str) -> Child:
+        launch = Launch(["sh", "-c", script], {"PATH": os.environ["PATH"]}, lock, log)
+        child = Child(Group("worker", ("worker",)), launch, lambda: None)
+        child.start()
+        return child
+
+    yield started
+    os.close(lock)
+
+
+async def test_who_dies_comes_back_a_little_later_each_time(start: Start, log: Path) -> None:
+    with structlog.testing.capture_logs() as said:
+        child = start("echo born; exit 3")
+        await until(lambda: child.deaths == 3, 20)
+        await child.stop(1)
+
+    deaths = [(line["exit"], line["in_s"]) for line in said if line["event"] == "worker died, restarting"]
+    assert deaths == [(3, 0.5), (3, 1.0), (3, 2.0)]
+    assert tail(log, 9).splitlines() == ["born"] * 3
+
+
+async def test_who_is_told_to_stop_stays_dead(start: Start) -> None:
+    child = start("exec sleep 60")
+    pid: int = await until(lambda: child.pid)
+
+    await child.stop(5)
+
+    assert child.pid is None
+    assert child.deaths == 0
+    assert not is_alive(pid)
+
+
+async def test_who_does_not_stop_in_time_is_killed(start: Start, log: Path) -> None:
+    child = start("trap '' TERM; echo deaf; while :; do sleep 1; done")
+    await until(lambda: "deaf" in tail(log, 1))
+
+    await child.stop(0.1)
+
+    assert child.pid is None
+
+
+def test_a_tail_has_the_last_lines_of_the_part_that_counts(tmp_path: Path) -> None:
+    log = tmp_path / "up.log"
+    log.write_text("earlier\n")
+    began = log.stat().st_size
+    log.write_text("earlier\none\ntwo\nthree\n")
+
+    assert tail(log, 2) == "two\nthree"
+    assert tail(log, 9, began) == "one\ntwo\nthree"
+    assert tail(tmp_path / "nothing", 9) == ""

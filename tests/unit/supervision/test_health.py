@@ -1,0 +1,118 @@
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mindbus.settings import Settings
+from mindbus.supervision.health import HealthFolder, Unwell
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path, heartbeat_s=5)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def health(settings: Settings, clock: Clock) -> HealthFolder:
+    return HealthFolder(settings, clock)
+
+
+def test_a_worker_that_says_it_is_ready_is_well(health: HealthFolder) -> None:
+    health.report("storage", True)
+
+    assert health.require("storage").pid == os.getpid()
+
+
+def test_a_worker_is_well_for_three_heartbeats(health: HealthFolder, clock: Clock) -> None:
+    health.report("storage", True)
+
+    clock.now += timedelta(seconds=15)
+    health.require("storage")
+    clock.now += timedelta(seconds=1)
+    with pytest.raises(Unwell, match="storage has been silent for 16 s"):
+        health.require("storage")
+
+
+def test_a_worker_without_its_queues_is_unwell(health: HealthFolder) -> None:
+    health.report("storage", False)
+
+    with pytest.raises(Unwell, match="does not consume"):
+        health.require("storage")
+
+
+def test_a_worker_that_never_ran_here_is_unwell(health: HealthFolder) -> None:
+    health.report("orchestrator", True)
+
+    with pytest.raises(Unwell, match="storage does not run on this host"):
+        health.require("storage")
+
+
+def test_a_dead_process_is_unwell_however_fresh_its_word(health: HealthFolder, tmp_path: Path) -> None:
+    said_by_the_dead(health, tmp_path)
+
+    with pytest.raises(Unwell, match="has died"):
+        health.require("storage")
+
+
+def test_one_well_worker_of_several_is_enough(health: HealthFolder, tmp_path: Path) -> None:
+    said_by_the_dead(health, tmp_path)
+    health.report("storage", True)
+
+    assert health.require("storage").pid == os.getpid()
+
+
+def test_a_worker_whose_name_begins_alike_is_another(health: HealthFolder) -> None:
+    health.report("storage2", True)
+
+    with pytest.raises(Unwell):
+        health.require("storage")
+
+
+def test_what_the_dead_leave_is_swept(health: HealthFolder, tmp_path: Path) -> None:
+    said_by_the_dead(health, tmp_path)
+    health.report("orchestrator", True)
+
+    health.sweep()
+
+    assert [found.name for found in health.all_here()] == ["orchestrator"]
+
+
+def test_who_stops_is_forgotten(health: HealthFolder) -> None:
+    health.report("storage", True)
+    health.forget("storage")
+
+    assert health.all_here() == []
+
+
+def test_a_file_cut_short_is_nobodys_word(health: HealthFolder, tmp_path: Path) -> None:
+    health.report("storage", True)
+    for file in (tmp_path / "run" / "health").iterdir():
+        file.write_text('{"name": "sto')
+
+    with pytest.raises(Unwell):
+        health.require("storage")
+
+
+def said_by_the_dead(health: HealthFolder, tmp_path: Path) -> None:
+    health.report("storage", True)
+    (file,) = (tmp_path / "run" / "health").glob("storage@*.json")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    said = file.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{gone.pid}')
+    file.with_name(file.name.replace(f".{os.getpid()}.", f".{gone.pid}.")).write_text(said)
+    file.unlink()

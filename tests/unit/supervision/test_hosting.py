@@ -1,0 +1,70 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+import mindbus
+from bus_schema.fleet import Heartbeat
+from mindbus.bus.connecting import connect
+from mindbus.supervision.health import HealthFolder
+from mindbus.supervision.hosting import NamedOtherwise, host
+from tests.waiting import until
+
+
+class Answer(mindbus.Nothing):
+    text: str
+
+
+class Ask(mindbus.Command[Answer], domain="hosted", action="ask"):
+    text: str
+
+
+class HostedWorker(mindbus.Worker):
+    name = "hosted"
+
+    def __init__(self, kit: mindbus.Kit) -> None:
+        self.kit = kit
+        self.is_stopped = False
+
+    @mindbus.on_command
+    async def answer(self, command: Ask) -> Answer:
+        return Answer(text=command.text.upper())
+
+    @mindbus.on_event
+    async def listen(self, event: Heartbeat) -> None:
+        pass
+
+    async def stop(self) -> None:
+        self.is_stopped = True
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> mindbus.Settings:
+    return mindbus.Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}", heartbeat_s=0.05)
+
+
+async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: mindbus.Settings) -> None:
+    stop, built = asyncio.Event(), []
+
+    def make(kit: mindbus.Kit) -> mindbus.Worker:
+        built.append(HostedWorker(kit))
+        return built[-1]
+
+    hosting = asyncio.create_task(host({"hosted": make}, settings, stop))
+    health = HealthFolder(settings)
+    await until(lambda: [found for found in health.all_here() if found.ready])
+    assert health.require("hosted").pid == os.getpid()
+    async with connect(settings=settings) as bus:
+        assert (await bus.request(Ask(text="да"))).text == "ДА"
+
+    stop.set()
+    await hosting
+
+    assert built[0].is_stopped
+    assert health.all_here() == []
+
+
+async def test_a_worker_goes_by_one_name(settings: mindbus.Settings) -> None:
+    with pytest.raises(NamedOtherwise, match="'hosted' is there as 'other'"):
+        await host({"other": HostedWorker}, settings, asyncio.Event())
