@@ -85,8 +85,7 @@ class WholeFleet:
     def end_storage(self, number: signal.Signals) -> None:
         """By SIGTERM in good order, by SIGKILL as by a power cut; nobody starts it again."""
         assert self._storage
-        self._storage.send_signal(number)
-        self._storage.communicate()
+        end(self._storage, number)
         self._storage = None
 
     def spawn(self, *workers: str) -> "subprocess.Popen[bytes]":
@@ -137,6 +136,14 @@ class WholeFleet:
             yield run
 
 
+def end(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """Wait until it has ended; its input closes only then, since that is another reason to stop."""
+    process.send_signal(number)
+    process.wait()
+    assert process.stdin
+    process.stdin.close()
+
+
 @contextmanager
 def whole_fleet_on(folder: Path, model_url: str, calls: Path) -> Iterator[WholeFleet]:
     """Everything, from the moment when it is ready."""
@@ -152,8 +159,7 @@ def whole_fleet_on(folder: Path, model_url: str, calls: Path) -> Iterator[WholeF
         yield fleet
     finally:
         fleet.end_storage(signal.SIGTERM)
-        unharmed.terminate()
-        unharmed.communicate()
+        end(unharmed, signal.SIGTERM)
         subprocess.run([*command, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -113,9 +113,10 @@ def _validated(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
 
 
 def _fields_in(file: Path) -> Mapping[str, Any]:
-    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
-        return parse_object(raw)
+        return parse_object(sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes())
+    except OSError as unreadable:
+        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
     except MalformedJson as malformed:
         raise Misused(f"{file}: {malformed}") from malformed
 

@@ -121,7 +121,8 @@ async def test_a_role_is_killed_when_its_artifact_has_just_been_registered(fleet
 
 async def test_storage_is_killed(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
-        await run.call("draft", "self-critique", "asked")
+        # The artifact is on its way.
+        await run.call("draft", "self-critique", "answered")
         fleet.end_storage(signal.SIGKILL)
         fleet.start_storage()
         await completed_once(run)
