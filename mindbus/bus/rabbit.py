@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import aio_pika
+import aiormq
 from pamqp.commands import Basic
 from yarl import URL
 
@@ -85,14 +86,14 @@ class RabbitTransport:
                 mandatory = message.mandatory
             else:
                 properties, mandatory = _amqp(message.properties, message.headers, self._user), True
-            underlay = await channel.get_underlay_channel()
+            underlay = cast("aiormq.Channel", await channel.get_underlay_channel())
             await underlay.basic_publish(
                 message.body,
                 exchange=message.exchange,
                 routing_key=message.routing_key,
                 properties=properties,
                 mandatory=mandatory,
-                wait=False,
+                wait=False,  # for the socket, which would let one publish at a time in: the confirm says all
             )
 
     async def _open_channel(self) -> aio_pika.abc.AbstractChannel:
@@ -109,14 +110,16 @@ class RabbitTransport:
 
     async def _ensure_exchange(self, channel: aio_pika.abc.AbstractChannel, name: str) -> None:
         """A publish to an exchange that is missing would close the channel under everybody else's publishes."""
-        kind = "topic" if name.startswith(("mb.cmd.", "mb.evt", "mb.reply")) else None
-        if kind is not None:
-            await channel.declare_exchange(name, kind, durable=True)
-        if name.startswith("mb.evt."):
-            await channel.declare_exchange("mb.evt", "topic", durable=True)
-            exchange = await channel.get_exchange("mb.evt", ensure=False)
-            await exchange.bind(name, routing_key="#")
-        self._exchanges.add(name)
+        async with self._opening:
+            if name in self._exchanges:
+                return
+            if name.startswith(("mb.cmd.", "mb.evt", "mb.reply")):
+                await channel.declare_exchange(name, "topic", durable=True)
+            if name.startswith("mb.evt."):
+                await channel.declare_exchange("mb.evt", "topic", durable=True)
+                exchange = await channel.get_exchange("mb.evt", ensure=False)
+                await exchange.bind(name, routing_key="#")
+            self._exchanges.add(name)
 
 
 def _amqp(properties: Properties, headers: dict[str, Any], user: str) -> Basic.Properties:
