@@ -52,7 +52,14 @@ def _load(point: EntryPoint, found: ThirdParty) -> None:
     if not callable(maker):
         found.broken[point.name] = _said_of(point, "is not a callable that takes a Kit, such as a Worker class")
         return
-    found.makers[point.name] = maker
+    found.makers[point.name] = _taking_a_kit(maker)
+
+
+def _taking_a_kit(maker: Callable[..., Worker]) -> Maker:
+    """A worker that needs nothing may do without a constructor."""
+    if isinstance(maker, type) and maker.__init__ is object.__init__:  # type: ignore[misc]  # of a class, not an instance
+        return lambda _kit: maker()
+    return maker
 
 
 def _said_of(point: EntryPoint, trouble: str) -> str:

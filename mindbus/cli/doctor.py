@@ -29,7 +29,7 @@ def doctor(as_json: Json = False) -> None:
     if as_json:
         show_json({"ok": not counts["failed"], "checks": findings})
     else:
-        show_table(("check", "", "finding"), (_row(finding) for finding in findings))
+        show_table(("check", "status", "finding"), (_row(finding) for finding in findings))
         say(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failed']} failed")
     if counts["failed"]:
         raise typer.Exit(1)

@@ -105,7 +105,7 @@ def _announce(state: UpState, *, as_json: bool) -> None:
         show_json(state)
         return
     count = sum(len(process.workers) for process in state.workers)
-    say(f"MindBus is up: {count} workers in {len(state.workers)} process{'es' * (len(state.workers) != 1)}.")
+    say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
     if state.management_url and state.username:
         say(f"  RabbitMQ UI   {state.management_url}   login {state.username} / {state.password}")
     elif state.management_url:
@@ -115,3 +115,7 @@ def _announce(state: UpState, *, as_json: bool) -> None:
     say("  Stop          mindbus down")
     for trouble in state.broken.values():
         errors().print(f"[yellow]warning:[/yellow] left out: {trouble}")
+
+
+def _many(count: int, noun: str, ending: str) -> str:
+    return f"{count} {noun}{ending if count != 1 else ''}"

@@ -44,7 +44,9 @@ async def test_who_dies_comes_back_a_little_later_each_time(start: Start, log: P
 
 async def test_who_is_told_to_stop_stays_dead(start: Start) -> None:
     child = start("exec sleep 60")
-    pid: int = await until(lambda: child.pid)
+    await until(lambda: child.pid)
+    pid = child.pid
+    assert pid is not None
 
     await child.stop(5)
 

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from agents.roles import role_names
+from mindbus.bus.connecting import connect
+from mindbus.bus.worker import Kit
+from mindbus.settings import Settings
 from tests.third_party import ECHO, install
 from workers.fleet import FLEET, BrokenWorker, Fleet, UnknownWorker, whole_fleet
 from workers.third_party import GROUP, third_party_workers
@@ -36,6 +39,16 @@ def test_a_worker_of_another_package_joins_the_fleet(tmp_path: Path, path: pytes
     assert fleet.third_party == {"echo_joins"}
     assert list(fleet.makers) == [*FLEET, "echo_joins"]
     assert fleet.broken == {}
+
+
+def test_a_worker_that_needs_nothing_may_do_without_a_constructor(tmp_path: Path, path: pytest.MonkeyPatch) -> None:
+    source = "import mindbus\nclass Bare(mindbus.Worker):\n    name = 'bare'"
+    path.syspath_prepend(install(tmp_path, "bare_package", source, bare="bare_package:Bare"))
+    settings = Settings(data_dir=tmp_path, amqp_url="memory://bare")
+
+    worker = whole_fleet().maker("bare")(Kit(settings, connect(settings=settings)))
+
+    assert worker.name == "bare"
 
 
 def test_a_package_that_cannot_be_imported_is_reported_and_the_others_run(
