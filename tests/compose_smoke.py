@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.compose_stack import Failed, NoEngine, Stack, call, die
+from tests.compose_stack import Failed, NoEngine, Stack, call
 from tests.management import Management, Queue
 from tests.waiting import NeverHappened, until
 
@@ -35,7 +35,7 @@ async def main() -> int:
                 print(await stack.logs(), file=sys.stderr)
                 raise
             async with timed("take it down, volumes and all"):
-                await stack.compose("down", "--volumes", "--timeout", "5")
+                await stack.take_down()
     except (NoEngine, Failed, Wrong, NeverHappened, TimeoutError) as trouble:
         print(f"compose smoke FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
         return 1
@@ -74,7 +74,7 @@ async def an_article_while_writers_die(stack: Stack, management: Management) -> 
         async with timed("--scale pushkin=3, then the frozen pushkin killed, the critic's process too"):
             await stack.compose("up", "-d", "--no-recreate", "--no-deps", "--scale", "pushkin=3", "pushkin")
             await call("docker", "kill", "--signal", "KILL", frozen)
-            await die(critic)
+            await stack.die(critic)
         async with timed("the article is finished by the others"):
             run = await running
     finally:

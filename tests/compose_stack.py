@@ -11,7 +11,6 @@ from typing import Any, Self
 
 ROOT = Path(__file__).parents[1]
 COMPOSE_FILE = ROOT / "compose" / "compose.yaml"
-IMAGE = "mindbus:smoke"
 _LOG_LINES = 40
 _LONG_S = 900.0
 
@@ -55,10 +54,11 @@ class Stack:
 
     def __init__(self) -> None:
         self.project = f"mindbus-smoke-{secrets.token_hex(3)}"
+        self.image = f"mindbus:{self.project}"
         # A user's own settings must not reach it; port 0 lets the engine take a free one.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MINDBUS_")}
         ports = {"MINDBUS_AMQP_PORT": "0", "MINDBUS_UI_PORT": "0"}
-        self._environment = clean | ports | {"MINDBUS_IMAGE": IMAGE, "PWD": str(ROOT)}
+        self._environment = clean | ports | {"MINDBUS_IMAGE": self.image, "PWD": str(ROOT)}
 
     async def compose(self, *arguments: str, stdin: bytes = b"") -> str:
         """`docker compose …` on this stack."""
@@ -94,11 +94,16 @@ class Stack:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.take_down()
+
+    async def take_down(self) -> None:
+        """Containers, volumes, network, image; what is gone already is as good."""
         await self.compose("--profile", "cli", "down", "--volumes", "--remove-orphans", "--timeout", "5")
+        if await call("docker", "image", "ls", "--quiet", self.image):
+            await call("docker", "image", "rm", self.image)
 
-
-async def die(container: dict[str, Any]) -> None:
-    """Make a container's process die by itself, so that the engine's restart policy decides what comes next."""
-    # From the outside: inside, the first process is immune even to SIGKILL. The same user needs no privileges for it.
-    kill = f"kill -KILL {container['State']['Pid']}"
-    await call("docker", "run", "--rm", "--pid=host", "--user", "10001:10001", "--entrypoint", "sh", IMAGE, "-c", kill)
+    async def die(self, container: dict[str, Any]) -> None:
+        """Make a container's process die by itself, so that the engine's restart policy decides what comes next."""
+        # From the outside: within, the first process is immune even to SIGKILL. The same user needs no rights for it.
+        kill = ("--entrypoint", "sh", self.image, "-c", f"kill -KILL {container['State']['Pid']}")
+        await call("docker", "run", "--rm", "--pid=host", "--user", "10001:10001", *kill)
