@@ -1,21 +1,46 @@
 """MindBus: a RabbitMQ worker fleet for teams of AI agents."""
 
-from bus_schema.messages import Command, Event, Nothing, Query
-from mindbus.bus.client import Client, Subscription
-from mindbus.bus.connecting import NoBroker, connect
-from mindbus.bus.failures import (
-    BusUnavailable,
-    CommandFailed,
-    NoReply,
-    PermanentFailure,
-    Refused,
-    TemporaryFailure,
-    Unroutable,
-)
-from mindbus.bus.handlers import To, Told, every, on_command, on_event, on_topic
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
-from mindbus.settings import Settings
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bus_schema.messages import Command, Event, Nothing, Query
+    from mindbus.bus.client import Client, Subscription
+    from mindbus.bus.connecting import NoBroker, connect
+    from mindbus.bus.failures import (
+        BusUnavailable,
+        CommandFailed,
+        NoReply,
+        PermanentFailure,
+        Refused,
+        TemporaryFailure,
+        Unroutable,
+    )
+    from mindbus.bus.handlers import To, Told, every, on_command, on_event, on_topic
+    from mindbus.bus.handling import Handling
+    from mindbus.bus.worker import Kit, Worker
+    from mindbus.settings import Settings
+
+# Looked up when first used: a health probe must not pay for the AMQP client.
+_HOMES = {
+    "bus_schema.messages": ("Command", "Event", "Nothing", "Query"),
+    "mindbus.bus.client": ("Client", "Subscription"),
+    "mindbus.bus.connecting": ("NoBroker", "connect"),
+    "mindbus.bus.failures": (
+        "BusUnavailable",
+        "CommandFailed",
+        "NoReply",
+        "PermanentFailure",
+        "Refused",
+        "TemporaryFailure",
+        "Unroutable",
+    ),
+    "mindbus.bus.handlers": ("To", "Told", "every", "on_command", "on_event", "on_topic"),
+    "mindbus.bus.handling": ("Handling",),
+    "mindbus.bus.worker": ("Kit", "Worker"),
+    "mindbus.settings": ("Settings",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BusUnavailable",
@@ -44,3 +69,9 @@ __all__ = [
     "on_event",
     "on_topic",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'mindbus' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)

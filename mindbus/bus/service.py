@@ -40,11 +40,12 @@ class Service:
         self._carrying: set[asyncio.Task[None]] = set()
         self._clockwork: list[asyncio.Task[None]] = []
         self._at_work: dict[str, asyncio.Future[None]] = {}
+        self._is_started = False
 
     @property
     def ready(self) -> bool:
         """Whether it consumes from all of its queues just now."""
-        return bool(self._consumers) and all(consumer.ready for consumer in self._consumers)
+        return self._is_started and all(consumer.ready for consumer in self._consumers)
 
     async def start(self) -> None:
         """Open the worker, then its queues."""
@@ -56,6 +57,7 @@ class Service:
             self._consume(topology, commands_queue(name))
         if routes.event_keys:
             self._consume(topology, events_queue(name))
+        self._is_started = True
         for method, seconds in routes.periodic.items():
             self._spawn(self._tick_for_ever(method, seconds), f"{name}.{method}")
         self._spawn(self._beat_for_ever(), f"{name} heartbeat")

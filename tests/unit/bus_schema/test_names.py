@@ -6,6 +6,7 @@ import uuid
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import mindbus
 from bus_schema.identities import Identity, owner_of
 from bus_schema.ids import derived, mint, uuid7
 
@@ -54,3 +55,10 @@ def test_our_package_names_are_ours() -> None:
 
     for name in ("agents", "bus_schema", "config", "mindbus", "storage_service", "workers"):
         assert set(owners.get(name, ["mindbus"])) == {"mindbus"}
+
+
+def test_the_public_names_are_all_there() -> None:
+    assert sorted(mindbus.__all__) == sorted(mindbus._HOME_OF)
+    assert all(getattr(mindbus, name) for name in mindbus.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = mindbus.nonsense
