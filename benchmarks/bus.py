@@ -30,7 +30,7 @@ class Extent:
     requests: int
 
 
-FULL = Extent(rounds=5, messages=5000, requests=1000)
+FULL = Extent(rounds=9, messages=2000, requests=500)
 QUICK = Extent(rounds=1, messages=150, requests=50)
 
 

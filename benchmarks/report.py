@@ -12,7 +12,8 @@ _RATES = ("end_to_end", "consume", "publish")
 _CPU = ("end_to_end", "consume", "publish")
 _OTHERS: tuple[Name, ...] = ("faststream", "aio_pika")
 
-ByName = dict[str, float]
+# None: nobody was sound in any round.
+ByName = dict[str, float | None]
 
 
 @dataclass
@@ -47,16 +48,13 @@ class Report:
         }
 
     def _medians(self, measure: str) -> ByName:
-        return {name: round(_median([row[name][measure] for row in self._whole(measure, name)]), 2) for name in NAMES}
+        return {name: _median([row[name][measure] for row in self._whole(measure, name)]) for name in NAMES}
 
     def _ratios(self, measure: str) -> ByName:
         """MindBus to each of the others, within the same round."""
         return {
-            f"mindbus/{other}": round(
-                _median(
-                    [row["mindbus"][measure] / row[other][measure] for row in self._whole(measure, "mindbus", other)]
-                ),
-                2,
+            f"mindbus/{other}": _median(
+                [row["mindbus"][measure] / row[other][measure] for row in self._whole(measure, "mindbus", other)]
             )
             for other in _OTHERS
         }
@@ -91,11 +89,16 @@ def as_text(report: Report) -> str:
         ),
         ("idle worker, MiB", found["idle_worker_rss_mib"], ratios["idle_worker_rss_mib"]),
     ]:
-        cells = [*(f"{values[name]:12.1f}" for name in NAMES), *(f"{relation[f'mindbus/{o}']:11.2f}x" for o in _OTHERS)]
+        cells = [*(_cell(values[name], 1) for name in NAMES)]
+        cells += [_cell(relation[f"mindbus/{other}"], 2, "x") for other in _OTHERS]
         lines.append(f"{label:28}{''.join(cells)}")
     lines.append(f"medians of {found['rounds']} rounds; ratios are medians of the rounds' own")
     return "\n".join([*lines, *(f"REFUSED {reason}" for reason in report.refused)])
 
 
-def _median(values: list[float]) -> float:
-    return median(values) if values else float("nan")
+def _median(values: list[float]) -> float | None:
+    return round(median(values), 2) if values else None
+
+
+def _cell(value: float | None, digits: int, unit: str = "") -> str:
+    return f"{'-' if value is None else f'{value:.{digits}f}{unit}':>12}"
