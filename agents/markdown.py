@@ -28,13 +28,19 @@ class Block:
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"^(#{1,6}) (\S.*?)(?: #+)?$")
 _BOLD_LINE = re.compile(r"^\*\*([^*]{2,80}?):?\*\*:?$")
-_UNDERLINE = re.compile(r"^ {0,3}(=+|-{3,})[ \t]*$")
-_RULE = re.compile(r"^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
+_UNDERLINE = re.compile(r"^(=+|-{3,})$")
+_RULE = re.compile(r"^\s*([-*_])[ \t]*(?:\1[ \t]*){2,}$")
 _ITEM = re.compile(r"^([ \t]*)([-*+•–—]|\d{1,3}[.)])[ \t]+(?=\S)(.*)$")
-_TABLE_RULE = re.compile(r"^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_MARKS_ALONE = re.compile(r"^[-*_#>\s]*$")
+_LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}\)")
+_ENTRY = re.compile(r"[*_«“\"(]*[A-ZА-ЯЁ\d]")
+_EMPTY_MARK = re.compile(r"^\s*(?:[-*+•–—]|#{1,6})\s*$")
+_EMPTY_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s*$")
+_CLOSING_MARKS = re.compile(r"(?:^| )#+$")
+_TABLE_RULE = re.compile(r"^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 
 
 def parse(text: str) -> list[Block]:
@@ -57,7 +63,7 @@ def render(blocks: Sequence[Block]) -> str:
 
 def plain(text: str) -> str:
     """A line without its Markdown marks."""
-    unlinked = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
+    unlinked = _LINK.sub(r"\1", text)
     return " ".join(re.sub(r"\*\*|__|[*`]|(?<!\w)_|_(?!\w)", "", unlinked).split())
 
 
@@ -92,7 +98,7 @@ def _written(block: Block) -> str:
 def _are_entries(lines: Sequence[str]) -> bool:
     """Whether lines without list marks are entries of their own and not wrapped prose."""
     return len(lines) > 1 and all(
-        len(line) <= 90 and not line[0].islower() and (line[-1].isalnum() or line is lines[-1]) for line in lines
+        len(line) <= 90 and _ENTRY.match(line) and (line[-1].isalnum() or line is lines[-1]) for line in lines
     )
 
 
@@ -122,26 +128,31 @@ class _Reader:
         if line.lstrip().startswith(">"):
             taken = self._while(lambda each: each.lstrip().startswith(">"))
             return self._leaf(Block(Kind.QUOTE, "\n".join(re.sub(r"^\s*> ?", "", each) for each in taken)))
-        below = self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
-        if "|" in line and "|" in below and _TABLE_RULE.match(below):
+        if "|" in line and "|" in self._below() and _TABLE_RULE.match(self._below()):
             return self._leaf(Block(Kind.TABLE, "\n".join(self._while(lambda each: "|" in each))))
         return []
 
+    def _below(self) -> str:
+        return self._lines[self._at + 1].strip() if self._at + 1 < len(self._lines) else ""
+
     def _heading(self, line: str) -> list[Block]:
-        if heading := _HEADING.match(line):
+        flat = " ".join(line.split())
+        if heading := _HEADING.match(flat):
             self._at += 1
             return self._leaf(Block(Kind.HEADING, heading[2], len(heading[1])))
-        if (bold := _BOLD_LINE.match(line.strip())) and not self._open:
+        if (bold := _BOLD_LINE.match(flat)) and not self._open:
             self._at += 1
-            return self._leaf(Block(Kind.HEADING, bold[1], 4))
-        below = self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
-        if (underline := _UNDERLINE.match(below)) and not self._open and not _ITEM.match(line):
+            return self._leaf(Block(Kind.HEADING, bold[1].strip(), 4))
+        text = _CLOSING_MARKS.sub("", flat)
+        if text and (underline := _UNDERLINE.match(self._below())) and not self._open and not _ITEM.match(line):
             self._at += 2
-            return self._leaf(Block(Kind.HEADING, line.strip(), 1 if underline[1][0] == "=" else 2))
+            return self._leaf(Block(Kind.HEADING, text, 1 if underline[1][0] == "=" else 2))
         return []
 
     def _flowing(self, line: str) -> Iterator[Block]:
         self._at += 1
+        if _EMPTY_MARK.match(line) or (not self._open and _EMPTY_NUMBER.match(line)):
+            return
         if _RULE.match(line):
             yield from self._leaf(Block(Kind.RULE, "---"))
         elif (item := _ITEM.match(line)) and not self._interrupts(item[2]):
@@ -170,7 +181,7 @@ class _Reader:
     def _close(self) -> list[Block]:
         lines = [" ".join(line.split()) for line in self._open]
         item, self._item, self._open = self._item, None, []
-        if not lines:
+        if _MARKS_ALONE.match(" ".join(lines)):
             return []
         if item:
             return [Block(Kind.ITEM, " ".join(lines), item.level, item.marker)]

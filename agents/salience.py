@@ -16,7 +16,7 @@ class KeyTerm:
     mentions: int
 
 
-_CLAUSE_BREAK = re.compile(r"[,;:()\[\]«»“”\"—–/|*`.!?…]+\s|\s[—–-]\s|[«“\"(]")
+_CLAUSE_BREAK = re.compile(r"[,;:()\[\]«»“”\"—–/|*`!?…]+|\.(?=\s|$)|\s-\s")
 # Endings that a Russian word has in a sentence and not in a dictionary.
 _OBLIQUE = re.compile(r"(?:[уюеиы]|[оеыи]й|[оеи]м|[аяы]м[и]?|[аяы]х|[ое]в|[ое]го|[ое]му)(?: |$)")
 _NEVER_TERMS = MEASURES | OPEN_ABBREVIATIONS | CLOSING_ABBREVIATIONS

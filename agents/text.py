@@ -24,7 +24,7 @@ _LATIN = re.compile(r"[A-Za-z]")
 # Names and terms inside a Russian text are often Latin, the reverse is rare: Russian wins before it has the majority.
 _RUSSIAN_SHARE = 0.3
 
-_BREAK = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s+\S)")
+_BREAK = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_`]*+(?=\s)")
 _INITIAL = re.compile(r"(?:^|[\s(«“\"])[A-ZА-ЯЁ]\.$")
 _NUMBERING = re.compile(r"^\W*\d{1,3}\.$")
 _LAST_TOKEN = re.compile(r"[^\s(«“\"]+$")
@@ -32,6 +32,7 @@ _CLAUSE_END = re.compile(
     r"[,;:—–(]|\s(?:and|but|or|until|because|which|who|when|if|that|as|since|while|where|than|"
     r"и|но|а|или|что|чтобы|когда|если|потому|пока|хотя|как)\s"
 )
+_SPOKEN_BY_PRONOUN = re.compile(r"[»”\"],?\s+(?:[—–-]\s+)?(?:\w+\s+)?(?:she|he|they|он|она|они)\b")
 _PAIRS = (("(", ")"), ("[", "]"), ("«", "»"), ("“", "”"))
 _TOGGLES = ("**", "*", "`", '"')
 _LONGEST_MERGE_CHARS = 600
@@ -77,12 +78,11 @@ def sentences(text: str) -> list[str]:
 
 
 def leans_back(sentence: str) -> bool:
-    """Whether the sentence needs the one before it: it opens by pointing back, or has a pronoun in its first clause."""
+    """Whether it needs the one before: it opens by pointing back, or its first clause or its speaker is a pronoun."""
     clause = [word.lower() for word in words(_CLAUSE_END.split(sentence, maxsplit=1)[0])]
     opening = tuple(word.lower() for word in words(sentence[:60])[:4])
-    return not POINTERS.isdisjoint(clause) or any(
-        opening[:length] in LEANING_OPENINGS for length in range(1, len(opening) + 1)
-    )
+    points_back = any(opening[:length] in LEANING_OPENINGS for length in range(1, len(opening) + 1))
+    return points_back or not POINTERS.isdisjoint(clause) or bool(_SPOKEN_BY_PRONOUN.search(sentence))
 
 
 def first_words(text: str, limit: int) -> str:
@@ -103,7 +103,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
     following = text[end.end() : end.end() + 8].lstrip("\"'“‘«([*_`—–- ")
-    if not following or following[0].islower():
+    if not following or following[0].islower() or following[0] in ".,;:!?…":
         return False
     before = text[max(start, end.start() - 24) : end.start() + 1]
     if end[0][0] != ".":

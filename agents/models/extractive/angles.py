@@ -8,8 +8,9 @@ from agents.markdown import Kind
 from agents.models.extractive.phrases import Phrases, phrases_in
 from agents.models.extractive.selection import weightiest_themes, without_repeats
 from agents.models.extractive.source import Passage, Source
+from agents.text import stem
 
-_SPEECH = re.compile(r"[«“\"][^»”\"]{15,}[»”\"]")
+_SPEECH = re.compile(r"[«“\"][^«“»”\"]{15,}[»”\"]")
 _TROUBLE = re.compile(
     r"\b(?:however|despite|cannot|lack(?:s|ed)?|fail\w*|broke\w*|problem\w*|difficult\w*|risk\w*|complain\w*|"
     r"shortage\w*|delay\w*|oppos\w*|refus\w*|turned down|doubt\w*|too \w+|not enough|wrong|"
@@ -19,6 +20,8 @@ _TROUBLE = re.compile(
 )
 _YEAR_ALONE = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.,  ]*")
+_CAPITAL = re.compile(r"\b[A-ZА-ЯЁ][\w-]+")
+_FULL_NAME = re.compile(r"\b[A-ZА-ЯЁ][\w-]+ (?=([A-ZА-ЯЁ][\w-]+))")
 _MOST_QUOTES = 4
 _FEWEST_QUOTES = 2
 _LONGEST_QUOTE_WORDS = 45
@@ -95,7 +98,7 @@ def _by_theme(source: Source, phrases: Phrases) -> Iterator[Angle]:
         themes=tuple(themes),
         quotes=_best(source, by_mass[0]),
     )
-    for theme in by_mass[: _ANGLES * (len(by_mass) > 1)]:
+    for theme in [*by_mass[1:], by_mass[0]][: _ANGLES * (len(by_mass) > 1)]:
         heading, count = theme_name(source, theme), len(source.of_theme(theme))
         yield Angle(
             name=phrases.theme_first.format(heading=heading),
@@ -116,15 +119,26 @@ def _free(source: Source, holds: Callable[[Passage], float], without: Sequence[P
     kept_words = {passage.place for passage in without}
     taken = dict.fromkeys(range(len(source.themes)), 0)
     found: list[Passage] = []
+    surnames = _surnames(source.passages)
     for passage in sorted(
         source.free_standing, key=lambda passage: (-min(holds(passage), 2), -passage.weight, passage.place)
     ):
         fits = holds(passage) and passage.place not in kept_words and passage.length_words <= _LONGEST_QUOTE_WORDS
+        fits = fits and not (_names(passage) & surnames) - _surnames([passage])
         is_spared = (taken[passage.theme] + 1) * 3 > len(source.of_theme(passage.theme))
         if fits and source.themes[passage.theme].heading and not is_spared:
             taken[passage.theme] += 1
             found.append(passage)
     return without_repeats(found)
+
+
+def _names(passage: Passage) -> set[str]:
+    return {stem(name) for name in _CAPITAL.findall(passage.text)}
+
+
+def _surnames(passages: Sequence[Passage]) -> set[str]:
+    """What is somewhere the second part of a name: alone, it means somebody who was introduced before."""
+    return {stem(second) for passage in passages for second in _FULL_NAME.findall(passage.text)}
 
 
 def _is_said(passage: Passage) -> bool:

@@ -10,6 +10,9 @@ from agents.models.extractive.selection import select
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import Wording, note_begins, statements
 
+# What the material leaves open, an article on it should not hide.
+_MOST_QUESTIONS = 3
+
 
 def compose(source: Source, angle: Angle | None, length_words: int) -> list[Block]:
     """Write the article along the angle; no statement stands in it twice."""
@@ -17,18 +20,22 @@ def compose(source: Source, angle: Angle | None, length_words: int) -> list[Bloc
     blocks = [Block(Kind.HEADING, source.title or phrases.untitled, 1)]
     if angle is None:
         return [*blocks, Block(Kind.PROSE, f"*{phrases.no_facts}*")]
-    opening = {passage.place for passage in (*lead(source), *angle.opening)}
-    chosen = select(source, angle.themes, length_words) | opening
-    introduction = [passage for passage in lead(source) if passage.place in chosen]
-    blocks += as_blocks(introduction)
+    moved = [passage for passage in lead(source) if source.themes[passage.theme].heading]
+    questions = [each for each in source.passages if each.is_question and each.theme in angle.themes][:_MOST_QUESTIONS]
+    asked = {each.place for question in questions for each in source.with_support(question)}
+    chosen = select(source, angle.themes, length_words) | asked
+    told = [
+        each for each in source.passages if each.place in chosen and each not in moved and each not in angle.opening
+    ]
+    blocks += as_blocks([*moved, *(each for each in told if not source.themes[each.theme].heading)])
     if angle.opening:
         blocks.append(Block(Kind.HEADING, angle.name, 2))
         blocks += [Block(Kind.ITEM, passage.text, 0, "-") for passage in angle.opening]
     for theme in angle.themes:
-        told = [each for each in source.of_theme(theme) if each.place in chosen and each.place not in opening]
-        if told and (len(source.themes) > 1 and source.themes[theme].heading):
+        members = [each for each in told if each.theme == theme]
+        if members and source.themes[theme].heading:
             blocks.append(Block(Kind.HEADING, theme_name(source, theme), 2))
-        blocks += as_blocks(told)
+            blocks += as_blocks(members)
     return with_note(blocks, source)
 
 

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from agents.markdown import Block, Kind, parse, quoted
+from agents.markdown import Block, Kind, parse, quoted, render
 from agents.models.extractive.phrases import Phrases, all_phrases, phrases_in
 from agents.models.extractive.review import Fault, Finding, Review, review
-from agents.models.extractive.source import Source
-from agents.text import language_of
+from agents.models.extractive.source import Source, read_source
 
 _INDENT = "    "
 
 
 def write_critique(blocks: Sequence[Block], source: Source | None) -> str:
-    language = source.language if source else language_of("\n".join(block.text for block in blocks))
-    phrases = phrases_in(language)
+    known = source or read_source([render(blocks)])
+    phrases = phrases_in(known.language)
     seen = review(blocks, source)
-    title = next((block.text for block in blocks if block.kind is Kind.HEADING), phrases.untitled)
+    title = next((block.text for block in blocks if block.kind is Kind.HEADING), known.title or phrases.untitled)
     parts = [f"# {phrases.critique}: {title}", f"*{_measures(seen, source, phrases)}*", f"## {phrases.findings}"]
     parts += [_finding(at, each, phrases) for at, each in enumerate(seen.findings, start=1)] or [phrases.no_findings]
     holds = list(_holds(seen, source, phrases))
@@ -44,6 +43,8 @@ def _labels(phrases: Phrases) -> dict[Fault, str]:
         Fault.UNSUPPORTED: phrases.unsupported,
         Fault.HEAVY: phrases.heavy,
         Fault.LENGTH: phrases.length,
+        Fault.VAGUE: phrases.unclear_quantity,
+        Fault.UNEXPLAINED: phrases.unclear_abbreviation,
     }
 
 
@@ -62,9 +63,12 @@ def _fix(finding: Finding, phrases: Phrases) -> str:
         Fault.UNSUPPORTED: phrases.unsupported_fix,
         Fault.HEAVY: phrases.heavy_fix,
         Fault.LENGTH: phrases.length_fix,
+        Fault.VAGUE: phrases.unclear_quantity_fix,
+        Fault.UNEXPLAINED: phrases.unclear_abbreviation_fix,
     }
     return fixes[finding.fault].format(
         section=finding.section or phrases.introduction,
+        word=finding.word,
         words=finding.words,
         share=finding.share,
         least=finding.asked[0],
@@ -73,13 +77,12 @@ def _fix(finding: Finding, phrases: Phrases) -> str:
 
 
 def _measures(seen: Review, source: Source | None, phrases: Phrases) -> str:
-    return phrases.critique_note.format(
-        sentences=seen.sentences,
-        words=seen.words,
-        average=round(seen.words / max(seen.sentences, 1)),
-        covered=seen.covered,
-        total=len(source.passages) if source else 0,
+    measured = phrases.critique_note.format(
+        sentences=seen.sentences, words=seen.words, average=round(seen.words / max(seen.sentences, 1))
     )
+    if source is None:
+        return measured
+    return f"{measured} {phrases.critique_coverage.format(covered=seen.covered, total=len(source.passages))}"
 
 
 def _holds(seen: Review, source: Source | None, phrases: Phrases) -> Iterator[str]:

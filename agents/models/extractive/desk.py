@@ -21,9 +21,9 @@ from agents.models.prompt import ATTEMPT, REMARKS, Prompt
 from agents.text import first_words, words
 
 _MADE_BY_THE_TEAM = frozenset({"research_report", "idea", "draft", "critique", "edited", "final", REMARKS})
-_TEXTS_LATEST_FIRST = ("final", "edited", "draft")
+_TEXTS = ("final", "edited", "draft")
 # With nothing to quote these come to the same: a text that says so.
-_ABOUT_TEXTS = frozenset({*_TEXTS_LATEST_FIRST, "critique"})
+_ABOUT_TEXTS = frozenset({*_TEXTS, "critique"})
 _MOST_REMARKS = 8
 
 
@@ -79,40 +79,37 @@ class Desk:
         source = self._material_beside_text
         if source:
             return render(polish(mend(self._text, source)))
-        return render(polish(self._text)) if self._newest(*_TEXTS_LATEST_FIRST) else self.draft()
+        return render(polish(self._text)) if self._newest(*_TEXTS) else self.draft()
 
     @property
     def _is_article(self) -> bool:
-        return self._prompt.task in _TEXTS_LATEST_FIRST
+        return self._prompt.task in _TEXTS
 
     def _newest(self, *types: str) -> str:
-        """The last material of the first of these types that there is."""
-        for type in types:
-            for piece in reversed(self._prompt.materials):
-                if piece.type == type and piece.id != ATTEMPT:
-                    return piece.text
-        return ""
+        """The last material of these types: a step's own input comes after what the run began with."""
+        fitting = (piece for piece in reversed(self._prompt.materials) if piece.type in types and piece.id != ATTEMPT)
+        return next((piece.text for piece in fitting), "")
 
     @cached_property
     def _material(self) -> Source | None:
         given = [piece.text for piece in self._prompt.materials if piece.type not in _MADE_BY_THE_TEAM]
-        paper = self._newest("research_report", "idea")
+        paper = self._newest("research_report") or self._newest("idea")
         texts = given or ([facts_of(paper)] if paper else [])
         return read_source(texts) if texts else None
 
     @property
     def _source(self) -> Source:
-        return self._material or read_source([self._newest(*_TEXTS_LATEST_FIRST) or self._prompt.instructions])
+        return self._material or read_source([self._newest(*_TEXTS) or self._prompt.instructions])
 
     @cached_property
     def _text(self) -> list[Block]:
         """What is criticised or edited: the team's text, or the material itself where there is none."""
         given = [piece.text for piece in self._prompt.materials if piece.type not in _MADE_BY_THE_TEAM]
-        return parse(self._newest(*_TEXTS_LATEST_FIRST) or "\n\n".join(given))
+        return parse(self._newest(*_TEXTS) or "\n\n".join(given))
 
     @property
     def _material_beside_text(self) -> Source | None:
-        return self._material if self._newest(*_TEXTS_LATEST_FIRST) else None
+        return self._material if self._newest(*_TEXTS) else None
 
     @property
     def _yardstick(self) -> Source | None:

@@ -46,6 +46,23 @@ def remove_last(blocks: Sequence[Block], statement: str) -> list[Block]:
     return [*blocks[:at], *([replace(blocks[at], text=left)] if left else []), *blocks[at + 1 :]]
 
 
+def without_repeats(blocks: Sequence[Block]) -> list[Block]:
+    """Say everything once, where it is said first."""
+    seen: set[str] = set()
+    kept: list[Block] = []
+    end = note_begins(blocks)
+    for block in blocks[:end]:
+        if block.kind in (Kind.HEADING, Kind.RULE):
+            kept.append(block)
+            continue
+        said = sentences(block.text) if block.kind is Kind.PROSE else [block.text]
+        fresh = [each for each in dict.fromkeys(said) if wording(each) not in seen]
+        seen.update(map(wording, fresh))
+        if fresh:
+            kept.append(block if len(fresh) == len(said) else replace(block, text=" ".join(fresh)))
+    return [*kept, *blocks[end:]]
+
+
 def without_empty_sections(blocks: Sequence[Block]) -> list[Block]:
     kept: list[Block] = []
     for block in blocks:

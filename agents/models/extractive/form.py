@@ -6,7 +6,7 @@ from dataclasses import replace
 from agents.markdown import Block, Kind
 from agents.models.extractive.article import with_note
 from agents.models.extractive.demands import words_asked
-from agents.models.extractive.editing import insert, remove_last, without_empty_sections
+from agents.models.extractive.editing import insert, without_empty_sections, without_repeats
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.selection import alike
 from agents.models.extractive.source import Passage, Source
@@ -38,8 +38,7 @@ def remarks_on(blocks: Sequence[Block], source: Source) -> list[str]:
 
 def mend(blocks: Sequence[Block], source: Source) -> list[Block]:
     mended = list(blocks)
-    for text in _twice(mended):
-        mended = remove_last(mended, text)
+    mended = without_repeats(mended)
     for _, passage in _thin(mended, source):
         mended = insert(mended, passage, source)
     mended = _lengthened(mended, source)
@@ -112,8 +111,7 @@ def _unsaid(blocks: Sequence[Block], source: Source) -> list[Passage]:
     left = [
         passage
         for passage in source.passages
-        if not passage.introduces
-        and not passage.is_question
+        if passage.may_be_told
         and not whole.has(passage.text)
         and not any(alike(passage.terms, each.terms) for each in said)
     ]

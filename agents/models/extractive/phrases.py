@@ -50,6 +50,7 @@ class Phrases:
     # critique
     critique: str
     critique_note: str
+    critique_coverage: str
     findings: str
     no_findings: str
     holds: str
@@ -67,6 +68,10 @@ class Phrases:
     heavy_fix: str
     length: str
     length_fix: str
+    unclear_quantity: str
+    unclear_quantity_fix: str
+    unclear_abbreviation: str
+    unclear_abbreviation_fix: str
     all_supported: str
     no_repeats: str
     all_facts: str
@@ -123,8 +128,8 @@ _ENGLISH = Phrases(
     note_part="It covers {kept} of {themes} sections.",
     note_made_headings="The section headings are key terms of the text.",
     critique="Critique",
-    critique_note="Computed from the text: {sentences} sentences, {words} words, {average} in an average sentence. "
-    "It carries {covered} of the {total} statements of the material.",
+    critique_note="Computed from the text: {sentences} sentences, {words} words, {average} in an average sentence.",
+    critique_coverage="It carries {covered} of the {total} statements of the material.",
     findings="Findings",
     no_findings="None.",
     holds="What holds",
@@ -142,6 +147,10 @@ _ENGLISH = Phrases(
     heavy_fix="“{section}” takes {share}% of the text; divide or shorten it.",
     length="Length",
     length_fix="{words} words, where the brief asks for {least}–{most}.",
+    unclear_quantity="Unclear quantity",
+    unclear_quantity_fix="say how much “{word}” is.",
+    unclear_abbreviation="Unexplained abbreviation",
+    unclear_abbreviation_fix="say what “{word}” stands for.",
     all_supported="Every statement is found in the material.",
     no_repeats="Nothing is said twice.",
     all_facts="No key fact of the material is missing.",
@@ -197,7 +206,8 @@ _RUSSIAN = Phrases(
     note_made_headings="Заголовки разделов — ключевые слова текста.",
     critique="Критика",
     critique_note="Вычислено по тексту: предложений — {sentences}, слов — {words}, в среднем {average} слов "
-    "в предложении. Перенесено утверждений материала: {covered} из {total}.",
+    "в предложении.",
+    critique_coverage="Перенесено утверждений материала: {covered} из {total}.",
     findings="Замечания",
     no_findings="Замечаний нет.",
     holds="Что в порядке",
@@ -215,6 +225,10 @@ _RUSSIAN = Phrases(
     heavy_fix="раздел «{section}» занимает {share}% текста; разделить или сократить.",
     length="Объём",
     length_fix="слов в тексте: {words}, а задание просит {least}–{most}.",
+    unclear_quantity="Неясное количество",
+    unclear_quantity_fix="назвать, сколько это — «{word}».",
+    unclear_abbreviation="Нераскрытое сокращение",
+    unclear_abbreviation_fix="объяснить, что значит «{word}».",
     all_supported="Каждое утверждение есть в материале.",
     no_repeats="Ничто не сказано дважды.",
     all_facts="Ни один ключевой факт материала не пропущен.",

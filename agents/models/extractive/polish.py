@@ -10,7 +10,7 @@ from agents.text import Language, language_of
 
 _UNTOUCHED = frozenset({Kind.CODE, Kind.TABLE, Kind.RULE})
 # Code, addresses, link targets: what a machine reads stays as it is.
-_LITERAL = re.compile(r"(`[^`]*`|\]\([^)]*\)|https?://\S+|<[^<>]*>)")
+_LITERAL = re.compile(r"(`[^`]*`|\]\([^()]{0,2000}\)|https?://\S+|<[^<>]*>)")
 _STRAIGHT_PAIR = re.compile(r'"([^"\s](?:[^"]*[^"\s])?)"')
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
 _HYPHEN_DASH = re.compile(r"(?<=[^\s|]) (?:-|--) (?=\S)")

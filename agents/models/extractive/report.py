@@ -1,21 +1,15 @@
 """The researcher's report: facts by theme, key terms, what the brief asks for, what stays open."""
 
-import re
 from collections.abc import Iterator
 
 from agents.markdown import Kind, parse, plain, quoted
 from agents.models.extractive.angles import theme_name
+from agents.models.extractive.doubts import Doubt, Guess, doubts
 from agents.models.extractive.phrases import Phrases, phrases_in
 from agents.models.extractive.selection import weightiest_themes, without_repeats
 from agents.models.extractive.source import Passage, Source
 from agents.salience import key_terms
 
-_VAGUE = re.compile(
-    r"\b(several|many|most|some|a few|often|soon|recently|about half|"
-    r"несколько|много|многие|большинство|некоторые|часто|скоро|недавно)\b",
-    re.IGNORECASE,
-)
-_ABBREVIATION = re.compile(r"\b([A-ZА-ЯЁ]{2,6})\b")
 _MOST_THEMES = 12
 _MOST_FACTS_PER_THEME = 8
 _MOST_QUESTIONS = 10
@@ -93,26 +87,22 @@ def _open(source: Source, phrases: Phrases) -> Iterator[str]:
     if asked:
         yield f"{phrases.asked_by_source}:"
         yield "\n".join(quoted(f"- {question}") for question in asked[:_MOST_QUESTIONS])
-    doubts = [*dict.fromkeys(_doubts(source, phrases))][:_MOST_QUESTIONS]
-    if doubts:
-        yield _bullets(doubts)
-    if not asked and not doubts:
+    guessed = [_question(doubt, phrases) for doubt in doubts(source)][:_MOST_QUESTIONS]
+    if guessed:
+        yield _bullets(guessed)
+    if not asked and not guessed:
         yield phrases.nothing_open
 
 
-def _doubts(source: Source, phrases: Phrases) -> Iterator[str]:
+def _question(doubt: Doubt, phrases: Phrases) -> str:
     left, right = phrases.quote_marks
-    explained = {word for passage in source.passages for word in re.findall(r"\(([A-ZА-ЯЁ]{2,6})\)|", passage.text)}
-    for passage in source.passages:
-        if passage.kind in (Kind.PROSE, Kind.ITEM):
-            for vague in _VAGUE.findall(passage.text)[:1]:
-                yield f"{phrases.vague.format(word=vague.lower())} {left}{plain(passage.text)}{right}"
-            for word in _ABBREVIATION.findall(passage.text):
-                if word not in explained and not passage.text.isupper():
-                    yield f"{phrases.unexplained.format(word=word)}."
-    for theme, described in enumerate(source.themes):
-        if described.heading and len(source.themes) > 2 and len(source.of_theme(theme)) == 1:
-            yield phrases.thin.format(heading=described.heading)
+    match doubt.guess:
+        case Guess.QUANTITY:
+            return f"{phrases.vague.format(word=doubt.word)} {left}{plain(doubt.text)}{right}"
+        case Guess.ABBREVIATION:
+            return f"{phrases.unexplained.format(word=doubt.word)}."
+        case Guess.MORE:
+            return phrases.thin.format(heading=doubt.word)
 
 
 def _bullets(lines: list[str] | tuple[str, ...]) -> str:

@@ -1,14 +1,15 @@
 """What a critic can compute about a text and its material."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.markdown import Block
+from agents.markdown import Block, render
 from agents.models.extractive.demands import words_asked
+from agents.models.extractive.doubts import Guess, doubts
 from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS, alike
-from agents.models.extractive.source import Passage, Source
+from agents.models.extractive.source import Source, read_source
 from agents.models.extractive.splitting import split
 from agents.models.extractive.statements import Statement, Wording, statements
 from agents.salience import coverage, rarity
@@ -33,6 +34,11 @@ class Fault(StrEnum):
     UNSUPPORTED = "unsupported"
     HEAVY = "heavy"
     LENGTH = "length"
+    VAGUE = "vague"
+    UNEXPLAINED = "unexplained"
+
+
+_UNCLEAR = {Guess.QUANTITY: Fault.VAGUE, Guess.ABBREVIATION: Fault.UNEXPLAINED}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Finding:
     fault: Fault
     quote: str = ""
     section: str = ""
+    word: str = ""
     words: int = 0
     share: int = 0
     asked: tuple[int, int] = (0, 0)
@@ -54,12 +61,14 @@ class Review:
 
 
 def review(blocks: Sequence[Block], source: Source | None) -> Review:
-    """Look at a text; without material only at its form."""
+    """Look at a text beside its material; one that stands alone must at least leave nothing to guess."""
     said = list(statements(blocks))
     match = _Match(said, source) if source else None
     findings = [*_repeated(said), *_long(said), *_heavy(said)]
     if source and match:
         findings += [*match.missing(), *match.unsupported(), *_length(said, source)]
+    else:
+        findings += _unclear(blocks)
     return Review(
         findings=tuple(findings),
         sentences=len(said),
@@ -75,9 +84,14 @@ class _Match:
         self._said = said
         self._source = source
         self._weights = rarity([passage.text for passage in source.passages])
-        self._in_text = Wording(each.text for each in said)
+        in_text = Wording(each.text for each in said)
         self._in_source = Wording([source.title, *(each.text for each in source.passages), *source.demands])
-        self._carried = {each.place for each in source.passages if self._is_carried(each)}
+        kin = _Kin(each.terms for each in said)
+        self._carried = {
+            each.place
+            for each in source.passages
+            if in_text.has(each.text) or kin.covers(each.terms, _CARRIED_SHARE, self._weights)
+        }
 
     @property
     def covered(self) -> int:
@@ -86,9 +100,7 @@ class _Match:
     def missing(self) -> Iterator[Finding]:
         """The weightiest facts left out, as far as there is room for them."""
         left = [
-            passage
-            for passage in self._source.passages
-            if passage.place not in self._carried and not passage.introduces and not passage.is_question
+            passage for passage in self._source.passages if passage.place not in self._carried and passage.may_be_told
         ]
         asked = words_asked(list(self._source.demands))
         most = asked[1] if asked else DEFAULT_LENGTH_WORDS
@@ -99,32 +111,32 @@ class _Match:
                 yield Finding(Fault.MISSING, passage.text, self._source.themes[passage.theme].heading)
 
     def unsupported(self) -> Iterator[Finding]:
-        by_term = defaultdict[str, list[Passage]](list)
-        for passage in self._source.passages:
-            for term in passage.terms:
-                by_term[term].append(passage)
+        told = _Kin(each.terms for each in self._source.passages)
         foreign = [
             each
             for each in self._said
             if len(each.terms) >= _SHORTEST_CHECKED_TERMS
             and not self._in_source.has(each.text)
-            and not self._is_backed(each, by_term)
+            and not told.covers(each.terms, _SUPPORTED_SHARE, self._weights)
         ]
         for each in foreign[:_MOST_OF_A_KIND]:
             yield Finding(Fault.UNSUPPORTED, each.text, each.section)
 
-    def _is_carried(self, passage: Passage) -> bool:
-        if self._in_text.has(passage.text):
-            return True
-        return any(coverage(passage.terms, each.terms, self._weights) >= _CARRIED_SHARE for each in self._said)
 
-    def _is_backed(self, statement: Statement, by_term: dict[str, list[Passage]]) -> bool:
-        shared = Counter(passage.place for term in statement.terms for passage in by_term.get(term, ()))
-        likely = sorted(shared, key=lambda place: (-shared[place], place))[:_MOST_LIKELY]
-        return any(
-            coverage(statement.terms, self._source.passages[place].terms, self._weights) >= _SUPPORTED_SHARE
-            for place in likely
-        )
+class _Kin:
+    """Finds out whether one of many statements covers another, without comparing each with each."""
+
+    def __init__(self, terms: Iterable[frozenset[str]]) -> None:
+        self._terms = list(terms)
+        self._having = defaultdict[str, list[int]](list)
+        for at, each in enumerate(self._terms):
+            for term in each:
+                self._having[term].append(at)
+
+    def covers(self, terms: frozenset[str], share: float, weights: Mapping[str, float]) -> bool:
+        shared = Counter(at for term in terms for at in self._having.get(term, ()))
+        likely = sorted(shared, key=lambda at: (-shared[at], at))[:_MOST_LIKELY]
+        return any(coverage(terms, self._terms[at], weights) >= share for at in likely)
 
 
 def _repeated(said: Sequence[Statement]) -> Iterator[Finding]:
@@ -143,6 +155,15 @@ def _long(said: Sequence[Statement]) -> Iterator[Finding]:
     long = [each for each in said if each.length_words > LONG_SENTENCE_WORDS and "\n" not in each.text]
     for each in long[:_MOST_OF_A_KIND]:
         yield Finding(Fault.LONG, each.text, each.section, words=each.length_words, share=len(split(each.text)))
+
+
+def _unclear(blocks: Sequence[Block]) -> list[Finding]:
+    found = [
+        Finding(_UNCLEAR[doubt.guess], doubt.text, word=doubt.word)
+        for doubt in doubts(read_source([render(blocks)]))
+        if doubt.guess in _UNCLEAR
+    ]
+    return found[:_MOST_OF_A_KIND]
 
 
 def _heavy(said: Sequence[Statement]) -> Iterator[Finding]:

@@ -10,8 +10,6 @@ _SHORT_SOURCE_WORDS = 220
 # A draft leaves something for the critic to insist on.
 _SHARE = 0.75
 _ALIKE = 0.75
-# Whoever wants a listing of this size looks at the source.
-_BULKY_LINES = 16
 
 
 def weightiest_themes(source: Source, limit: int = MOST_THEMES) -> list[int]:
@@ -63,7 +61,7 @@ class _Chosen:
     def take(self, passage: Passage) -> None:
         new = [each for each in self._source.with_support(passage) if each.place not in self.places]
         cost = sum(each.length_words for each in new)
-        is_bulky = passage.text.count("\n") >= _BULKY_LINES
+        is_bulky = any(each.is_bulky for each in new)
         if new and cost <= self._left_words and not is_bulky and not self._is_said(passage):
             self.places.update(each.place for each in new)
             self._left_words -= cost

@@ -17,7 +17,11 @@ _NAME = re.compile(r"(?<=[\w,;–—-] )[A-ZА-ЯЁ][\w-]+")
 _TITLE_LABEL = re.compile(r"^(?:brief|article brief|topic|бриф|задание|тема)\s*[:.—–-]\s*", re.IGNORECASE)
 _BARE_LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?")
 _INTRODUCED = frozenset({Kind.ITEM, Kind.TABLE, Kind.CODE, Kind.QUOTE})
+_TOLD = frozenset({Kind.PROSE, Kind.ITEM})
 _LATEST_TITLE = 3
+# Whoever wants a listing of this size looks at the source.
+_BULKY_LINES = 16
+_BULKY_CHARS = 4000
 _LONGEST_TITLE_CHARS = 90
 _LONGEST_TITLE_WORDS = 9
 # Many words make tables and listings look central, which they are not to a reader.
@@ -52,6 +56,15 @@ class Passage:
     @cached_property
     def terms(self) -> frozenset[str]:
         return frozenset(terms(self.text))
+
+    @property
+    def is_bulky(self) -> bool:
+        return self.text.count("\n") >= _BULKY_LINES or len(self.text) > _BULKY_CHARS
+
+    @property
+    def may_be_told(self) -> bool:
+        """Whether the passage could be added to a text for its own sake."""
+        return not self.introduces and not self.is_question and not self.is_bulky
 
     @property
     def has_figure(self) -> bool:
@@ -176,8 +189,10 @@ class _Reading:
                 self._introducer = added.place
 
     def _previous(self, sentence: str) -> int | None:
-        previous = len(self.passages) - 1
-        return previous if previous >= self._start and leans_back(sentence) else None
+        if not leans_back(sentence):
+            return None
+        told = (each.place for each in reversed(self.passages[self._start :]) if each.kind in _TOLD)
+        return next(told, None)
 
     def _below(self, block: Block) -> int | None:
         """What an item, a table or a listing hangs from."""

@@ -172,7 +172,8 @@ def test_the_draft_follows_the_outline_that_people_may_have_edited() -> None:
 def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
     papers = team(ENGLISH)
     materials = [Material("art_brief", "brief", ENGLISH), Material("d", "draft", papers["draft"])]
-    quote = next(block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE)
+    quotes = (block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE)
+    quote = next(quote for quote in quotes if "\n" not in quote)
     struck = "\n".join(line for line in papers["critique"].split("\n") if quote not in line)
 
     assert quote not in ask("edited", *materials, Material("c", "critique", struck))
@@ -277,8 +278,10 @@ def test_the_loop_ends_whatever_the_attempt(brief: str, attempt: str) -> None:
 
 def test_the_same_prompt_gives_the_same_answer_in_every_process() -> None:
     script = (
-        "from tests.unit.agents.briefs import ENGLISH, RUSSIAN; from tests.unit.agents.test_offline_model import team\n"
-        "print(team(ENGLISH), team(RUSSIAN))"
+        "from agents.models.prompt import Material\n"
+        "from tests.unit.agents.briefs import ENGLISH, RUSSIAN\n"
+        "from tests.unit.agents.test_offline_model import ask, team\n"
+        "print(team(ENGLISH), ask('draft', Material('b', 'brief', RUSSIAN)))"
     )
     runs = [
         subprocess.run(
@@ -305,6 +308,20 @@ def test_a_brief_of_100_kb_takes_less_than_two_seconds(separator: str) -> None:
 
     assert took < 2
     assert 300 < len(words(draft)) < 1200
+
+
+ODD_BITS = [*'.,[(«"`#|>*—a\n', ". ", "](", "# ", "- ", "|\n|-|\n", "<!--", "a-", "Who? ", "т. е. ", "Word\n", "- a\n"]
+
+
+@pytest.mark.parametrize("bit", [*ODD_BITS, "x:\n- y\n", "x" + " " * 999 + "y |\n|--|\n"])
+def test_no_text_is_so_odd_that_it_takes_for_ever(bit: str) -> None:
+    brief = Material("art_brief", "brief", (bit * 20_000)[:20_000])
+
+    began = time.process_time()
+    for task in TEAM:
+        ask(task, brief, Material("d", "draft", brief.text[:10_000]))
+
+    assert time.process_time() - began < 12
 
 
 async def test_an_answer_is_a_completion_like_any_other() -> None:

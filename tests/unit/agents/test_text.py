@@ -132,6 +132,8 @@ def test_stemming_in_many_threads_gives_the_same_stems() -> None:
         "Кроме того, бур сломан.",
         "Бур для неё стоит дорого.",
         "**This** is why.",
+        '"The walk was long," she says.',
+        "«Я взяла реку», — вспоминает она.",
     ],
 )
 def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str) -> None:
