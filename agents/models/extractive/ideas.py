@@ -1,5 +1,7 @@
 """The ideator's paper: angles to choose from, each with an outline the writer will follow."""
 
+from dataclasses import replace
+
 from agents.markdown import Kind, parse, quoted
 from agents.models.extractive.angles import Angle, angles, lead, theme_name
 from agents.models.extractive.phrases import Phrases, all_phrases, phrases_in
@@ -21,20 +23,17 @@ def write_ideas(source: Source) -> str:
 def chosen_angle(source: Source, paper: str) -> Angle | None:
     """The angle that the paper recommends, with the outline as the paper has it now: people may have edited it."""
     offered = {angle.name: angle for angle in angles(source)}
+    if not offered:
+        return None
     blocks = parse(paper)
     headings = [at for at, block in enumerate(blocks) if block.kind is Kind.HEADING and block.level == 2]
     recommended = tuple(f"({phrases.recommended})" for phrases in all_phrases())
-    at = next((at for at in headings if blocks[at].text.endswith(recommended)), headings[0] if headings else None)
-    if at is None:
-        return next(iter(offered.values()), None)
-    end = next((later for later in headings if later > at), len(blocks))
-    name = blocks[at].text.partition(": ")[2].rpartition(" (")[0] or blocks[at].text.partition(": ")[2]
-    angle = offered.get(name) or next(iter(offered.values()), None)
-    if angle is None:
-        return None
-    outline = [block.text for block in blocks[at:end] if block.kind is Kind.ITEM and block.marker[0].isdigit()]
-    themes = _themes_named(source, outline)
-    return Angle(angle.name, angle.why, themes or angle.themes, angle.opening, angle.quotes)
+    start = next((at for at in headings if blocks[at].text.endswith(recommended)), headings[0] if headings else 0)
+    end = next((later for later in headings if later > start), len(blocks))
+    named = [angle for name, angle in offered.items() if blocks and f": {name}" in blocks[start].text]
+    angle = max(named, key=lambda each: len(each.name), default=next(iter(offered.values())))
+    outline = [block.text for block in blocks[start:end] if block.kind is Kind.ITEM and block.marker[0].isdigit()]
+    return replace(angle, themes=_themes_named(source, outline) or angle.themes)
 
 
 def _themes_named(source: Source, outline: list[str]) -> tuple[int, ...]:

@@ -96,13 +96,11 @@ def _open(source: Source, phrases: Phrases) -> Iterator[str]:
 
 def _question(doubt: Doubt, phrases: Phrases) -> str:
     left, right = phrases.quote_marks
-    match doubt.guess:
-        case Guess.QUANTITY:
-            return f"{phrases.vague.format(word=doubt.word)} {left}{plain(doubt.text)}{right}"
-        case Guess.ABBREVIATION:
-            return f"{phrases.unexplained.format(word=doubt.word)}."
-        case Guess.MORE:
-            return phrases.thin.format(heading=doubt.word)
+    if doubt.guess is Guess.QUANTITY:
+        return f"{phrases.vague.format(word=doubt.word)} {left}{plain(doubt.text)}{right}"
+    if doubt.guess is Guess.ABBREVIATION:
+        return f"{phrases.unexplained.format(word=doubt.word)}."
+    return phrases.thin.format(heading=doubt.word)
 
 
 def _bullets(lines: list[str] | tuple[str, ...]) -> str:

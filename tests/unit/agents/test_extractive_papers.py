@@ -124,6 +124,12 @@ def test_an_article_on_many_sections_says_how_many_it_covers() -> None:
     assert "It covers 9 of 30 sections." in text
 
 
+def test_an_introduction_to_nothing_is_not_told() -> None:
+    source = read_source(["# T\n\n## A\n\nBirds sing loudly.\n\n## B\n\nThree things:\n\n- Birds sing loudly.\n"])
+
+    assert "Three things" not in render(compose(source, angles(source)[0], 900))
+
+
 def test_an_article_keeps_to_its_length() -> None:
     source = read_source([" ".join(f"Fact number {at} is about {at * at} boats." for at in range(400))])
 

@@ -50,6 +50,15 @@ def test_facts_that_the_text_leaves_out_are_missing_the_weightiest_first() -> No
     assert len(found) == 6
 
 
+def test_there_is_no_more_missing_than_there_is_room_for() -> None:
+    brief = BRIEF + "\n## Length\n\n10 to 16 words\n"
+    text = "# The rink\n\n---\n\nSkaters pay 4 euros. Ice is cold.\n" + NOTE
+
+    assert [quote for fault, quote in faults(text, brief) if fault is Fault.MISSING] == [
+        "The work cost 1.4 million euros."
+    ]
+
+
 def test_a_fact_told_in_other_words_is_not_missing() -> None:
     text = BRIEF.replace("The pipe is 140 metres long.", "It is a long pipe, 140 metres of it.")
 

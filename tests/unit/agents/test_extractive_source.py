@@ -213,6 +213,13 @@ def test_a_short_text_without_headings_is_one_theme() -> None:
     assert headings(read_source([LINES])) == [""]
 
 
+def test_a_rule_divides_a_text_without_headings_before_it() -> None:
+    told = sentences(PLAIN)
+    text = "\n\n---\n\n".join([" ".join(told[:12]), " ".join(told[12:])])
+
+    assert [each.text for each in read_source([text]).passages] == sentences(PLAIN)
+
+
 def test_a_list_is_not_divided_from_its_introduction() -> None:
     text = "\n\n".join(
         [PLAIN[:300], "Three things matter:", *(f"- thing number {number} is heat" for number in range(9))]

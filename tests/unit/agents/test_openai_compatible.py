@@ -196,7 +196,7 @@ async def test_nobody_listening_is_unavailable() -> None:
 
 @pytest.mark.parametrize("reply", [HangsUp(after_pieces=3), Stalls(after_pieces=3)])
 async def test_a_stream_that_breaks_is_unavailable_and_not_repeated(reply: Reply) -> None:
-    async with endpoint(reply, timeout_s=0.2) as (model, server):
+    async with endpoint(reply, timeout_s=1) as (model, server):
         with pytest.raises(ModelUnavailable):
             await streamed(model)
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.text import (
@@ -67,6 +67,7 @@ def test_sentences_end_where_a_reader_says_they_end(text: str, expected: list[st
     assert sentences(text) == expected
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='аБ bC.!?…"«»()[]*` \n', max_size=300))
 def test_cutting_into_sentences_loses_nothing(text: str) -> None:
     assert " ".join(sentences(text)).split() == text.split()
