@@ -1,4 +1,4 @@
-"""Which words and sentences a text is about."""
+"""What a text is about: its key terms, its central sentences."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Sentences, words and stems of English and Russian text."""
+"""Sentences, words, stems of a text in English or Russian."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Word lists of English and Russian that the text tools share."""
+"""Word lists, English beside Russian, that the text tools share."""
 
 
 def _listed(words: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from agents.markdown import quoted
 from agents.models import prompt
 from agents.models.extractive.desk import TASKS, Desk
 from agents.models.extractive.phrases import phrases_in
-from agents.models.extractive.source import read_source
+from agents.models.extractive.reading import read_source
 from agents.models.failures import ModelRefused
 from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, TokenUsage, Tool
 from agents.models.verdict import Verdict

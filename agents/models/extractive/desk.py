@@ -12,10 +12,11 @@ from agents.models.extractive.form import mend, remarks_on
 from agents.models.extractive.ideas import chosen_angle, write_ideas
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.polish import polish
+from agents.models.extractive.reading import read_source
 from agents.models.extractive.report import facts_of, write_report
 from agents.models.extractive.review import review
 from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS
-from agents.models.extractive.source import Source, read_source
+from agents.models.extractive.source import Source
 from agents.models.extractive.statements import Wording
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
 from agents.text import first_words, words

@@ -1,4 +1,4 @@
-"""What a critic can compute about a text and its material."""
+"""What a critic can compute about a text beside its material."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,8 +8,9 @@ from enum import StrEnum
 from agents.markdown import Block, render
 from agents.models.extractive.demands import words_asked
 from agents.models.extractive.doubts import Guess, doubts
+from agents.models.extractive.reading import read_source
 from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS, alike
-from agents.models.extractive.source import Source, read_source
+from agents.models.extractive.source import Source
 from agents.models.extractive.splitting import split
 from agents.models.extractive.statements import Statement, Wording, statements
 from agents.salience import coverage, rarity
