@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,14 +79,13 @@ class WholeFleet:
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
 
     def start_storage(self) -> None:
-        assert self._storage is None
-        self._storage = self.spawn("storage")
+        self._storage = self._storage or self.spawn("storage")
 
     def end_storage(self, number: signal.Signals) -> None:
         """By SIGTERM in good order, by SIGKILL as by a power cut; nobody starts it again."""
-        assert self._storage
-        end(self._storage, number)
-        self._storage = None
+        if self._storage is not None:
+            end(self._storage, number)
+            self._storage = None
 
     def spawn(self, *workers: str) -> "subprocess.Popen[bytes]":
         """Workers in a process that ends with this one, however that ends."""
@@ -122,6 +121,8 @@ class WholeFleet:
     @asynccontextmanager
     async def run(self, brief: Path) -> AsyncIterator["WholeRun"]:
         """An article that is being written while the block goes on, with its own ears on the bus."""
+        # A test that failed may have left it so.
+        self.start_storage()
         run_id = mint("run")
         tap = DurableTap(self.amqp_url, f"test.{run_id}")
         await tap.open(("mb.evt", "evt.process.#"), *((f"mb.cmd.{role}", "#") for role in role_names()))
@@ -149,18 +150,16 @@ def whole_fleet_on(folder: Path, model_url: str, calls: Path) -> Iterator[WholeF
     """Everything, from the moment when it is ready."""
     fleet = WholeFleet(folder, model_url, calls)
     environment = fleet.settings.environment()
-    unharmed = fleet.spawn(*UNHARMED)
-    fleet.start_storage()
     command = [sys.executable, "-m", "mindbus.cli.main"]
-    try:
+    with ExitStack() as ending:
+        ending.callback(subprocess.run, [*command, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        ending.callback(end, fleet.spawn(*UNHARMED), signal.SIGTERM)
+        fleet.start_storage()
+        ending.callback(fleet.end_storage, signal.SIGTERM)
         up = [*command, "up", "-d", "--isolate", "--workers", ",".join(SUPERVISED)]
         subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=STARTED_WITHIN_S)
         asyncio.run(fleet.ready(*SUPERVISED, *UNHARMED, "storage"))
         yield fleet
-    finally:
-        fleet.end_storage(signal.SIGTERM)
-        end(unharmed, signal.SIGTERM)
-        subprocess.run([*command, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 @dataclass

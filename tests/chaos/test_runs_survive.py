@@ -23,6 +23,8 @@ BRIEF_FILE = Path("config/briefs/ru.md")
 STEPS = ("research", "ideas", "draft", "critique", "edit", "final")
 MODEL_TAKES_S = 0.3
 OUTAGE_S = 60
+# Shorter than the three tries that storage is given.
+HICCUP_S = 8
 pytestmark = [pytest.mark.chaos, pytest.mark.rabbit]
 
 
@@ -90,8 +92,9 @@ async def test_the_orchestrator_is_killed(fleet: WholeFleet) -> None:
 
 async def test_a_role_is_killed_while_a_model_call_is_under_way(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
-        under_way = await run.call("draft", "self-critique", "asked")
+        await run.call("draft", "self-critique", "asked")
         fleet.strike("pushkin", signal.SIGKILL)
+        under_way = run.calls("asked")[-1]
         await completed_once(run)
 
     # The draft itself was finished, so it was not written again.
@@ -100,12 +103,13 @@ async def test_a_role_is_killed_while_a_model_call_is_under_way(fleet: WholeFlee
 
 async def test_a_role_is_killed_right_after_a_model_call(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
-        just_ended = await run.call("draft", "self-critique", "answered")
+        await run.call("draft", "self-critique", "answered")
         fleet.strike("pushkin", signal.SIGKILL)
+        last = run.calls("asked")[-1]
         await completed_once(run)
 
-    # Nobody knows whether the answer had reached its checkpoint.
-    assert {call.digest for call in paid_again(run)} <= {just_ended.digest}
+    # Nobody knows whether its answer had reached a checkpoint; that of the call before it had.
+    assert paid_again(run) <= {last}
 
 
 async def test_a_role_is_killed_when_its_artifact_has_just_been_registered(fleet: WholeFleet) -> None:
@@ -121,7 +125,6 @@ async def test_a_role_is_killed_when_its_artifact_has_just_been_registered(fleet
 
 async def test_storage_is_killed(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
-        # The artifact is on its way.
         await run.call("draft", "self-critique", "answered")
         fleet.end_storage(signal.SIGKILL)
         fleet.start_storage()
@@ -149,7 +152,7 @@ async def test_storage_is_stopped_while_a_step_is_thought_about(fleet: WholeFlee
     assert paid_again(run) == set()
 
 
-@pytest.mark.parametrize("outage_s", [0, pytest.param(OUTAGE_S, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("outage_s", [HICCUP_S, pytest.param(OUTAGE_S, marks=pytest.mark.proof)])
 async def test_a_step_that_begins_without_storage_waits_for_it(fleet: WholeFleet, outage_s: float) -> None:
     async with fleet.run(BRIEF_FILE) as run:
         fleet.strike("pushkin", signal.SIGSTOP)
@@ -158,11 +161,11 @@ async def test_a_step_that_begins_without_storage_waits_for_it(fleet: WholeFleet
         stopped_at = time.monotonic()
         fleet.strike("pushkin", signal.SIGCONT)
 
-        await until(lambda: fleet.waits_for_storage("pushkin", run.run_id), 60)
         await until(lambda: time.monotonic() - stopped_at > outage_s, outage_s + 1)
         fleet.start_storage()
         await completed_once(run)
 
+    assert outage_s < OUTAGE_S or fleet.waits_for_storage("pushkin", run.run_id)
     assert paid_again(run) == set()
 
 
