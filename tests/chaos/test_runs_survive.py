@@ -133,6 +133,25 @@ async def test_storage_is_killed(fleet: WholeFleet) -> None:
     assert paid_again(run) == set()
 
 
+@pytest.mark.proof
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("moment", ["asked", "answered"])
+async def test_somebody_is_killed_in_every_step(fleet: WholeFleet, moment: str) -> None:
+    last: set[Call] = set()
+    async with fleet.run(BRIEF_FILE) as run:
+        for task in ("research_report", "idea", "draft", "critique", "edited", "final"):
+            await run.call(task, "write", moment)
+            fleet.end_storage(signal.SIGKILL)
+            fleet.strike("orchestrator", signal.SIGKILL)
+            if task in ("draft", "final"):
+                fleet.strike("pushkin", signal.SIGKILL)
+                last.add(run.calls("asked")[-1])
+            fleet.start_storage()
+        await completed_once(run)
+
+    assert paid_again(run) <= last
+
+
 @pytest.mark.parametrize("outage_s", [0, pytest.param(OUTAGE_S, marks=pytest.mark.proof)])
 async def test_storage_is_stopped_while_a_step_is_thought_about(fleet: WholeFleet, outage_s: float) -> None:
     async with fleet.run(BRIEF_FILE) as run, run.bus.subscribe(StepPendingStorage, trace=run.run_id) as events:
