@@ -29,6 +29,8 @@ class RabbitConsumer:
         self._is_ready = asyncio.Event()
         self._channel: aio_pika.abc.AbstractChannel | None = None
         self._tag: str | None = None
+        self._delivered = 0
+        self._unsettled: set[int] = set()
         self._task = asyncio.create_task(self._consume_for_ever(), name=f"consume {queue}")
 
     @property
@@ -74,6 +76,8 @@ class RabbitConsumer:
                 if requested_cancellation(trouble):
                     raise
                 logger().warning("consumer starts over", queue=self._queue, reason=repr(trouble))
+            except Exception:  # noqa: BLE001  # a mistake in here must not end a consumer in silence
+                logger().exception("consumer starts over", queue=self._queue)
             self._is_ready.clear()
             await self._drop_channel()
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
@@ -82,7 +86,8 @@ class RabbitConsumer:
     async def _begin(self) -> asyncio.Event:
         connection = await self._link.connection()
         channel = await connection.channel(publisher_confirms=False)
-        self._channel = channel
+        # Each channel counts for itself: what an earlier one delivered is settled in vain.
+        self._channel, self._unsettled = channel, set()
         await declare(channel, self._topology)
         await channel.set_qos(prefetch_count=self._prefetch)
         underlay = await channel.get_underlay_channel()
@@ -96,22 +101,35 @@ class RabbitConsumer:
     async def _until_gone(self, gone: asyncio.Event) -> None:
         """Wait for the bad news; now and then ask, since some of it never comes."""
         while not gone.is_set():
+            delivered = self._delivered
             try:
                 async with asyncio.timeout(_CHECK_S):
                     await gone.wait()
             except TimeoutError:
-                await self._check()
+                await self._check(idle=self._delivered == delivered)
 
-    async def _check(self) -> None:
+    async def _check(self, *, idle: bool) -> None:
         connection = await self._link.connection()
         async with asyncio.timeout(_DECLARE_TIMEOUT_S), connection.channel() as channel:
-            queue = await channel.declare_queue(self._queue, passive=True)
-            if not queue.declaration_result.consumer_count:
-                raise ConnectionError(f"{self._queue} has no consumer")
+            declared = (await channel.declare_queue(self._queue, passive=True)).declaration_result
+        if not declared.consumer_count:
+            raise ConnectionError(f"{self._queue} has no consumer")
+        # Seen on 3.10: a queue that was made anew counts the old one's consumer, yet delivers nothing to it.
+        if idle and declared.message_count and len(self._unsettled) < self._prefetch and not self._stands_by():
+            raise ConnectionError(f"{self._queue} delivers nothing, though {declared.message_count} messages wait")
+
+    def _stands_by(self) -> bool:
+        """Whether another consumer may rightly be the only one that is served."""
+        return any(
+            queue.name == self._queue and queue.arguments.get("x-single-active-consumer")
+            for queue in self._topology.queues
+        )
 
     async def _on_message(self, message: aiormq.abc.DeliveredMessage) -> None:
         # aiormq cancels this coroutine when the channel closes: hand over and be done.
-        self._deliver(RabbitIncoming(message))
+        self._delivered += 1
+        self._unsettled.add(message.delivery_tag or 0)
+        self._deliver(RabbitIncoming(message, self._unsettled))
 
     async def _drop_channel(self) -> None:
         channel, self._channel, self._tag = self._channel, None, None
@@ -127,11 +145,11 @@ class RabbitConsumer:
 class RabbitIncoming:
     """One delivery, settled on the channel that brought it."""
 
-    __slots__ = ("_message", "body", "exchange", "headers", "properties", "routing_key")
+    __slots__ = ("_message", "_unsettled", "body", "exchange", "headers", "properties", "routing_key")
 
-    def __init__(self, message: aiormq.abc.DeliveredMessage) -> None:
+    def __init__(self, message: aiormq.abc.DeliveredMessage, unsettled: set[int]) -> None:
         header = message.header.properties
-        self._message = message
+        self._message, self._unsettled = message, unsettled
         self.body: bytes = message.body
         self.exchange: str = message.exchange or ""
         self.routing_key: str = message.routing_key or ""
@@ -164,3 +182,4 @@ class RabbitIncoming:
             if requested_cancellation(trouble):
                 raise
             logger().debug("settled too late, it will be delivered again", reason=repr(trouble))
+        self._unsettled.discard(self._message.delivery_tag or 0)
