@@ -23,7 +23,8 @@ def configure_logs(level: str, log_format: str) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # Whatever standard error is when something is logged: whoever swaps it may close it afterwards.
+        logger_factory=lambda *_names: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
