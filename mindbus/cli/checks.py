@@ -6,7 +6,7 @@ import platform
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ from mindbus.bus.service import VERSION
 from mindbus.cli.failures import Failed
 from mindbus.cli.session import require_reachable
 from mindbus.files import StoreNotSupported, open_file_store
-from mindbus.management import ManagementUnavailable, open_management
+from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.installation import find_rabbitmq
 from mindbus.settings import Settings
@@ -34,6 +34,7 @@ Status = Literal["ok", "warning", "failed"]
 OLDEST_PYTHON = (3, 11)
 _LITTLE_BYTES = 2 * 1024**3
 _TOO_LITTLE_BYTES = 200 * 1024**2
+_DEEP = 10_000
 _DATABASES = ("storage", "orchestrator")
 
 
@@ -106,11 +107,30 @@ async def _broker(settings: Settings) -> list[Finding]:
     reachable = Finding(check="Broker", status="ok", detail="accepts connections")
     try:
         async with open_management(settings, amqp_url) as management:
-            overview = await management.overview()
+            overview, queues = await management.overview(), await management.queues()
     except ManagementUnavailable as unavailable:
         return [reachable, Finding(check="Management API", status="warning", detail=str(unavailable))]
     detail = f"RabbitMQ {overview.get('rabbitmq_version')}, node {overview.get('node')}"
-    return [reachable, Finding(check="Management API", status="ok", detail=detail)]
+    return [reachable, Finding(check="Management API", status="ok", detail=detail), *_queues(queues)]
+
+
+def _queues(queues: Sequence[QueueState]) -> list[Finding]:
+    dead = [f"{queue.depth} in {queue.name}" for queue in queues if _is_dead(queue) and queue.depth]
+    # Event queues have no bound: nobody is refused while they grow.
+    deep = [f"{queue.depth} in {queue.name}" for queue in queues if not _is_dead(queue) and queue.depth > _DEEP]
+    looked = {"Dead letters": (dead, "see `mindbus dlq ls`"), "Deep queues": (deep, "is their worker running?")}
+    return [
+        Finding(
+            check=check,
+            status="warning" if found else "ok",
+            detail=f"{'; '.join(found)}: {advice}" if found else "none",
+        )
+        for check, (found, advice) in looked.items()
+    ]
+
+
+def _is_dead(queue: QueueState) -> bool:
+    return queue.name.endswith(".dead")
 
 
 def _files(settings: Settings) -> Finding:
