@@ -274,11 +274,11 @@ def test_the_broker_is_as_the_code_says(shell: Shell) -> None:
 
 
 def test_doctor_finds_everything_well(shell: Shell) -> None:
-    report = shell.json("doctor")
+    def unwell() -> set[str]:
+        return {check["check"] for check in shell.json("doctor")["checks"] if check["status"] != "ok"}
 
-    assert {check["check"]: check["detail"] for check in report["checks"] if check["status"] != "ok"}.keys() == {
-        "Worker broken"
-    }
+    # The broker's own numbers lag: it may still speak of dead letters that were dropped a moment ago.
+    eventually(lambda: unwell() == {"Worker broken"}, 20, "nothing but the broken plugin is found")
 
 
 def test_a_worker_that_is_killed_is_restarted(shell: Shell) -> None:
