@@ -68,7 +68,7 @@ class Commands(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort):
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except _expected() as failure:
             from mindbus.cli.complaints import complain
