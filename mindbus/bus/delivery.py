@@ -50,7 +50,9 @@ class Carrier:
         """A message that comes again while it is at work waits for that work to end."""
         first = self.at_work.get(job.envelope.id)
         if first is not None:
-            await asyncio.shield(first)
+            await asyncio.wait([first])
+            if first.cancelled():
+                raise RuntimeError("the first delivery of this message was cut short")
             return
         done = self.at_work[job.envelope.id] = asyncio.get_running_loop().create_future()
         try:
@@ -65,9 +67,9 @@ class Carrier:
     async def _end(self, job: Job, incoming: Incoming) -> Ending:
         """Run the handler; whatever becomes of it is an ending."""
         expiry = _deadline_of(job.envelope)
-        if expiry is not None and expiry <= datetime.now(UTC):
-            return await self._answer_no(job, Refused(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
         try:
+            if expiry is not None and expiry <= datetime.now(UTC) and not await self._was_handled(job):
+                return await self._answer_no(job, Refused(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
             with handling_span(job.envelope, self.worker.name):
                 return Ending("handled", await self._handle(job))
         except Refused as no:
@@ -79,6 +81,10 @@ class Carrier:
             return await self._bury(incoming, never.code, str(never), job.envelope)
         except Exception as failure:  # noqa: BLE001  # the one place where a handler's bug is caught
             return await self._retry(incoming, job.envelope, failure)
+
+    async def _was_handled(self, job: Job) -> bool:
+        """Whether it was done in time: what comes again late is still answered as it was."""
+        return await self.worker.ledger.outcome_of(self.worker.name, job.envelope.id) is not None
 
     async def _handle(self, job: Job) -> Sequence[Outgoing]:
         """What there is to publish; a duplicate gets what the first one caused."""

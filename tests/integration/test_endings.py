@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import aio_pika
 import pytest
 
 from bus_schema.replies import Code
@@ -218,6 +220,27 @@ async def test_a_message_that_comes_twice_is_handled_once(raw: RawPublisher, fle
 
     assert (await fleet.bus.request(Greet(name="after"))).text
     assert fleet[Greeter].greeted.count("twice") == 1
+
+
+async def test_what_was_done_in_time_is_answered_the_same_when_it_comes_again_late(
+    raw: RawPublisher, fleet: Fleet, vhost_url: str
+) -> None:
+    expiry = datetime.now(UTC) + timedelta(seconds=1)
+    envelope = an_envelope(expirytime=expiry.isoformat(), mbreplyto="reply.test.1")
+    async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
+        replies = await channel.declare_queue(exclusive=True)
+        await replies.bind("mb.reply", "reply.test.1")
+        await raw.envelope(envelope)
+        first = await until(lambda: replies.get(no_ack=True, fail=False), what="the first answer")
+        await until(lambda: datetime.now(UTC) > expiry)
+        await raw.envelope(envelope)
+        second = await until(lambda: replies.get(no_ack=True, fail=False), what="the second answer")
+
+    assert first is not None
+    assert second is not None
+    assert first.body == second.body
+    assert json.loads(first.body)["data"]["status"] == "ok"
+    assert fleet[Greeter].greeted == ["raw"]
 
 
 async def test_two_hundred_poison_messages_delay_no_good_ones_retry(fleet: Fleet) -> None:
