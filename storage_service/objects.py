@@ -1,0 +1,61 @@
+"""What storage asks of an object store: one request each, with the store's own conditions."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Protocol
+
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+class Exists(Exception):
+    """There is an object under this key already; it is left as it was."""
+
+
+class Changed(Exception):
+    """The object is no longer the one of this ETag; look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object as the store describes it; its ETag tells versions apart, it is no digest.
+
+    `labels` are the object's metadata: artifact-id, sha256, size-bytes, created-by.
+    """
+
+    key: str
+    size_bytes: int
+    etag: str
+    modified: datetime
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+
+
+class ObjectStore(Protocol):
+    """Objects by key. Where the store or the way to it fails, every method raises OSError, so that it is retried."""
+
+    async def head(self, key: str) -> Stored | None:
+        """The object, or None where there is none."""
+
+    def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncIterator[bytes]:
+        """Its bytes from `start`, in pieces. Raises Changed, FileNotFoundError."""
+
+    async def put(self, key: str, content: bytes, labels: Mapping[str, str], *, if_absent: bool) -> None:
+        """Write a small object, whole or not at all. Raises Exists."""
+
+    async def copy(
+        self, source: str, target: str, labels: Mapping[str, str], *, if_match: str, if_absent: bool
+    ) -> None:
+        """Copy the version of this ETag within the store, in parts where it is large.
+
+        Raises Exists, Changed, FileNotFoundError.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Remove it; gone already is as good."""
+
+    def list(self, prefix: str) -> AsyncIterator[Stored]:
+        """Every object whose key begins so, in the order of keys, a page at a time; without labels."""
+
+    async def abort_uploads(self, before: datetime) -> int:
+        """Give up the multipart uploads that were begun before then and never completed; how many."""
