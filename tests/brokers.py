@@ -21,6 +21,7 @@ from tests.waiting import until
 CONTAINER_IMAGE = "rabbitmq:4-management"
 CONTAINER_WITHIN_S = 120
 MANAGEMENT_PORT = 15672
+ADVICE = "For the tests alone, MINDBUS_TEST_AMQP_URL=amqp://… names another and MINDBUS_TEST_CONTAINERS=1 starts one."
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,11 @@ async def registered(node: PrivateNode, queue: str) -> None:
     )
 
 
-def do_without(missing: RabbitMQMissing) -> NoReturn:
-    """A laptop may lack a RabbitMQ, CI may not."""
-    advice = (
-        "For the tests alone, MINDBUS_TEST_AMQP_URL=amqp://… names another and MINDBUS_TEST_CONTAINERS=1 starts one."
-    )
+def do_without(missing: Exception, needed: str = "a RabbitMQ", advice: str = ADVICE) -> NoReturn:
+    """A laptop may lack a server, CI may not."""
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{missing}\n{advice}", pytrace=False)
-    pytest.skip(f"needs a RabbitMQ. {advice}")
+    pytest.skip(f"needs {needed}. {advice}")
 
 
 def _named(url: str) -> Broker:

@@ -1,5 +1,6 @@
-"""The RabbitMQ that tests share, with a vhost of its own for each."""
+"""The servers that tests share: a RabbitMQ with a vhost for each test, a PostgreSQL with a database for each."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -12,15 +13,21 @@ from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker
 from tests.management import Management
+from tests.postgres import Postgres, migrate, some_postgres
+from tests.postgres_server import PostgresMissing, PrivatePostgres
 
 ON_RABBIT = {"broker", "own_node"}
+ON_BACKENDS = {"postgres", "own_postgres"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever uses a broker is marked as needing one."""
+    """Whoever uses a server is marked as needing one."""
     for item in items:
-        if ON_RABBIT & set(getattr(item, "fixturenames", ())):
+        used = set(getattr(item, "fixturenames", ()))
+        if ON_RABBIT & used:
             item.add_marker(pytest.mark.rabbit)
+        if ON_BACKENDS & used:
+            item.add_marker(pytest.mark.backends)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,3 +88,49 @@ async def own_node(tmp_path: Path) -> AsyncIterator[PrivateNode]:
         do_without(missing)
     yield private
     await private.kill()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One for the whole session; tests keep apart by database."""
+    with some_postgres() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres: Postgres) -> str:
+    """A database with all tables of every service: to copy it takes less time than to migrate anew."""
+    url = postgres.create()
+    asyncio.run(migrate(url))
+    return url
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
+    """A fresh database with all tables."""
+    url = postgres.create(template=migrated_postgres)
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+def empty_postgres_url(postgres: Postgres) -> Iterator[str]:
+    """A fresh database without any table."""
+    url = postgres.create()
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+async def own_postgres() -> AsyncIterator[PrivatePostgres]:
+    """A running server for one test, which may kill it, with the tables of every service."""
+    try:
+        server = PrivatePostgres()
+    except PostgresMissing as missing:
+        do_without(missing, "a PostgreSQL of its own", "")
+    try:
+        await server.start()
+        await migrate(server.url)
+        yield server
+    finally:
+        await server.remove()

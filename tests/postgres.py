@@ -1,0 +1,111 @@
+"""Finds a PostgreSQL for the tests: one that is named, the machine's own, a container, or none."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+from sqlalchemy.engine import make_url
+
+from mindbus.sql.database import Database
+from mindbus.sql.migrations import upgrade
+from storage_service import models, run_tables
+from tests.brokers import do_without
+from tests.postgres_server import PostgresMissing, PrivatePostgres
+
+CONTAINER_IMAGE = "postgres:17-alpine"
+CONTAINER_WITHIN_S = 120
+ADVICE = (
+    "For the tests alone, MINDBUS_TEST_POSTGRES_URL=postgresql+psycopg://… names another, whose user may create "
+    "databases, and MINDBUS_TEST_CONTAINERS=1 starts one."
+)
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A server on which every test makes its own database."""
+
+    url: str
+
+    def create(self, template: str | None = None) -> str:
+        """The URL of a fresh database, empty or a copy of another."""
+        name = f"mindbus_test_{secrets.token_hex(6)}"
+        copied = SQL("") if template is None else SQL(" TEMPLATE {}").format(Identifier(_name_of(template)))
+        self._run(SQL("CREATE DATABASE {}").format(Identifier(name)) + copied)
+        return make_url(self.url).set(database=name).render_as_string(hide_password=False)
+
+    def drop(self, url: str) -> None:
+        """Delete it, whoever is still connected."""
+        self._run(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(_name_of(url))))
+
+    def _run(self, statement: SQL | psycopg.sql.Composed) -> None:
+        with psycopg.connect(libpq_url(self.url), autocommit=True) as connection:
+            connection.execute(statement)
+
+
+def libpq_url(url: str) -> str:
+    """The same address as PostgreSQL's own programs write it."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+async def migrate(url: str) -> None:
+    """Give a database the tables of every service, each in its schema."""
+    await upgrade(Database(url, "storage"), models.MIGRATIONS)
+    await upgrade(Database(url, "orchestrator"), run_tables.MIGRATIONS)
+
+
+@contextmanager
+def some_postgres() -> Iterator[Postgres]:
+    """MINDBUS_TEST_POSTGRES_URL, a private server, a container if MINDBUS_TEST_CONTAINERS=1; else skip, fail in CI."""
+    if url := os.environ.get("MINDBUS_TEST_POSTGRES_URL"):
+        yield Postgres(url)
+        return
+    try:
+        server = PrivatePostgres()
+    except PostgresMissing as missing:
+        if os.environ.get("MINDBUS_TEST_CONTAINERS") == "1":
+            with _container() as postgres:
+                yield postgres
+            return
+        do_without(missing, "a PostgreSQL", ADVICE)
+    try:
+        asyncio.run(server.start())
+        yield Postgres(server.url)
+    finally:
+        asyncio.run(server.remove())
+
+
+def _name_of(url: str) -> str:
+    return str(make_url(url).database)
+
+
+@contextmanager
+def _container() -> Iterator[Postgres]:
+    # Imported here: it warns at import, and most machines never come this way.
+    from testcontainers.core.container import DockerContainer
+
+    password = secrets.token_hex(12)
+    container = DockerContainer(CONTAINER_IMAGE).with_exposed_ports(5432).with_env("POSTGRES_PASSWORD", password)
+    with container:
+        address = f"{container.get_container_host_ip()}:{container.get_exposed_port(5432)}"
+        postgres = Postgres(f"postgresql+psycopg://postgres:{password}@{address}/postgres")
+        _wait_for(postgres)
+        yield postgres
+
+
+def _wait_for(postgres: Postgres) -> None:
+    deadline = time.monotonic() + CONTAINER_WITHIN_S
+    while True:
+        try:
+            psycopg.connect(libpq_url(postgres.url), connect_timeout=5).close()
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
