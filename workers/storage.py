@@ -25,6 +25,7 @@ from mindbus.bus.handlers import Told, every, on_command
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Worker
 from mindbus.logs import logger
+from mindbus.sql.leadership import single_writer
 from mindbus.sql.ledger import SqlLedger
 from storage_service.acl import Asker
 from storage_service.refusals import Refusal
@@ -42,6 +43,7 @@ class StorageWorker(Worker):
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
         self.ledger = SqlLedger(storage.database)
+        self.leadership = single_writer(storage.database)
 
     async def start(self) -> None:
         """Migrate before the first message."""

@@ -1,16 +1,17 @@
 """One worker, running: consumers, clockwork, heartbeat, drain."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bus_schema.fleet import Heartbeat
+from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import new_client, new_speaker
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import sorted_out
 from mindbus.bus.failures import BusUnavailable
+from mindbus.bus.leadership import Leadership
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
@@ -20,10 +21,14 @@ from mindbus.logs import logger
 from mindbus.settings import Settings
 
 VERSION = "0.1.0"
+_LEAD_AGAIN_S = 1.0
 
 
 class Service:
-    """Runs a worker on a transport until it is drained; `report` hears of its state with every heartbeat."""
+    """Runs a worker on a transport until it is drained; `report` hears of its state with every heartbeat.
+
+    A worker with a leadership consumes while it leads; until then, and whenever it has lost it, it stands by.
+    """
 
     def __init__(
         self,
@@ -32,40 +37,44 @@ class Service:
         speaker: Speaker,
         asking: Client,
         settings: Settings,
-        report: Callable[[str, bool], None],
+        report: Callable[[str, State], None],
     ) -> None:
         self.worker, self._transport, self._speaker, self._settings = worker, transport, speaker, settings
         self._asking, self._report = asking, report
         self._consumers: list[Consumer] = []
         self._carrying: set[asyncio.Task[None]] = set()
         self._clockwork: list[asyncio.Task[None]] = []
+        self._presence: list[asyncio.Task[None]] = []
         self._at_work: dict[str, asyncio.Future[None]] = {}
-        self._is_started = False
+        self._is_open = asyncio.Event()
+        self._stands_by = False
 
     @property
-    def ready(self) -> bool:
+    def state(self) -> State:
         """Whether it consumes from all of its queues just now."""
-        return self._is_started and all(consumer.ready for consumer in self._consumers)
+        if self._stands_by:
+            return State.STANDING_BY
+        is_ready = self._is_open.is_set() and all(consumer.ready for consumer in self._consumers)
+        return State.READY if is_ready else State.UNREADY
 
     async def start(self) -> None:
-        """Open the worker, then its queues."""
-        await self.worker.start()
-        await self.worker.ledger.start(self._transport)
-        routes, name = self.worker.routes, self.worker.name
-        topology = topology_of(self.worker, self._settings)
-        if routes.commands:
-            self._consume(topology, commands_queue(name))
-        if routes.event_keys:
-            self._consume(topology, events_queue(name))
-        self._is_started = True
-        for method, seconds in routes.periodic.items():
-            self._spawn(self._tick_for_ever(method, seconds), f"{name}.{method}")
-        self._spawn(self._beat_for_ever(), f"{name} heartbeat")
+        """Open the worker, then its queues; or stand by, if another instance leads."""
+        leadership = self.worker.leadership
+        self._stands_by = leadership is not None and not await leadership.try_acquire()
+        if not self._stands_by:
+            await self._open()
+        if leadership is not None:
+            self._presence.append(
+                asyncio.create_task(self._lead_for_ever(leadership), name=f"{self.worker.name} leads")
+            )
+        self._presence.append(asyncio.create_task(self._beat_for_ever(), name=f"{self.worker.name} heartbeat"))
 
     async def wait_ready(self) -> None:
-        """Wait until it consumes from all of its queues."""
-        await asyncio.gather(*(consumer.wait_ready() for consumer in self._consumers))
-        self._report(self.worker.name, True)
+        """Wait until it consumes from all of its queues, unless it stands by."""
+        if not self._stands_by:
+            await self._is_open.wait()
+            await asyncio.gather(*(consumer.wait_ready() for consumer in self._consumers))
+        self._report(self.worker.name, self.state)
 
     async def drain(self) -> None:
         """Take nothing more, finish what has begun within the drain time, close."""
@@ -75,11 +84,53 @@ class Service:
             if late:
                 logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(late))
             await _cancel(late)
-        await _cancel(self._clockwork)
-        await self.worker.ledger.stop()
+        await _cancel(self._presence)
+        await self._close()
+        if self.worker.leadership is not None:
+            await self.worker.leadership.release()
         await self.worker.stop()
         await self._asking.stop_listening()
+
+    async def _lead_for_ever(self, leadership: Leadership) -> None:
+        if self._stands_by:
+            logger().info("another instance leads, standing by", worker=self.worker.name)
+            await leadership.acquire()
+        while True:
+            try:
+                if not self._is_open.is_set():
+                    self._stands_by = False
+                    await self._open()
+                    logger().info("takes over", worker=self.worker.name)
+                await leadership.lost()
+            except Exception:  # noqa: BLE001  # a standby that cannot take over leaves it to the next, then tries again
+                logger().exception("cannot lead", worker=self.worker.name)
+            self._stands_by = True
+            await self._close()
+            await leadership.release()
+            await asyncio.sleep(_LEAD_AGAIN_S)
+            await leadership.acquire()
+
+    async def _open(self) -> None:
+        await self.worker.start()
+        await self.worker.ledger.start(self._transport)
+        routes, name = self.worker.routes, self.worker.name
+        topology = topology_of(self.worker, self._settings)
+        if routes.commands:
+            self._consume(topology, commands_queue(name))
+        if routes.event_keys:
+            self._consume(topology, events_queue(name))
+        for method, seconds in routes.periodic.items():
+            self._clockwork.append(asyncio.create_task(self._tick_for_ever(method, seconds), name=f"{name}.{method}"))
+        self._is_open.set()
+
+    async def _close(self) -> None:
+        """What is still being handled goes on: its effects are fenced by their rows, its messages come again."""
+        self._is_open.clear()
+        await _cancel(self._clockwork)
+        self._clockwork.clear()
+        await self.worker.ledger.stop()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+        self._consumers.clear()
 
     def _consume(self, topology: Topology, queue: str) -> None:
         ladder = rungs_of(self._settings.retry_rungs)
@@ -92,9 +143,6 @@ class Service:
             task.add_done_callback(self._carrying.discard)
 
         self._consumers.append(self._transport.consume(topology, queue, self.worker.concurrency, deliver))
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._clockwork.append(asyncio.create_task(work, name=name))
 
     async def _tick_for_ever(self, method: str, seconds: float) -> None:
         while True:
@@ -116,9 +164,14 @@ class Service:
 
     async def _beat_for_ever(self) -> None:
         while True:
-            self._report(self.worker.name, self.ready)
+            state = self.state
+            self._report(self.worker.name, state)
             beat = Heartbeat(
-                service=self.worker.name, instance=self._speaker.instance, ready=self.ready, version=VERSION
+                service=self.worker.name,
+                instance=self._speaker.instance,
+                ready=state is State.READY,
+                standing_by=state is State.STANDING_BY,
+                version=VERSION,
             )
             try:
                 await self._transport.publish(await self._speaker.event(beat))
@@ -133,7 +186,7 @@ def build(
     name: str,
     settings: Settings,
     transport: Transport,
-    report: Callable[[str, bool], None] = lambda _name, _ready: None,
+    report: Callable[[str, State], None] = lambda _name, _state: None,
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
     asker = new_speaker(name, f"svc.{name}", settings)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Routes, routes_of
+from mindbus.bus.leadership import Leadership
 from mindbus.bus.ledger import Ledger, MemoryLedger
 from mindbus.settings import Settings
 
@@ -29,13 +30,15 @@ class Worker:
     """A consumer on the bus: name it, mark its methods with `on_command` or `on_event`, put it into the fleet.
 
     `concurrency` is how many messages it handles at once, which is its prefetch; take 1 where a message may kill the
-    process. `attempts` is how often a message is tried that meets a TemporaryFailure.
+    process. `attempts` is how often a message is tried that meets a TemporaryFailure. With a `leadership`, one
+    instance consumes while the others stand by.
     """
 
     name: str = ""
     concurrency: int = 8
     attempts: int = 5
     routes: ClassVar[Routes] = Routes({}, {}, {})
+    leadership: Leadership | None = None
     _ledger: Ledger | None = None
 
     def __init_subclass__(cls) -> None:

@@ -173,7 +173,9 @@ def _workers(settings: Settings) -> Iterator[Finding]:
             status: Status = "failed" if name in running and RunFolder(settings).is_taken() else "warning"
             yield Finding(check=f"Worker {name}", status=status, detail=str(unwell))
         else:
-            yield Finding(check=f"Worker {name}", status="ok", detail=f"ready, process {found.pid}")
+            yield Finding(
+                check=f"Worker {name}", status="ok", detail=f"{found.state.replace('_', ' ')}, process {found.pid}"
+            )
     for name, trouble in fleet.broken.items():
         yield Finding(check=f"Worker {name}", status="warning", detail=trouble)
 

@@ -17,7 +17,7 @@ def health(
     name: Annotated[str, typer.Argument(help="The worker to look at.")],
     as_json: Json = False,
 ) -> None:
-    """Exit 0 when a worker of that name is ready on this host, else 1 with the reason.
+    """Exit 0 when a worker of that name is ready, or standing by, on this host, else 1 with the reason.
 
     [bold]Example[/bold]
 
@@ -27,4 +27,4 @@ def health(
     if as_json:
         show_json(found)
     else:
-        say(f"{found.name} is ready (process {found.pid})")
+        say(f"{found.name} is {found.state.replace('_', ' ')} (process {found.pid})")

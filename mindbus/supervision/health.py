@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel
 
+from bus_schema.fleet import State
 from mindbus.settings import Settings
 from mindbus.supervision.run_folder import is_alive, write_private
 
@@ -31,8 +32,13 @@ class Health(BaseModel):
     name: str
     host: str
     pid: int
-    ready: bool
+    state: State
     time: AwareDatetime
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it consumes, or would as soon as the instance that leads is gone."""
+        return self.state is not State.UNREADY
 
 
 class HealthFolder:
@@ -44,9 +50,9 @@ class HealthFolder:
         self._clock = clock
         self._host = socket.gethostname()
 
-    def report(self, name: str, ready: bool) -> None:
+    def report(self, name: str, state: State) -> None:
         """Say how a worker of this process is."""
-        health = Health(name=name, host=self._host, pid=os.getpid(), ready=ready, time=self._clock())
+        health = Health(name=name, host=self._host, pid=os.getpid(), state=state, time=self._clock())
         write_private(self._file(name, os.getpid()), health.model_dump_json())
 
     def forget(self, name: str) -> None:
@@ -59,7 +65,7 @@ class HealthFolder:
         return [health for health in found if health is not None]
 
     def require(self, name: str) -> Health:
-        """The freshest ready worker of that name here. Raises Unwell with the reason."""
+        """The freshest worker of that name here that is well. Raises Unwell with the reason."""
         known = sorted((health for health in self.all_here() if health.name == name), key=lambda health: health.time)
         if not known:
             raise Unwell(f"{name} does not run on this host: start it with `mindbus up` or `mindbus worker {name}`")
@@ -75,7 +81,7 @@ class HealthFolder:
             return "has died"
         if silent > self._stale_after:
             return f"has been silent for {silent.total_seconds():.0f} s; it hangs or is frozen"
-        return None if health.ready else "runs but does not consume from its queues; is RabbitMQ reachable?"
+        return None if health.is_well else "runs but does not consume from its queues; is RabbitMQ reachable?"
 
     def sweep(self) -> None:
         """Remove what dead processes have left."""

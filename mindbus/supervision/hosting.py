@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from prometheus_client import start_http_server
 
+from bus_schema.fleet import State
 from mindbus.bus.connecting import NoBroker, find_broker, open_transport
 from mindbus.bus.service import Service, build
 from mindbus.bus.watchdog import watch_loop
@@ -93,7 +94,7 @@ async def _watched(settings: Settings) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _running(
-    makers: Mapping[str, Callable[[Kit], Worker]], settings: Settings, report: Callable[[str, bool], None]
+    makers: Mapping[str, Callable[[Kit], Worker]], settings: Settings, report: Callable[[str, State], None]
 ) -> AsyncIterator[None]:
     # A transport each: in RabbitMQ's UI every worker has connections under its own name.
     transports = {name: open_transport(settings, name) for name in makers}

@@ -147,7 +147,7 @@ class Supervisor:
             await asyncio.sleep(_POLL_S)
 
     def _child_is_ready(self, child: Child) -> bool:
-        ready = {health.name for health in self._health.all_here() if health.pid == child.pid and health.ready}
+        ready = {health.name for health in self._health.all_here() if health.pid == child.pid and health.is_well}
         return ready.issuperset(child.group.workers)
 
     def _write_state(self) -> UpState:

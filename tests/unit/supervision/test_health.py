@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bus_schema.fleet import State
 from mindbus.settings import Settings
 from mindbus.supervision.health import HealthFolder, Unwell
 
@@ -33,13 +34,13 @@ def health(settings: Settings, clock: Clock) -> HealthFolder:
 
 
 def test_a_worker_that_says_it_is_ready_is_well(health: HealthFolder) -> None:
-    health.report("storage", True)
+    health.report("storage", State.READY)
 
     assert health.require("storage").pid == os.getpid()
 
 
 def test_a_worker_is_well_for_three_heartbeats(health: HealthFolder, clock: Clock) -> None:
-    health.report("storage", True)
+    health.report("storage", State.READY)
 
     clock.now += timedelta(seconds=15)
     health.require("storage")
@@ -49,14 +50,14 @@ def test_a_worker_is_well_for_three_heartbeats(health: HealthFolder, clock: Cloc
 
 
 def test_a_worker_without_its_queues_is_unwell(health: HealthFolder) -> None:
-    health.report("storage", False)
+    health.report("storage", State.UNREADY)
 
     with pytest.raises(Unwell, match="does not consume"):
         health.require("storage")
 
 
 def test_a_worker_that_never_ran_here_is_unwell(health: HealthFolder) -> None:
-    health.report("orchestrator", True)
+    health.report("orchestrator", State.READY)
 
     with pytest.raises(Unwell, match="storage does not run on this host"):
         health.require("storage")
@@ -71,13 +72,13 @@ def test_a_dead_process_is_unwell_however_fresh_its_word(health: HealthFolder, t
 
 def test_one_well_worker_of_several_is_enough(health: HealthFolder, tmp_path: Path) -> None:
     said_by_the_dead(health, tmp_path)
-    health.report("storage", True)
+    health.report("storage", State.READY)
 
     assert health.require("storage").pid == os.getpid()
 
 
 def test_a_worker_whose_name_begins_alike_is_another(health: HealthFolder) -> None:
-    health.report("storage2", True)
+    health.report("storage2", State.READY)
 
     with pytest.raises(Unwell):
         health.require("storage")
@@ -85,7 +86,7 @@ def test_a_worker_whose_name_begins_alike_is_another(health: HealthFolder) -> No
 
 def test_what_the_dead_leave_is_swept(health: HealthFolder, tmp_path: Path) -> None:
     said_by_the_dead(health, tmp_path)
-    health.report("orchestrator", True)
+    health.report("orchestrator", State.READY)
 
     health.sweep()
 
@@ -93,14 +94,14 @@ def test_what_the_dead_leave_is_swept(health: HealthFolder, tmp_path: Path) -> N
 
 
 def test_who_stops_is_forgotten(health: HealthFolder) -> None:
-    health.report("storage", True)
+    health.report("storage", State.READY)
     health.forget("storage")
 
     assert health.all_here() == []
 
 
 def test_a_file_cut_short_is_nobodys_word(health: HealthFolder, tmp_path: Path) -> None:
-    health.report("storage", True)
+    health.report("storage", State.READY)
     for file in (tmp_path / "run" / "health").iterdir():
         file.write_text('{"name": "sto')
 
@@ -109,10 +110,15 @@ def test_a_file_cut_short_is_nobodys_word(health: HealthFolder, tmp_path: Path) 
 
 
 def said_by_the_dead(health: HealthFolder, tmp_path: Path) -> None:
-    health.report("storage", True)
+    health.report("storage", State.READY)
     (file,) = (tmp_path / "run" / "health").glob("storage@*.json")
     gone = subprocess.Popen(["true"])
     gone.wait()
     said = file.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{gone.pid}')
     file.with_name(file.name.replace(f".{os.getpid()}.", f".{gone.pid}.")).write_text(said)
     file.unlink()
+
+
+def test_a_standby_is_well(health: HealthFolder) -> None:
+    health.report("storage", State.STANDING_BY)
+    assert health.require("storage").state is State.STANDING_BY

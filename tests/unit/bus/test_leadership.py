@@ -1,0 +1,115 @@
+"""One instance of a worker consumes, the others stand by."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import mindbus
+from bus_schema.fleet import State
+from mindbus.bus.connecting import connect, open_transport
+from mindbus.bus.leadership import Leadership
+from mindbus.bus.service import Service, build
+from mindbus.sql.leadership import FileLock
+from tests.waiting import until
+
+
+class Leader(mindbus.Nothing):
+    instance: str
+
+
+class WhoLeads(mindbus.Query[Leader], domain="led", action="who_leads"):
+    pass
+
+
+class LedWorker(mindbus.Worker):
+    name = "led"
+
+    def __init__(self, instance: str, leadership: Leadership) -> None:
+        self.instance, self.leadership = instance, leadership
+        self.starts = 0
+        self.fails_to_start = False
+
+    async def start(self) -> None:
+        self.starts += 1
+        if self.fails_to_start:
+            raise OSError("the disk is full")
+
+    @mindbus.on_command
+    async def answer(self, query: WhoLeads) -> Leader:
+        return Leader(instance=self.instance)
+
+
+class Losable(FileLock):
+    """A lock that can be lost, as one over a connection can."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gone = asyncio.Event()
+
+    async def lost(self) -> None:
+        await self.gone.wait()
+        self.gone.clear()
+
+
+@asynccontextmanager
+async def started(worker: LedWorker, settings: mindbus.Settings) -> AsyncIterator[Service]:
+    transport = open_transport(settings, "test")
+    service = build(lambda _kit: worker, worker.name, settings, transport)
+    await service.start()
+    await service.wait_ready()
+    try:
+        yield service
+    finally:
+        await service.drain()
+        await transport.close()
+
+
+def settings_in(folder: Path) -> mindbus.Settings:
+    return mindbus.Settings(data_dir=folder, amqp_url=f"memory://{folder}", request_timeout_s=5)
+
+
+def led(folder: Path, instance: str, lock: Callable[[Path], FileLock] = FileLock) -> LedWorker:
+    return LedWorker(instance, lock(folder / "led.db.writer"))
+
+
+async def who_leads(settings: mindbus.Settings) -> str:
+    async with connect(settings=settings) as bus:
+        return (await bus.request(WhoLeads())).instance
+
+
+async def test_the_second_instance_stands_by_and_takes_over_when_the_first_stops(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    first, second = led(tmp_path, "first"), led(tmp_path, "second")
+    async with started(first, settings) as leader:
+        async with started(second, settings) as standby:
+            assert standby.state is State.STANDING_BY
+            assert second.starts == 0
+            assert {await who_leads(settings) for _ in range(4)} == {"first"}
+
+            await leader.drain()
+
+            await until(lambda: standby.state == State.READY)
+            assert await who_leads(settings) == "second"
+
+
+async def test_who_loses_the_lock_stops_consuming_until_it_has_it_again(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    first, second = led(tmp_path, "first", Losable), led(tmp_path, "second")
+    async with started(first, settings) as leader, started(second, settings) as standby:
+        assert isinstance(first.leadership, Losable)
+        first.leadership.gone.set()
+        await until(lambda: leader.state is State.STANDING_BY or first.starts == 2)
+        await until(lambda: State.READY in (leader.state, standby.state))
+        assert await who_leads(settings) in ("first", "second")
+        assert [leader.state, standby.state].count(State.READY) == 1
+
+
+async def test_a_standby_that_cannot_open_leaves_the_place_to_another(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    first, broken, third = led(tmp_path, "first"), led(tmp_path, "broken"), led(tmp_path, "third")
+    broken.fails_to_start = True
+    async with started(first, settings) as leader, started(broken, settings), started(third, settings) as spare:
+        await leader.drain()
+        await until(lambda: spare.state is State.READY, deadline_s=30)
+        assert await who_leads(settings) == "third"
