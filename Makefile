@@ -3,7 +3,7 @@ BIN := .venv/bin
 BRIEF ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check up down compose-smoke proof bench
+.PHONY: help setup setup-tests demo test check up down compose-smoke proof bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,10 +11,13 @@ help: ## List the targets
 setup: ## Make .venv and install RabbitMQ; a second time it only looks
 	@.ci/setup
 
+setup-tests: ## The same with PostgreSQL, which the whole suite needs besides
+	@.ci/setup --tests
+
 demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]
 	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
 
-test: setup ## The whole suite, on a real RabbitMQ
+test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
 	$(BIN)/pytest -m "not proof"
 
 check: setup ## What must be right before a commit, in under two minutes
@@ -23,7 +26,7 @@ check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mindbus schema export --check
-	$(BIN)/pytest -m "not proof" tests/unit tests/contract
+	$(BIN)/pytest -m "not proof and not backends" tests/unit tests/contract
 
 up: setup ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d
@@ -34,7 +37,7 @@ down: setup ## Stop them
 compose-smoke: setup ## Bring the containers up, run an article through them, take them down
 	$(BIN)/python -m tests.compose_smoke
 
-proof: setup ## The long form of the proofs
+proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof
 
 bench: setup ## Throughput and latency, beside aio-pika and FastStream
