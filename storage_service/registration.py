@@ -1,14 +1,44 @@
 """How a staged file becomes an artifact: promote, commit, clean."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bus_schema.artifacts import Manifest
 from storage_service.acl import Asker
 from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, object_key
 from storage_service.refusals import IdTaken, Refusal
-from storage_service.registry import Overtaken, Registry
+from storage_service.registry import Overtaken
 from storage_service.staging import upload_key
+
+
+class Registry(Protocol):
+    """What registration reads and writes, each method one effect; none of it asks who may see the result."""
+
+    async def find(self, artifact_id: str) -> Manifest | None:
+        """The committed manifest of this id, whoever's it is."""
+
+    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+        """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
+
+    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+        """Raises NoSuchInput for what does not exist, as for what its producer may not read."""
+
+    async def pin(self, sha256: str) -> int:
+        """Hold a content against collection while it is copied; the generation that its key must name."""
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        """Make it an artifact, together with the message at hand. Raises PinLost, Overtaken, Forked."""
+
+    async def spend(self, upload: str, artifact_id: str) -> None:
+        """Note, together with the message at hand, that a staged file is needed no more."""
+
+    async def spent_uploads(self, limit: int) -> Sequence[str]:
+        """Staged files that wait to be removed, oldest first."""
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        """Those files are removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +67,26 @@ class Registrar:
         """Raises Refusal; PinLost or OSError where trying again may help."""
         admit(manifest, asker, max_bytes=self.max_artifact_bytes)
         upload = upload_key(manifest.uri, root_url=self.root_url, owner=asker.owner)
-        if existing := await self.registry.find(manifest.id):
+        if existing := await self._own(manifest):
             return await self._settle(existing, manifest, upload)
         try:
             return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
-        except (Refusal, Overtaken):
+        except (Refusal, Overtaken) as no:
             # A twin of this delivery may have committed, then cleaned, while this one was stalled: not our no to say.
-            existing = await self.registry.find(manifest.id)
-            if existing is None:
-                raise
-            return await self._settle(existing, manifest, upload)
+            existing = await self._own(manifest)
+            if existing is not None:
+                return await self._settle(existing, manifest, upload)
+            if isinstance(no, Overtaken):
+                raise IdTaken(artifact_id=manifest.id) from no
+            raise
+
+    async def _own(self, manifest: Manifest) -> Manifest | None:
+        """What its owner has registered under this id.
+
+        That an id is another's, only they are told who would have got it: whoever merely asks learns nothing.
+        """
+        existing = await self.registry.find(manifest.id)
+        return existing if existing is not None and existing.owner == manifest.owner else None
 
     async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
         logical_id = await self.registry.logical_id(manifest, asker)
@@ -58,8 +98,6 @@ class Registrar:
 
     async def _settle(self, existing: Manifest, manifest: Manifest, upload: str) -> Registered:
         """Same id: the same bytes are as good as done, others are a conflict."""
-        if existing.owner != manifest.owner:
-            raise IdTaken(artifact_id=manifest.id)
         if existing.checksum != manifest.checksum:
             raise IdTaken(artifact_id=manifest.id, existing=existing.ref.model_dump())
         await self.registry.spend(upload, manifest.id)

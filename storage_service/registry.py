@@ -35,21 +35,21 @@ class Overtaken(Exception):
     """Another delivery has committed an artifact of this id meanwhile; read it."""
 
 
-class Registry:
-    """What registration reads and writes, each method one effect; none of it asks who may see the result."""
+class SqlRegistry:
+    """The registry in storage's own database."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database = database
         self.clock = clock
 
     async def find(self, artifact_id: str) -> Manifest | None:
-        """The committed manifest of this id, whoever's it is."""
+        """As in Registry."""
         async with self.database.reading() as session:
             row = await session.get(ManifestRow, artifact_id)
         return None if row is None else as_manifest(row)
 
     async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
-        """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
+        """As in Registry."""
         if manifest.supersedes is None:
             return manifest.id
         may_supersede = supersedable_by(asker).label("may_supersede")
@@ -69,7 +69,7 @@ class Registry:
         return str(predecessor.logical_id)
 
     async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
-        """Raises NoSuchInput for what does not exist, as for what its producer may not read."""
+        """As in Registry."""
         wanted = _inputs_of(manifest)
         if not wanted:
             return
@@ -80,7 +80,7 @@ class Registry:
             raise NoSuchInput(missing=missing)
 
     async def pin(self, sha256: str) -> int:
-        """Hold a content against collection while it is copied; the generation that its key must name."""
+        """As in Registry."""
         async with self.database.transaction() as session:
             await insert_unless_taken(session, BlobRow, sha256=sha256, generation=0, state=GONE)
             blob = await _locked(session, sha256)
@@ -112,18 +112,18 @@ class Registry:
         return as_manifest(await session.get_one(ManifestRow, manifest.id))
 
     async def spend(self, upload: str, artifact_id: str) -> None:
-        """Note, together with the message at hand, that a staged file is needed no more."""
+        """As in Registry."""
         spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
         await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
 
     async def spent_uploads(self, limit: int) -> Sequence[str]:
-        """Staged files that wait to be removed, oldest first."""
+        """As in Registry."""
         query = select(SpentUploadRow.upload_key).order_by(SpentUploadRow.spent_at).limit(limit)
         async with self.database.reading() as session:
             return (await session.scalars(query)).all()
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
-        """Those files are removed."""
+        """As in Registry."""
         async with self.database.transaction() as session:
             await session.execute(delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads)))
 

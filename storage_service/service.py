@@ -13,8 +13,8 @@ from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog
 from storage_service.lineage import LineageReader
 from storage_service.models import MIGRATIONS
-from storage_service.registration import Registrar
-from storage_service.registry import Registry
+from storage_service.registration import Registrar, Registry
+from storage_service.registry import SqlRegistry
 from storage_service.traces import Traces
 
 MAX_ARTIFACT_BYTES = 5 * 1024**3
@@ -64,7 +64,7 @@ def open_storage(
 ) -> StorageService:
     """Put the parts together."""
     blobs = open_blobs(files)
-    registry = Registry(database, clock)
+    registry = SqlRegistry(database, clock)
     return StorageService(
         database=database,
         registry=registry,

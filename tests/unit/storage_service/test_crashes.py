@@ -15,7 +15,7 @@ from mindbus.bus.ledger import Entry
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.sql.ledger import SqlLedger
 from storage_service.blobs import Blobs, Declared
-from storage_service.registry import Registry
+from storage_service.registry import SqlRegistry
 from storage_service.service import StorageService
 from tests.storage_kit import RESEARCHER, Depot, OpenDepot
 
@@ -45,7 +45,7 @@ class Power:
             raise PowerCut(moment)
 
 
-class PoweredRegistry(Registry):
+class PoweredRegistry(SqlRegistry):
     power: Power
 
     async def pin(self, sha256: str) -> int:
