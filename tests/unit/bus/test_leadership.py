@@ -73,6 +73,10 @@ def led(folder: Path, instance: str, lock: Callable[[Path], FileLock] = FileLock
     return LedWorker(instance, lock(folder / "led.db.writer"))
 
 
+def state_of(service: Service) -> State:
+    return service.state
+
+
 async def who_leads(settings: mindbus.Settings) -> str:
     async with connect(settings=settings) as bus:
         return (await bus.request(WhoLeads())).instance
@@ -83,13 +87,13 @@ async def test_the_second_instance_stands_by_and_takes_over_when_the_first_stops
     first, second = led(tmp_path, "first"), led(tmp_path, "second")
     async with started(first, settings) as leader:
         async with started(second, settings) as standby:
-            assert standby.state is State.STANDING_BY
+            assert state_of(standby) is State.STANDING_BY
             assert second.starts == 0
             assert {await who_leads(settings) for _ in range(4)} == {"first"}
 
             await leader.drain()
 
-            await until(lambda: standby.state == State.READY)
+            await until(lambda: state_of(standby) is State.READY)
             assert await who_leads(settings) == "second"
 
 
