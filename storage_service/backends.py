@@ -8,4 +8,6 @@ from storage_service.local_blobs import LocalBlobs
 
 def open_blobs(files: FileStore) -> Blobs:
     """Those of a folder can refuse links, which no other store has."""
-    return FsspecBlobs(files) if files.local_root is None else LocalBlobs(files.local_root)
+    if files.local_root is None:
+        return FsspecBlobs(files)  # type: ignore[return-value]  # it lists nothing
+    return LocalBlobs(files.local_root)

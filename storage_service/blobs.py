@@ -1,7 +1,7 @@
 """Bytes by digest: what storage asks of the place where they lie."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,8 @@ from storage_service.refusals import BytesDiffer
 CHUNK_BYTES = 1024 * 1024
 OBJECTS = "objects/sha256"
 TEMPORARY = "objects/.tmp"
+STAGING = "staging"
+ORPHANS = "orphans"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +23,72 @@ class Declared:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Whose artifact an object was published for: what is left of a manifest where the database is lost."""
+
+    artifact_id: str
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it lies in the store; `modified` is by the store's own clock."""
+
+    key: str
+    size_bytes: int
+    modified: datetime
+
+
 class ObjectDamaged(OSError):
     """A stored object has another size than its bytes; restore it from a backup, then retry."""
 
 
 class Blobs(Protocol):
-    """Staged uploads become objects here; an object, once it is seen under its key, is whole and never changes."""
+    """Staged uploads become objects here; an object, once it is seen under its key, is whole and never changes.
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+    Where the store fails, every method raises OSError.
+    """
+
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         """Publish the staged bytes under `key`, if they are what was declared; again is as good as once.
 
         The staged bytes are read even where the object exists: to know a digest is no right to what it stands for.
-        Raises StagedFileMissing, NotAPlainFile, BytesDiffer; OSError where the store fails.
+        Raises StagedFileMissing, NotAPlainFile, BytesDiffer.
         """
 
     async def discard(self, upload: str) -> None:
-        """Remove a staged upload; gone already is as good. Raises OSError."""
+        """Remove a staged upload; gone already is as good."""
 
     async def sweep_temporary(self, before: datetime) -> int:
-        """Remove the half-written leftovers of processes that died before then. Raises OSError."""
+        """Remove what was left half-written or empty before then, by the store's clock; how many things."""
+
+    def listing(self, folder: str) -> AsyncIterator[Found]:
+        """Everything under a folder, in any order, while it may change; a file that is gone by then is left out."""
+
+    async def size_bytes(self, key: str) -> int | None:
+        """How large it is; None where there is none."""
+
+    async def labels(self, key: str) -> Labels | None:
+        """Whom it was published for, where the store keeps that."""
+
+    async def digest(self, key: str) -> Declared:
+        """What its bytes are, read anew. Raises FileNotFoundError."""
+
+    async def move(self, key: str, target: str) -> bool:
+        """Have it under `target` instead, whole at every moment; whether it is there now.
+
+        Again is as good as once; a target that is there already is kept.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Remove it; gone already is as good."""
+
+    async def write(self, key: str, content: bytes) -> None:
+        """Keep a small file, whole or not at all, instead of any that is there."""
+
+    async def read(self, key: str) -> bytes:
+        """A small file's content. Raises FileNotFoundError."""
 
 
 def object_key(sha256: str, generation: int) -> str:

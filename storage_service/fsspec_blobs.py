@@ -6,7 +6,7 @@ import uuid
 from datetime import datetime
 
 from mindbus.files import FileStore
-from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged, copy_declared
+from storage_service.blobs import TEMPORARY, Declared, Labels, ObjectDamaged, copy_declared
 from storage_service.refusals import NotAPlainFile, StagedFileMissing
 
 
@@ -16,7 +16,7 @@ class FsspecBlobs:
     def __init__(self, files: FileStore) -> None:
         self.files = files
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+    async def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
         """As in Blobs; copying and hashing run in a thread."""
         await asyncio.to_thread(self._promote, upload, key, declared)
 

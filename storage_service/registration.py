@@ -7,7 +7,7 @@ from typing import Protocol
 from bus_schema.artifacts import Manifest
 from storage_service.acl import Asker
 from storage_service.admission import admit
-from storage_service.blobs import Blobs, Declared, object_key
+from storage_service.blobs import Blobs, Declared, Labels, object_key
 from storage_service.refusals import IdTaken, Refusal
 from storage_service.registry import Overtaken
 from storage_service.staging import upload_key
@@ -93,7 +93,8 @@ class Registrar:
         await self.registry.require_inputs(manifest, asker)
         generation = await self.registry.pin(manifest.sha256)
         declared = Declared(manifest.sha256, manifest.size_bytes)
-        await self.blobs.promote(upload, object_key(manifest.sha256, generation), declared)
+        labels = Labels(manifest.id, manifest.created_by)
+        await self.blobs.promote(upload, object_key(manifest.sha256, generation), declared, labels)
         return await self.registry.commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
 
     async def _settle(self, existing: Manifest, manifest: Manifest, upload: str) -> Registered:

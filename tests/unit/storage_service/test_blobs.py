@@ -18,12 +18,13 @@ import pytest
 
 from mindbus.files import FileStore, open_file_store
 from storage_service.backends import open_blobs
-from storage_service.blobs import Blobs, Declared, ObjectDamaged, copy_declared, object_key
+from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, copy_declared, object_key
 from storage_service.fsspec_blobs import FsspecBlobs
 from storage_service.local_blobs import LocalBlobs
 from storage_service.refusals import BytesDiffer, NotAPlainFile, Refusal, StagedFileMissing
 
 UPLOAD = "staging/2026/03/14/agent_researcher/0123456789abcdef0123456789abcdef"
+LABELS = Labels("art_1", "agent.researcher.1")
 CONTENT = "Вывод: findings\n".encode() * 1000
 
 
@@ -66,7 +67,7 @@ def stage(path: Path, content: bytes) -> None:
 async def test_staged_bytes_are_published_under_their_key(blobs: Blobs, files: FileStore) -> None:
     files.put(UPLOAD, CONTENT)
 
-    await blobs.promote(UPLOAD, KEY, declared())
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
     with files.open_read(KEY) as published:
         assert published.read() == CONTENT
@@ -75,9 +76,9 @@ async def test_staged_bytes_are_published_under_their_key(blobs: Blobs, files: F
 
 async def test_publishing_again_changes_nothing(blobs: Blobs, files: FileStore) -> None:
     files.put(UPLOAD, CONTENT)
-    await blobs.promote(UPLOAD, KEY, declared())
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
-    await blobs.promote(UPLOAD, KEY, declared())
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
     assert files.size_bytes(KEY) == len(CONTENT)
 
@@ -91,7 +92,7 @@ async def test_other_bytes_than_declared_are_not_published(blobs: Blobs, files: 
     files.put(UPLOAD, other)
 
     with pytest.raises(BytesDiffer):
-        await blobs.promote(UPLOAD, KEY, declared())
+        await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
     assert not files.exists(KEY)
     assert files.exists(UPLOAD)
@@ -102,18 +103,18 @@ async def test_an_empty_artifact_is_an_artifact(blobs: Blobs, files: FileStore) 
     files.put(UPLOAD, b"")
     key = object_key(declared(b"").sha256, 1)
 
-    await blobs.promote(UPLOAD, key, declared(b""))
+    await blobs.promote(UPLOAD, key, declared(b""), LABELS)
 
     assert files.size_bytes(key) == 0
 
 
 async def test_a_known_digest_is_no_right_to_its_bytes(blobs: Blobs, files: FileStore) -> None:
     files.put(UPLOAD, CONTENT)
-    await blobs.promote(UPLOAD, KEY, declared())
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
     await blobs.discard(UPLOAD)
 
     with pytest.raises(StagedFileMissing):
-        await blobs.promote(UPLOAD, KEY, declared())
+        await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
 
 async def test_an_object_of_another_size_is_reported_as_damaged(blobs: Blobs, files: FileStore) -> None:
@@ -121,12 +122,12 @@ async def test_an_object_of_another_size_is_reported_as_damaged(blobs: Blobs, fi
     files.put(KEY, CONTENT[:10])
 
     with pytest.raises(ObjectDamaged):
-        await blobs.promote(UPLOAD, KEY, declared())
+        await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
 
 async def test_a_missing_upload_is_said_to_be_missing(blobs: Blobs) -> None:
     with pytest.raises(StagedFileMissing):
-        await blobs.promote(UPLOAD, KEY, declared())
+        await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
 
 async def test_discarding_twice_is_as_good_as_once(blobs: Blobs, files: FileStore) -> None:
@@ -167,7 +168,7 @@ def test_no_more_than_one_byte_beyond_the_declared_size_is_read() -> None:
 async def test_an_object_is_read_only_and_has_one_name(local: LocalBlobs, staged: Path) -> None:
     stage(staged, CONTENT)
 
-    await local.promote(UPLOAD, KEY, declared())
+    await local.promote(UPLOAD, KEY, declared(), LABELS)
 
     found = (local.root / KEY).stat()
     assert stat.S_IMODE(found.st_mode) == 0o440
@@ -230,7 +231,7 @@ async def test_only_a_plain_file_of_its_own_is_promoted(
     trick(staged, secret)
 
     with pytest.raises(NotAPlainFile):
-        await local.promote(UPLOAD, KEY, declared())
+        await local.promote(UPLOAD, KEY, declared(), LABELS)
 
     assert not (tmp_path / KEY).exists()
 
@@ -239,7 +240,7 @@ async def test_a_root_that_is_itself_a_link_is_the_operators_business(tmp_path: 
     stage(staged, CONTENT)
     (tmp_path / "link").symlink_to(tmp_path)
 
-    await LocalBlobs(tmp_path / "link").promote(UPLOAD, KEY, declared())
+    await LocalBlobs(tmp_path / "link").promote(UPLOAD, KEY, declared(), LABELS)
 
     assert (tmp_path / KEY).read_bytes() == CONTENT
 
@@ -249,13 +250,13 @@ async def test_a_file_where_a_folder_should_be_is_no_plain_upload(local: LocalBl
     staged.parent.write_bytes(CONTENT)
 
     with pytest.raises(NotAPlainFile):
-        await local.promote(UPLOAD, KEY, declared())
+        await local.promote(UPLOAD, KEY, declared(), LABELS)
 
 
 async def test_an_open_writer_cannot_reach_the_published_object(local: LocalBlobs, staged: Path) -> None:
     with staged.open("wb", buffering=0) as writer:
         writer.write(CONTENT)
-        await local.promote(UPLOAD, KEY, declared())
+        await local.promote(UPLOAD, KEY, declared(), LABELS)
         writer.seek(0)
         writer.write(b"afterwards")
 
@@ -275,7 +276,7 @@ async def test_whatever_a_writer_does_meanwhile_only_the_declared_bytes_are_publ
         writer = threading.Thread(target=_scribble, args=(staged, content, seed, stop))
         writer.start()
         try:
-            await local.promote(UPLOAD, key, declared(content))
+            await local.promote(UPLOAD, key, declared(content), LABELS)
             outcomes.add("published")
         except Refusal as refusal:
             outcomes.add(type(refusal).__name__)
@@ -302,7 +303,7 @@ def _scribble(path: Path, content: bytes, seed: int, stop: threading.Event) -> N
 async def test_promotions_of_the_same_bytes_at_once_publish_one_object(local: LocalBlobs, staged: Path) -> None:
     stage(staged, CONTENT)
 
-    await asyncio.gather(*(local.promote(UPLOAD, KEY, declared()) for _ in range(12)))
+    await asyncio.gather(*(local.promote(UPLOAD, KEY, declared(), LABELS) for _ in range(12)))
 
     assert (local.root / KEY).read_bytes() == CONTENT
     assert not list((local.root / "objects/.tmp").iterdir())
@@ -323,7 +324,7 @@ class Gated(LocalBlobs):
 async def test_the_loop_runs_on_while_bytes_are_copied(tmp_path: Path, staged: Path) -> None:
     stage(staged, CONTENT)
     gated = Gated(tmp_path)
-    promoting = asyncio.create_task(gated.promote(UPLOAD, KEY, declared()))
+    promoting = asyncio.create_task(gated.promote(UPLOAD, KEY, declared(), LABELS))
 
     asyncio.get_running_loop().call_soon(gated.gate.set)
     await promoting
@@ -339,7 +340,7 @@ async def test_copying_takes_constant_memory(local: LocalBlobs, staged: Path) ->
 
     tracemalloc.start()
     began = time.monotonic()
-    await local.promote(UPLOAD, object_key(digest, 1), Declared(digest, size))
+    await local.promote(UPLOAD, object_key(digest, 1), Declared(digest, size), LABELS)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

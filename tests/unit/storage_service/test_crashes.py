@@ -14,10 +14,11 @@ from bus_schema.storage import RegisterArtifact, SearchArtifacts
 from mindbus.bus.ledger import Entry
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.sql.ledger import SqlLedger
-from storage_service.blobs import Blobs, Declared
+from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.registry import SqlRegistry
 from storage_service.service import StorageService
-from tests.storage_kit import RESEARCHER, Depot, OpenDepot
+from tests.passing_blobs import PassingBlobs
+from tests.storage_kit import ON_FILES, RESEARCHER, Depot, OpenDepot
 
 CONTENT = "# Отчёт\nfindings\n".encode() * 100
 
@@ -62,20 +63,16 @@ class PoweredRegistry(SqlRegistry):
 
 
 @dataclass
-class PoweredBlobs:
-    blobs: Blobs
+class PoweredBlobs(PassingBlobs):
     power: Power
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         async with self.power.effect("promote"):
-            await self.blobs.promote(upload, key, declared)
+            await self.blobs.promote(upload, key, declared, labels)
 
     async def discard(self, upload: str) -> None:
         async with self.power.effect("discard"):
             await self.blobs.discard(upload)
-
-    async def sweep_temporary(self, before: datetime) -> int:
-        return await self.blobs.sweep_temporary(before)
 
 
 @dataclass
@@ -179,23 +176,17 @@ async def require_bytes_of_every_manifest(depot: Depot) -> None:
         assert len(depot.content_of(manifest)) == manifest.size_bytes
 
 
-class Stalling:
+class Stalling(PassingBlobs):
     """Stands still before it promotes, until it is let go."""
 
     def __init__(self, blobs: Blobs) -> None:
-        self.blobs = blobs
+        super().__init__(blobs)
         self.stalled, self.go = asyncio.Event(), asyncio.Event()
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         self.stalled.set()
         await self.go.wait()
-        await self.blobs.promote(upload, key, declared)
-
-    async def discard(self, upload: str) -> None:
-        await self.blobs.discard(upload)
-
-    async def sweep_temporary(self, before: datetime) -> int:
-        return await self.blobs.sweep_temporary(before)
+        await self.blobs.promote(upload, key, declared, labels)
 
 
 def stalled_depot(open_depot: OpenDepot) -> tuple[Depot, Stalling]:
@@ -239,9 +230,10 @@ async def test_a_delivery_that_wakes_after_its_twin_has_committed_says_already_e
     assert quick.staged_files() == []
 
 
+@ON_FILES
 async def test_what_a_dead_process_left_half_copied_is_swept_at_a_later_start(depot: Depot) -> None:
     await depot.put(CONTENT)
-    (depot.root / "objects/.tmp/half").write_bytes(b"half")
+    (depot.folder / "artifacts/objects/.tmp/half").write_bytes(b"half")
     depot.clock.now = datetime.now(depot.clock.now.tzinfo)
 
     await depot.worker.start()

@@ -15,9 +15,10 @@ from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, RegisterArtifact, Registration
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handlers import Told
-from storage_service.blobs import Blobs, Declared
+from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.models import GONE, LIVE, BlobRow, ManifestRow
 from storage_service.service import StorageService
+from tests.passing_blobs import PassingBlobs
 from tests.storage_kit import CRITIC, RESEARCHER, TRACE, Depot, OpenDepot
 
 CONTENT = "# Отчёт\nfindings\n".encode()
@@ -359,20 +360,18 @@ async def test_inputs_must_be_readable_by_their_user(depot: Depot) -> None:
     assert refused.details == {"missing": [theirs]}
 
 
-class Failing:
+class Failing(PassingBlobs):
     """A store with no room left."""
 
     def __init__(self, blobs: Blobs, trouble: OSError) -> None:
-        self.blobs, self.trouble = blobs, trouble
+        super().__init__(blobs)
+        self.trouble = trouble
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         raise self.trouble
 
     async def discard(self, upload: str) -> None:
         raise self.trouble
-
-    async def sweep_temporary(self, before: Any) -> int:
-        return await self.blobs.sweep_temporary(before)
 
 
 def failing_with(number: int) -> Any:
@@ -411,22 +410,17 @@ async def set_blob(depot: Depot, sha256: str, **values: Any) -> None:
         await session.execute(update(BlobRow).where(BlobRow.sha256 == sha256).values(**values))
 
 
-class Collecting:
+class Collecting(PassingBlobs):
     """Collects a content, as garbage collection might, between its copy and its commit."""
 
     def __init__(self, blobs: Blobs, depot: list[Depot]) -> None:
-        self.blobs, self.depot = blobs, depot
+        super().__init__(blobs)
+        self.depot = depot
 
-    async def promote(self, upload: str, key: str, declared: Declared) -> None:
-        await self.blobs.promote(upload, key, declared)
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
+        await self.blobs.promote(upload, key, declared, labels)
         while self.depot:
             await set_blob(self.depot.pop(), declared.sha256, state=GONE)
-
-    async def discard(self, upload: str) -> None:
-        await self.blobs.discard(upload)
-
-    async def sweep_temporary(self, before: Any) -> int:
-        return await self.blobs.sweep_temporary(before)
 
 
 async def test_a_content_collected_before_the_commit_is_promoted_again_under_a_new_key(open_depot: OpenDepot) -> None:
