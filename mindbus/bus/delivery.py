@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bus_schema.envelope import Envelope, Kind
@@ -24,7 +24,10 @@ from mindbus.logs import logger
 
 @dataclass(frozen=True)
 class Carrier:
-    """Carries the deliveries of one queue to its worker's handlers, settles them."""
+    """Carries the deliveries of one queue to its worker's handlers, settles them.
+
+    `in_place` is for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
+    """
 
     worker: Worker
     speaker: Speaker
@@ -32,18 +35,35 @@ class Carrier:
     ladder: Sequence[Rung]
     queue: str
     at_work: dict[str, "asyncio.Future[None]"]
+    in_place: bool = False
 
     async def carry(self, incoming: Incoming) -> None:
         """Publish before acking: a crash between the two repeats what was said, never loses it."""
-        try:
-            job = await read(incoming, self.queue, self.worker.routes, self.speaker.claims)
-        except Unreadable as unreadable:
-            ending = await self._bury(incoming, unreadable.code, str(unreadable), unreadable.envelope)
-            await self._publish(ending)
-        except OSError as away:
-            await self._publish(await self._retry(incoming, None, TemporaryFailure(f"file store: {away}")))
-        else:
-            await self._once(job, incoming)
+        job = await self.take(incoming)
+        if job is not None:
+            await self.see_through(job, incoming)
+
+    async def take(self, incoming: Incoming) -> Job | None:
+        """Read it; what cannot be read has had its ending already."""
+        attempt = attempt_of(incoming)
+        while True:
+            try:
+                return await read(incoming, self.queue, self.worker.routes, self.speaker.claims)
+            except Unreadable as unreadable:
+                ending = await self._bury(incoming, unreadable.code, str(unreadable), unreadable.envelope)
+            except OSError as away:
+                ending = await self._retry(incoming, None, TemporaryFailure(f"file store: {away}"), attempt)
+            if not (self.in_place and ending.again_in):
+                break
+            await asyncio.sleep(ending.again_in.total_seconds())
+            attempt += 1
+        await self._publish(ending)
+        await incoming.ack()
+        return None
+
+    async def see_through(self, job: Job, incoming: Incoming) -> None:
+        """Handle it, however often it takes, then settle it."""
+        await self._once(job, incoming)
         await incoming.ack()
 
     async def _once(self, job: Job, incoming: Incoming) -> None:
@@ -57,6 +77,11 @@ class Carrier:
         done = self.at_work[job.envelope.id] = asyncio.get_running_loop().create_future()
         try:
             ending = await self._end(job, incoming)
+            # Where order matters, nothing may overtake a message that is tried again: it keeps its place, and waits.
+            while self.in_place and ending.again_in:
+                await asyncio.sleep(ending.again_in.total_seconds())
+                job = replace(job, attempt=job.attempt + 1)
+                ending = await self._end(job, incoming)
             await self._publish(ending)
             series(ENDED, self.worker.name, job.envelope.type, ending.name).inc()
             done.set_result(None)
@@ -76,11 +101,11 @@ class Carrier:
             try:
                 return await self._refuse(job, incoming, no)
             except Exception as trouble:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
-                return await self._retry(incoming, job.envelope, trouble)
+                return await self._retry(incoming, job.envelope, trouble, job.attempt)
         except PermanentFailure as never:
             return await self._bury(incoming, never.code, str(never), job.envelope)
         except Exception as failure:  # noqa: BLE001  # the one place where a handler's bug is caught
-            return await self._retry(incoming, job.envelope, failure)
+            return await self._retry(incoming, job.envelope, failure, job.attempt)
 
     async def _was_handled(self, job: Job) -> bool:
         """Whether it was done in time: what comes again late is still answered as it was."""
@@ -124,8 +149,7 @@ class Carrier:
     async def _answer_no(self, job: Job, no: Refused) -> Ending:
         return Ending(no.code.value, await answer(self.speaker, job.envelope, _error(no.code, str(no), no.details)))
 
-    async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception) -> Ending:
-        attempt = attempt_of(incoming)
+    async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception, attempt: int) -> Ending:
         rung = rung_for(attempt, self.ladder, getattr(failure, "delay", None))
         reason = f"{type(failure).__name__}: {failure}"
         if is_bug(failure):
@@ -135,7 +159,8 @@ class Carrier:
             code = Code.INTERNAL if is_bug(failure) else Code.UNAVAILABLE
             return await self._bury(incoming, code, f"{reason} (attempt {attempt}, the last)", envelope)
         logger().warning("will try again", id=incoming.properties.message_id, after=rung.name, reason=reason)
-        return Ending("retried", copy=retry_copy(incoming, rung, self.queue, attempt + 1, reason))
+        copy = retry_copy(incoming, rung, self.queue, attempt + 1, reason)
+        return Ending("retried", copy=copy, again_in=rung.delay)
 
     async def _bury(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Ending:
         logger().error("dead-lettered", queue=self.queue, id=incoming.properties.message_id, code=code, reason=reason)

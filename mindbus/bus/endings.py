@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,11 +24,12 @@ _REASON_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What to publish before the delivery is acknowledged."""
+    """What to publish before the delivery is acknowledged; with `again_in`, the message has not ended yet."""
 
     name: str
     outgoing: Sequence[Outgoing] = ()
     copy: RawCopy | None = None
+    again_in: timedelta | None = None
 
 
 async def sorted_out(returned: Any, speaker: Speaker, cause: Envelope | None) -> list[Outgoing]:

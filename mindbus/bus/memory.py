@@ -63,7 +63,11 @@ class MemoryBroker:
             asyncio.get_running_loop().call_later(ttl_ms / 1000, self._expire, queue, message)
 
     def dispatch(self, queue: _Queue) -> None:
-        """Hand waiting messages to consumers that have room, in turn."""
+        """Hand waiting messages to consumers that have room, in turn; where order matters, to the first alone."""
+        if queue.declared.arguments.get("x-single-active-consumer"):
+            while queue.waiting and queue.consumers and queue.consumers[0].has_room:
+                queue.consumers[0].take(queue.waiting.popleft())
+            return
         for _ in range(len(queue.consumers)):
             while queue.waiting and queue.consumers[0].has_room:
                 queue.consumers[0].take(queue.waiting.popleft())
@@ -158,10 +162,11 @@ class MemoryConsumer:
             self._queue.consumers.remove(self)
 
     async def close(self) -> None:
-        """Give back what is not settled; an exclusive queue goes with its consumer."""
+        """Give back what is not settled, where it was; an exclusive queue goes with its consumer."""
         await self.pause()
-        for incoming in list(self._unsettled):
-            await incoming.requeue()
+        self._queue.waiting.extendleft(incoming.stored for incoming in reversed(self._unsettled))
+        self._unsettled.clear()
+        self._broker.dispatch(self._queue)
         if self._queue.declared.exclusive:
             self._broker.queues.pop(self._queue.declared.name, None)
 

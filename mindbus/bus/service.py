@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bus_schema.fleet import Heartbeat, State
@@ -12,6 +13,7 @@ from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import sorted_out
 from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.leadership import Leadership
+from mindbus.bus.mailboxes import Mailboxes, Work
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
@@ -44,6 +46,7 @@ class Service:
         self._consumers: list[Consumer] = []
         self._carrying: set[asyncio.Task[None]] = set()
         self._clockwork: list[asyncio.Task[None]] = []
+        self._mailboxes: list[Mailboxes] = []
         self._presence: list[asyncio.Task[None]] = []
         self._at_work: dict[str, asyncio.Future[None]] = {}
         self._is_open = asyncio.Event()
@@ -78,7 +81,10 @@ class Service:
 
     async def drain(self) -> None:
         """Take nothing more, finish what has begun within the drain time, close."""
-        await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
+        await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
+        # Another instance would be served at once, while an earlier message of the same key is still at work here.
+        if not self.worker.is_ordered:
+            await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
         if self._carrying:
             _done, late = await asyncio.wait(self._carrying, timeout=self._settings.drain_s)
             if late:
@@ -129,20 +135,33 @@ class Service:
         await _cancel(self._clockwork)
         self._clockwork.clear()
         await self.worker.ledger.stop()
+        await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+        self._mailboxes.clear()
         self._consumers.clear()
 
     def _consume(self, topology: Topology, queue: str) -> None:
-        ladder = rungs_of(self._settings.retry_rungs)
-        carrier = Carrier(self.worker, self._speaker, self._transport, ladder, queue, self._at_work)
+        ladder, worker = rungs_of(self._settings.retry_rungs), self.worker
+        carrier = Carrier(worker, self._speaker, self._transport, ladder, queue, self._at_work, worker.is_ordered)
+        deliver = self._mailboxes_of(carrier).deliver if worker.is_ordered else self._deliver_to(carrier)
+        self._consumers.append(self._transport.consume(topology, queue, worker.concurrency, deliver))
 
+    def _deliver_to(self, carrier: Carrier) -> Callable[[Incoming], None]:
         def deliver(incoming: Incoming) -> None:
-            # A task of ours, not of the channel's: the work outlives a lost connection.
-            task = asyncio.create_task(_carried(carrier, incoming))
-            self._carrying.add(task)
-            task.add_done_callback(self._carrying.discard)
+            self._carry(carrier.queue, incoming, lambda: carrier.carry(incoming))
 
-        self._consumers.append(self._transport.consume(topology, queue, self.worker.concurrency, deliver))
+        return deliver
+
+    def _mailboxes_of(self, carrier: Carrier) -> Mailboxes:
+        self._mailboxes.append(Mailboxes(carrier, partial(self._carry, carrier.queue)))
+        return self._mailboxes[-1]
+
+    def _carry(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
+        # A task of ours, not of the channel's: the work outlives a lost connection.
+        task = asyncio.create_task(_carried(queue, incoming, work))
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
+        return task
 
     async def _tick_for_ever(self, method: str, seconds: float) -> None:
         while True:
@@ -201,15 +220,18 @@ def topology_of(worker: Worker, settings: Settings) -> Topology:
     """Everything that a worker needs on the broker."""
     routes = worker.routes
     return backbone(rungs_of(settings.retry_rungs)) + of_service(
-        worker.name, takes_commands=bool(routes.commands), event_keys=routes.event_keys
+        worker.name,
+        takes_commands=bool(routes.commands),
+        event_keys=routes.event_keys,
+        is_ordered=worker.is_ordered,
     )
 
 
-async def _carried(carrier: Carrier, incoming: Incoming) -> None:
+async def _carried(queue: str, incoming: Incoming, work: Work) -> None:
     try:
-        await carrier.carry(incoming)
+        await work()
     except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo
-        logger().exception("delivery failed", queue=carrier.queue, id=incoming.properties.message_id)
+        logger().exception("delivery failed", queue=queue, id=incoming.properties.message_id)
         # Bounded by the queue's delivery limit.
         await incoming.requeue()
 

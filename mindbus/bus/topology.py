@@ -144,19 +144,20 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
     )
 
 
-def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str]) -> Topology:
-    """A service's exchanges, plus queues for what it listens to."""
+def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str], is_ordered: bool = False) -> Topology:
+    """A service's exchanges, plus queues for what it listens to; where order matters, one consumer at a time."""
     keys = tuple(sorted(set(event_keys)))
     topology = Topology(
         exchanges=(Exchange(commands_exchange(service)), Exchange(EVENTS), Exchange(events_exchange(service))),
         bindings=(Binding(events_exchange(service), EVENTS, "#", to_exchange=True),),
     )
+    ordering = {"x-single-active-consumer": True} if is_ordered else {}
     if takes_commands:
         bounds = {"x-max-length": COMMANDS_MAX, "x-max-length-bytes": COMMANDS_MAX_BYTES}
-        topology += _work_queue(service, commands_queue(service), bounds)
+        topology += _work_queue(service, commands_queue(service), bounds | ordering)
         topology += Topology(bindings=(Binding(commands_exchange(service), commands_queue(service), "cmd.#"),))
     if keys:
-        topology += _work_queue(service, events_queue(service), {})
+        topology += _work_queue(service, events_queue(service), ordering)
         topology += Topology(bindings=tuple(Binding(EVENTS, events_queue(service), key) for key in keys))
     if takes_commands or keys:
         dead = dead_queue(service)

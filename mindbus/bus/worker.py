@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from bus_schema.envelope import Envelope
+from bus_schema.messages import Message
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Routes, routes_of
 from mindbus.bus.leadership import Leadership
@@ -61,6 +63,19 @@ class Worker:
     @ledger.setter
     def ledger(self, ledger: Ledger) -> None:
         self._ledger = ledger
+
+    def order_key(self, message: Message | Envelope) -> str | None:
+        """Override to have messages of one key handled strictly one after the other, as they were sent.
+
+        Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message of no key
+        waits for nobody. One instance consumes while the others stand by.
+        """
+        return None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether order matters to it."""
+        return type(self).order_key is not Worker.order_key
 
     async def start(self) -> None:
         """Open what it needs before the first message."""

@@ -1,0 +1,60 @@
+"""Order where it matters: one mailbox per key, keys side by side."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from mindbus.bus.delivery import Carrier
+from mindbus.bus.reading import Job
+from mindbus.bus.transport import Incoming
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Mailboxes:
+    """Sorts the deliveries of one queue by key as they come in; within a key, each waits for the one before it."""
+
+    def __init__(self, carrier: Carrier, carry: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
+        self._carrier, self._carry = carrier, carry
+        self._arrived: asyncio.Queue[Incoming] = asyncio.Queue()
+        self._last: dict[str, asyncio.Task[None]] = {}
+        self._is_open = True
+        self._sorting = asyncio.create_task(self._sort_for_ever(), name=f"mailboxes of {carrier.queue}")
+
+    def deliver(self, incoming: Incoming) -> None:
+        """Take it in; must not block."""
+        self._arrived.put_nowait(incoming)
+
+    async def close(self) -> None:
+        """Begin nothing more; what has not begun goes back, in its old order, when the consumer closes."""
+        self._is_open = False
+        self._sorting.cancel()
+        await asyncio.gather(self._sorting, return_exceptions=True)
+
+    async def _sort_for_ever(self) -> None:
+        while True:
+            incoming = await self._arrived.get()
+            # One after the other, since the key of a message is known only once it is read.
+            await asyncio.wait([self._carry(incoming, partial(self._sort, incoming))])
+
+    async def _sort(self, incoming: Incoming) -> None:
+        job = await self._carrier.take(incoming)
+        if job is None:
+            return
+        key = self._carrier.worker.order_key(job.message)
+        before = self._last.get(key) if key is not None else None
+        task = self._carry(incoming, partial(self._see_through, job, incoming, before))
+        if key is not None:
+            self._last[key] = task
+            task.add_done_callback(lambda done: self._forget(key, done))
+
+    async def _see_through(self, job: Job, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        if self._is_open:
+            await self._carrier.see_through(job, incoming)
+
+    def _forget(self, key: str, done: asyncio.Task[None]) -> None:
+        if self._last.get(key) is done:
+            del self._last[key]
