@@ -92,12 +92,13 @@ def every(*, seconds: float) -> Callable[[Method], Method]:
 
 
 def routes_of(worker: type) -> Routes:
-    """Read a worker's routes off its signatures.
+    """Read a worker's routes off its signatures, those of the classes that it is made of included.
 
     Raises TypeError at import, so that a worker which cannot be routed never starts.
     """
     routes = Routes({}, {}, {})
-    for name, method in vars(worker).items():
+    methods = {name: method for part in reversed(worker.__mro__) for name, method in vars(part).items()}
+    for name, method in methods.items():
         kind, detail = typing.cast("tuple[str, Any]", getattr(method, "_mindbus_mark", ("", None)))
         if kind == "every":
             routes.periodic[name] = detail

@@ -42,6 +42,24 @@ def test_a_typed_handler_is_preferred_to_a_topics_and_that_to_all_topics() -> No
     assert Hearer.routes.periodic == {"tick": 2}
 
 
+def test_a_worker_also_receives_what_its_parts_receive() -> None:
+    class Greeting:
+        @on_command
+        async def greet(self, command: Greet) -> None: ...
+
+        @on_event
+        async def hear(self, event: Greeted) -> None: ...
+
+    class Whole(Greeting, Worker):
+        name = "whole"
+
+        # No longer a handler, since it says so by itself.
+        async def hear(self, event: Greeted) -> None: ...
+
+    assert [command.wire.type for command in Whole.routes.commands] == ["mb.cmd.greeter.greet.v1"]
+    assert Whole.routes.event_keys == ()
+
+
 def test_two_handlers_of_one_message_are_refused() -> None:
     with pytest.raises(TypeError, match=r"receives mb\.cmd\.greeter\.greet\.v1 twice: in one and in two"):
 
