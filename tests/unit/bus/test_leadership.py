@@ -85,16 +85,15 @@ async def who_leads(settings: mindbus.Settings) -> str:
 async def test_the_second_instance_stands_by_and_takes_over_when_the_first_stops(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     first, second = led(tmp_path, "first"), led(tmp_path, "second")
-    async with started(first, settings) as leader:
-        async with started(second, settings) as standby:
-            assert state_of(standby) is State.STANDING_BY
-            assert second.starts == 0
-            assert {await who_leads(settings) for _ in range(4)} == {"first"}
+    async with started(first, settings) as leader, started(second, settings) as standby:
+        assert state_of(standby) is State.STANDING_BY
+        assert second.starts == 0
+        assert {await who_leads(settings) for _ in range(4)} == {"first"}
 
-            await leader.drain()
+        await leader.drain()
 
-            await until(lambda: state_of(standby) is State.READY)
-            assert await who_leads(settings) == "second"
+        await until(lambda: state_of(standby) is State.READY)
+        assert await who_leads(settings) == "second"
 
 
 async def test_who_loses_the_lock_stops_consuming_until_it_has_it_again(tmp_path: Path) -> None:
