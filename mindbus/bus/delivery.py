@@ -34,7 +34,7 @@ class Carrier:
     transport: Transport
     ladder: Sequence[Rung]
     queue: str
-    at_work: dict[str, "asyncio.Future[None]"]
+    at_work: dict[str, "asyncio.Future[int]"]
     in_place: bool = False
 
     async def carry(self, incoming: Incoming) -> None:
@@ -67,13 +67,16 @@ class Carrier:
         await incoming.ack()
 
     async def _once(self, job: Job, incoming: Incoming) -> None:
-        """A message that comes again while it is at work waits for that work to end."""
-        first = self.at_work.get(job.envelope.id)
-        if first is not None:
+        """A message that comes again while it is at work waits for that work to end.
+
+        A later attempt, back before the earlier one has heard that its copy is safe, is no duplicate of it.
+        """
+        while (first := self.at_work.get(job.envelope.id)) is not None:
             await asyncio.wait([first])
             if first.cancelled():
                 raise RuntimeError("the first delivery of this message was cut short")
-            return
+            if first.result() >= job.attempt:
+                return
         done = self.at_work[job.envelope.id] = asyncio.get_running_loop().create_future()
         try:
             ending = await self._end(job, incoming)
@@ -84,7 +87,7 @@ class Carrier:
                 ending = await self._end(job, incoming)
             await self._publish(ending)
             series(ENDED, self.worker.name, job.envelope.type, ending.name).inc()
-            done.set_result(None)
+            done.set_result(job.attempt)
         finally:
             del self.at_work[job.envelope.id]
             done.cancel()

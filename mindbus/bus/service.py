@@ -48,7 +48,7 @@ class Service:
         self._clockwork: list[asyncio.Task[None]] = []
         self._mailboxes: list[Mailboxes] = []
         self._presence: list[asyncio.Task[None]] = []
-        self._at_work: dict[str, asyncio.Future[None]] = {}
+        self._at_work: dict[str, asyncio.Future[int]] = {}
         self._is_open = asyncio.Event()
         self._stands_by = False
 

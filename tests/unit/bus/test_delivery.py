@@ -1,0 +1,86 @@
+"""One delivery beside another of the same message."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.messages import Command, Nothing
+from mindbus import TemporaryFailure, Worker, on_command
+from mindbus.bus.claims import Claims
+from mindbus.bus.delivery import Carrier
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.speaker import Speaker
+from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, rungs_of
+from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
+from mindbus.files import FileStore
+
+
+class Toil(Command[Nothing], domain="toiler", action="toil"):
+    """Fail once, then succeed."""
+
+
+class Toiler(Worker):
+    name = "toiler"
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    @on_command
+    async def toil(self, command: Toil) -> None:
+        self.tries += 1
+        if self.tries == 1:
+            raise TemporaryFailure("not yet")
+
+
+@dataclass
+class Delivered:
+    body: bytes
+    exchange: str
+    routing_key: str
+    properties: Properties
+    headers: dict[str, Any] = field(default_factory=dict)
+    is_acked: bool = False
+
+    async def ack(self) -> None:
+        self.is_acked = True
+
+    async def requeue(self) -> None:
+        raise AssertionError("nothing was to be given back")
+
+
+class SlowToConfirm(MemoryTransport):
+    """Delivers a copy before it confirms that it has it."""
+
+    carrier: Carrier
+    returned: "asyncio.Task[None]"
+
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        assert isinstance(message, RawCopy)
+        copy = Delivered(message.body, REQUEUE, message.routing_key, message.properties, message.headers)
+        self.returned = asyncio.create_task(self.carrier.carry(copy))
+        # As far as it gets while the confirmation is under way.
+        await asyncio.wait([self.returned], timeout=0.01)
+
+
+async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled() -> None:
+    worker, transport = Toiler(), SlowToConfirm(MemoryBroker())
+    speaker = Speaker("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FileStore(None, "", "")))
+    transport.carrier = Carrier(worker, speaker, transport, rungs_of("1s"), commands_queue("toiler"), {})
+    envelope = Envelope(
+        id="msg_1",
+        source="/mb/test/1",
+        type=Toil.wire.type,
+        time=datetime.now(UTC),
+        correlationid="msg_1",
+        mbkind=Kind.COMMAND,
+        mbrequester="user.local",
+    )
+    first = Delivered(envelope.to_wire(), commands_exchange("toiler"), Toil.wire.routing_key, properties_of(envelope))
+
+    await transport.carrier.carry(first)
+    await transport.returned
+
+    assert first.is_acked
+    assert worker.tries == 2
