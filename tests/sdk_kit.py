@@ -13,6 +13,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import Registration
 from mindbus import Client, Settings, connect
 from mindbus.files import FileStore, open_file_store
+from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import BufferLimits
 from mindbus.sdk.degradation import Degradation
@@ -130,7 +131,9 @@ class Bench:
     async def artifacts(self) -> AsyncIterator[Artifacts]:
         async with self.bus() as bus:
             policy = Degradation(limits=self.limits, sleep=self.naps)
-            async with Artifacts(bus, self.files, self.folder, policy=policy, storage=self.storage) as artifacts:
+            async with Artifacts(
+                bus, DirectAccess(self.files), self.folder, policy=policy, storage=self.storage
+            ) as artifacts:
                 yield artifacts
 
     def bus(self, identity: str = "agent.researcher") -> Client:

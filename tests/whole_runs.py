@@ -24,9 +24,8 @@ from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus import BusUnavailable, Client, CommandFailed, Settings, connect
-from mindbus.files import open_file_store
 from mindbus.node.private import PrivateNode
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.supervision.children import tail
 from mindbus.supervision.health import HealthFolder
 from mindbus.supervision.run_folder import RunFolder
@@ -128,7 +127,7 @@ class WholeFleet:
         await tap.open(("mb.evt", "evt.process.#"), *((f"mb.cmd.{role}", "#") for role in role_names()))
         await registered(self.node, tap.name)
         async with connect(settings=self.settings) as bus:
-            async with Artifacts(bus, open_file_store(self.settings.files_url), self.settings.data_dir) as artifacts:
+            async with open_artifacts(bus, self.settings) as artifacts:
                 put = await artifacts.put(
                     brief, trace=run_id, artifact_type=BRIEF, artifact_id=mint("art"), content_type="text/markdown"
                 )

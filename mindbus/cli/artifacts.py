@@ -19,8 +19,7 @@ from mindbus.cli.failures import Failed, Misused
 from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import on_the_bus, run
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import About, Artifacts, Put
+from mindbus.sdk.artifacts import About, Artifacts, Put, open_artifacts
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
 
@@ -175,7 +174,7 @@ async def opened(identity: str) -> AsyncIterator[Artifacts]:
     settings = read_settings()
     async with (
         on_the_bus(identity, settings) as bus,
-        Artifacts(bus, open_file_store(settings.files_url), settings.data_dir) as artifacts,
+        open_artifacts(bus, settings) as artifacts,
     ):
         yield artifacts
 

@@ -18,8 +18,7 @@ from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.run_table import step_table
 from mindbus.cli.running import Order, Progress, follow, start
 from mindbus.cli.session import on_the_bus, run
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 from mindbus.supervision.run_folder import RunFolder
 from mindbus.supervision.supervisor import Supervisor, fleet_up
@@ -83,7 +82,7 @@ async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outc
         if not is_silent:
             errors().print(f"RabbitMQ UI {state.management_url}, login {state.username} / {state.password}")
         async with on_the_bus(LOCAL_USER, settings) as bus:
-            async with Artifacts(bus, open_file_store(settings.files_url), settings.data_dir) as artifacts:
+            async with open_artifacts(bus, settings) as artifacts:
                 await start(order, bus, artifacts)
                 with Progress(is_silent=is_silent) as progress:
                     ended = await follow(order.run_id, bus, progress)

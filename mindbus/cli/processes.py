@@ -16,8 +16,7 @@ from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.run_table import step_table
 from mindbus.cli.running import Order, Progress, follow, start
 from mindbus.cli.session import on_the_bus, run
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
 
@@ -123,7 +122,7 @@ def cancel(
 async def _run(order: Order, identity: str, *, as_json: bool, no_wait: bool) -> Run:
     settings = read_settings()
     async with on_the_bus(identity, settings) as bus:
-        async with Artifacts(bus, open_file_store(settings.files_url), settings.data_dir) as artifacts:
+        async with open_artifacts(bus, settings) as artifacts:
             await start(order, bus, artifacts)
         if no_wait:
             return await bus.request(GetProcess(run_id=order.run_id), trace=order.run_id)

@@ -12,15 +12,16 @@ from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import open_file_store
 from mindbus.logs import logger
+from mindbus.sdk.access import Access, DirectAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits, Incoming
 from mindbus.sdk.degradation import Degradation
 from mindbus.sdk.draining import Drain
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactConflict, StorageAway
 from mindbus.sdk.heartbeat import StorageHeartbeat
-from mindbus.sdk.reading import ArtifactReader, open_reader, read_whole, save_to
+from mindbus.sdk.reading import ArtifactReader, read_whole, save_to
 from mindbus.sdk.registering import Registrar
 from mindbus.sdk.sources import Source, chunks_of, guess_content_type
 from mindbus.sdk.staging import new_upload_key
@@ -67,7 +68,12 @@ class Put:
 def open_artifacts(bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> "Artifacts":
     """The artifacts of whoever speaks on this bus, as the settings say; `async with` them."""
     limits = BufferLimits(settings.buffer_max_bytes, settings.buffer_max_artifacts)
-    return Artifacts(bus, open_file_store(settings.files_url), settings.data_dir, clock, Degradation(limits=limits))
+    return Artifacts(bus, open_access(settings), settings.data_dir, clock, Degradation(limits=limits))
+
+
+def open_access(settings: Settings) -> Access:
+    """How this process gets at the file store."""
+    return DirectAccess(open_file_store(settings.files_url))
 
 
 class Artifacts:
@@ -76,17 +82,17 @@ class Artifacts:
     def __init__(
         self,
         bus: Client,
-        files: FileStore,
+        access: Access,
         data_dir: Path,
         clock: Callable[[], datetime] = utc_now,
         policy: Degradation | None = None,
         storage: StorageLink | None = None,
     ) -> None:
-        self._bus, self._files, self._clock = bus, files, clock
+        self._bus, self._access, self._clock = bus, access, clock
         self._policy = policy or Degradation()
         self._storage = storage or StorageOnBus(bus)
         self._buffer = Buffer(data_dir / "buffer", bus.owner, self._policy.limits)
-        self._registrar = Registrar(self._buffer, files, self._storage, clock)
+        self._registrar = Registrar(self._buffer, self._access, self._storage, clock)
         self._at_work: set[str] = set()
         self._drain = Drain(self._buffer, self._registrar, self._policy, self._at_work)
         self._finishing = asyncio.Lock()
@@ -141,7 +147,8 @@ class Artifacts:
     @asynccontextmanager
     async def open(self, artifact_id: str, *, trace: str | None = None) -> AsyncIterator[ArtifactReader]:
         """Read in pieces, digest-checked. Raises as `manifest` does; ArtifactUnreadable."""
-        reader = await open_reader(await self.manifest(artifact_id, trace=trace), self._files)
+        manifest = await self.manifest(artifact_id, trace=trace)
+        reader = ArtifactReader(manifest, await self._access.open(manifest, trace))
         try:
             yield reader
         finally:
@@ -209,7 +216,7 @@ class Artifacts:
             created_at=now,
             artifact_type=about["artifact_type"],
             content_type=content_type,
-            uri=self._files.uri(key),
+            uri=self._access.address(key),
             size_bytes=size_bytes,
             checksum=f"sha256:{sha256}",
             retention=about.get("retention", "infinite"),

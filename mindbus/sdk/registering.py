@@ -6,11 +6,11 @@ from datetime import datetime
 
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
-from mindbus.files import FileStore
+from mindbus.sdk.access import Access
 from mindbus.sdk.buffer import Buffer
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactRefused, StagedCopyLost
-from mindbus.sdk.staging import new_upload_key, stage, unstage
+from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink
 
 _STAGED_ANEW_AT_MOST = 2
@@ -19,8 +19,8 @@ _STAGED_ANEW_AT_MOST = 2
 class Registrar:
     """Stages, registers, only then forgets; every step may be the last one before a crash, each is repeatable."""
 
-    def __init__(self, buffer: Buffer, files: FileStore, storage: StorageLink, clock: Callable[[], datetime]) -> None:
-        self._buffer, self._files, self._storage, self._clock = buffer, files, storage, clock
+    def __init__(self, buffer: Buffer, access: Access, storage: StorageLink, clock: Callable[[], datetime]) -> None:
+        self._buffer, self._access, self._storage, self._clock = buffer, access, storage, clock
 
     async def register(self, artifact_id: str) -> Registration:
         """Raises StorageAway, after which the entry waits on; ArtifactRefused, after which it is set aside."""
@@ -36,12 +36,11 @@ class Registrar:
         """Set it aside with the reason."""
         entry = self._buffer.entry(artifact_id)
         await asyncio.to_thread(self._buffer.set_aside, artifact_id, reason)
-        await unstage(self._files, entry.upload_key)
+        await self._access.unstage(entry)
 
     async def _stage_and_register(self, entry: Entry) -> Registration:
         while True:
-            source, size_bytes = self._buffer.bytes_of(entry), entry.manifest.size_bytes
-            await stage(self._files, entry.upload_key, source, size_bytes)
+            entry = await self._access.stage(entry, self._buffer.bytes_of(entry), self._note)
             try:
                 return await self._storage.register(entry.manifest)
             except StagedCopyLost as lost:
@@ -49,15 +48,18 @@ class Registrar:
                     raise ArtifactRefused(
                         Code.CHECKSUM_MISMATCH, f"staged {entry.staged_anew + 1} times: {lost}"
                     ) from lost
-            await unstage(self._files, entry.upload_key)
+            await self._access.unstage(entry)
             entry = await self._staged_anew(entry)
 
     async def _staged_anew(self, entry: Entry) -> Entry:
         key = new_upload_key(entry.manifest.owner, self._clock())
-        manifest = entry.manifest.model_copy(update={"uri": self._files.uri(key)})
+        manifest = entry.manifest.model_copy(update={"uri": self._access.address(key)})
         entry = Entry(
             manifest=manifest, upload_key=key, buffered_at=entry.buffered_at, staged_anew=entry.staged_anew + 1
         )
         # Under its new address it must be known here before it is known there.
-        await asyncio.to_thread(self._buffer.save, entry)
+        await self._note(entry)
         return entry
+
+    async def _note(self, entry: Entry) -> None:
+        await asyncio.to_thread(self._buffer.save, entry)

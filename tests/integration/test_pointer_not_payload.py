@@ -11,8 +11,7 @@ from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
 from mindbus import Kit, Settings, TemporaryFailure, Worker, on_command
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeted, Greeting
 from tests.management import Management
@@ -70,7 +69,7 @@ async def test_a_large_artifact_goes_by_pointer(
             file.write(os.urandom(MIB))
     async with fleet_of(FLEET["storage"], settings=settings) as fleet:
         researcher = fleet.bus.acting_as("agent.researcher")
-        async with Artifacts(researcher, open_file_store(settings.files_url), settings.data_dir) as artifacts:
+        async with open_artifacts(researcher, settings) as artifacts:
             put = await artifacts.put(big, artifact_type="dataset", trace="t1", content_type="application/octet-stream")
             await artifacts.save(put.ref.artifact_id, back)
 
@@ -109,7 +108,7 @@ async def test_a_whole_article_on_a_long_brief_goes_by_pointer(bodies: list[Body
     run_id = mint("run")
     brief = _long_brief()
     async with fleet_of(*FLEET.values(), settings=settings) as fleet:
-        async with Artifacts(fleet.bus, open_file_store(settings.files_url), settings.data_dir) as artifacts:
+        async with open_artifacts(fleet.bus, settings) as artifacts:
             put = await artifacts.put(brief, artifact_type=BRIEF, trace=run_id, content_type="text/markdown")
         await fleet.bus.request(StartProcess(run_id=run_id, card_name="article", inputs=(put.ref,)))
 

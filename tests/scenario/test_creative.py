@@ -21,8 +21,7 @@ from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFaile
 from bus_schema.storage import GetArtifact
 from mindbus import Client, Kit, Worker
 from mindbus.bus.testing import running
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from tests.assignments import BRIEF
 from tests.fleets import settings_for
 from tests.waiting import until
@@ -73,7 +72,7 @@ class Stage:
 
     async def brief(self, content: bytes = BRIEF.encode(), **about: Any) -> ArtifactRef:
         user = self._speaker("user.local")
-        async with Artifacts(user, open_file_store(self.settings.files_url), self.folder) as artifacts:
+        async with open_artifacts(user, self.settings) as artifacts:
             put = await artifacts.put(
                 content, **{"artifact_type": "brief", "trace": self.run_id, "content_type": "text/markdown", **about}
             )

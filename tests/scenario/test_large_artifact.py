@@ -16,8 +16,7 @@ from pathlib import Path
 
 from bus_schema.ids import mint
 from mindbus.bus.testing import running
-from mindbus.files import open_file_store
-from mindbus.sdk.artifacts import Artifacts
+from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 from workers.fleet import FLEET
 
@@ -32,7 +31,7 @@ def peak_mb():
 async def main():
     settings = Settings(amqp_url="memory://large", data_dir=folder)
     async with running(FLEET["storage"], settings=settings, identity="user.local") as bus:
-        async with Artifacts(bus, open_file_store(settings.files_url), folder) as artifacts:
+        async with open_artifacts(bus, settings) as artifacts:
             async def through(source, target):
                 put = await artifacts.put(source, artifact_type="recording", trace="t1")
                 await artifacts.save(put.ref.artifact_id, target, trace="t1")

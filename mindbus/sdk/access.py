@@ -1,0 +1,123 @@
+"""How a participant gets at the bytes in the file store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import IO, Protocol
+
+from bus_schema.artifacts import Manifest
+from mindbus.files import FileStore
+from mindbus.logs import logger
+from mindbus.sdk.entry import Entry
+from mindbus.sdk.failures import BytesMissing, StorageAway
+from mindbus.sdk.permanent_key import permanent_key
+from mindbus.sdk.sources import CHUNK_BYTES
+
+Note = Callable[[Entry], Awaitable[None]]
+
+
+class Pieces(Protocol):
+    """The bytes of an artifact, or of a range of it, as the store gives them: nothing is checked yet."""
+
+    async def read(self) -> bytes:
+        """The next piece; empty at the end. Raises StorageAway."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+class Access(Protocol):
+    """Staging and reading: by itself, or with the addresses that storage hands out."""
+
+    def address(self, key: str) -> str:
+        """The `uri` that a manifest shows for what is staged under the key."""
+        ...
+
+    async def stage(self, entry: Entry, source: Path, note: Note) -> Entry:
+        """Bring the bytes to where storage looks for them, unless they are there; the entry as it is to be registered.
+
+        What must be known after a crash is noted before anything depends on it. Raises StorageAway.
+        """
+        ...
+
+    async def unstage(self, entry: Entry) -> None:
+        """Remove what will not be registered; what cannot be removed now, storage collects later."""
+        ...
+
+    async def open(self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None) -> Pieces:
+        """The bytes from `start`, all or `length` of them. Raises NotAPermanentKey, BytesMissing, StorageAway."""
+        ...
+
+
+class DirectAccess:
+    """Access with the file store's own means."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+
+    def address(self, key: str) -> str:
+        """As in Access."""
+        return self._files.uri(key)
+
+    async def stage(self, entry: Entry, source: Path, note: Note) -> Entry:
+        """As in Access."""
+        try:
+            await asyncio.to_thread(self._stage, entry, source)
+        except OSError as trouble:
+            raise StorageAway(f"file store: {trouble}") from trouble
+        return entry
+
+    async def unstage(self, entry: Entry) -> None:
+        """As in Access."""
+        try:
+            await asyncio.to_thread(self._files.delete, entry.upload_key)
+        except OSError as trouble:
+            logger().warning("staged file stays", upload=entry.upload_key, reason=str(trouble))
+
+    async def open(self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None) -> Pieces:
+        """As in Access."""
+        key = permanent_key(manifest, self._files.url)
+        try:
+            return FilePieces(await asyncio.to_thread(self._open, key, start), length)
+        except FileNotFoundError as missing:
+            raise BytesMissing(f"{BytesMissing.__doc__} ({manifest.id}, {key})") from missing
+        except OSError as trouble:
+            raise StorageAway(f"file store: {trouble}") from trouble
+
+    def _stage(self, entry: Entry, source: Path) -> None:
+        # Storage may be reading a copy from an earlier try: it must not change under its eyes.
+        key = entry.upload_key
+        if not self._files.exists(key) or self._files.size_bytes(key) != entry.manifest.size_bytes:
+            self._files.upload(key, source)
+
+    def _open(self, key: str, start: int) -> IO[bytes]:
+        file = self._files.open_read(key)
+        if start:
+            file.seek(start)
+        return file
+
+
+class FilePieces:
+    """Pieces out of an open file."""
+
+    def __init__(self, file: IO[bytes], length: int | None) -> None:
+        self._file, self._left = file, length
+
+    async def read(self) -> bytes:
+        """As in Pieces."""
+        wanted = CHUNK_BYTES if self._left is None else min(CHUNK_BYTES, self._left)
+        if not wanted:
+            return b""
+        try:
+            piece = await asyncio.to_thread(self._file.read, wanted)
+        except OSError as trouble:
+            raise StorageAway(f"file store: {trouble}") from trouble
+        if self._left is not None:
+            self._left -= len(piece)
+        return piece
+
+    async def close(self) -> None:
+        """As in Pieces."""
+        await asyncio.to_thread(self._file.close)
