@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker
 from tests.management import Management
-from tests.postgres import Postgres, migrate, some_postgres
+from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
 from tests.postgres_server import PostgresMissing, PrivatePostgres
 
 ON_RABBIT = {"broker", "own_node"}
@@ -98,10 +99,18 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty SQLite database of every service: to migrate anew takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("migrated")
+    asyncio.run(migrate(_sqlite_in(folder)))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def migrated_postgres(postgres: Postgres) -> str:
-    """A database with all tables of every service: to copy it takes less time than to migrate anew."""
+    """The same on PostgreSQL, in one database."""
     url = postgres.create()
-    asyncio.run(migrate(url))
+    asyncio.run(migrate(lambda _service: url))
     return url
 
 
@@ -111,6 +120,27 @@ def postgres_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
     url = postgres.create(template=migrated_postgres)
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture
+def sqlite_database_of(tmp_path: Path, migrated: Path) -> DatabaseOf:
+    """A fresh file for each service."""
+    for file in migrated.iterdir():
+        shutil.copy(file, tmp_path)
+    return _sqlite_in(tmp_path)
+
+
+@pytest.fixture
+def postgres_database_of(postgres_url: str) -> DatabaseOf:
+    """A fresh database, a schema of it for each service."""
+    return lambda _service: postgres_url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.backends)])
+def database_of(request: pytest.FixtureRequest) -> DatabaseOf:
+    """A fresh database of each service, with all its tables."""
+    found: DatabaseOf = request.getfixturevalue(f"{request.param}_database_of")
+    return found
 
 
 @pytest.fixture
@@ -130,7 +160,11 @@ async def own_postgres() -> AsyncIterator[PrivatePostgres]:
         do_without(missing, "a PostgreSQL of its own", "")
     try:
         await server.start()
-        await migrate(server.url)
+        await migrate(lambda _service: server.url)
         yield server
     finally:
         await server.remove()
+
+
+def _sqlite_in(folder: Path) -> DatabaseOf:
+    return lambda service: f"sqlite+aiosqlite:///{folder / f'{service}.db'}"

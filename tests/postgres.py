@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,9 @@ ADVICE = (
     "For the tests alone, MINDBUS_TEST_POSTGRES_URL=postgresql+psycopg://… names another, whose user may create "
     "databases, and MINDBUS_TEST_CONTAINERS=1 starts one."
 )
+
+# The URL of a service's own database.
+DatabaseOf = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,10 @@ def libpq_url(url: str) -> str:
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-async def migrate(url: str) -> None:
-    """Give a database the tables of every service, each in its schema."""
-    await upgrade(Database(url, "storage"), models.MIGRATIONS)
-    await upgrade(Database(url, "orchestrator"), run_tables.MIGRATIONS)
+async def migrate(database_of: DatabaseOf) -> None:
+    """Give every service its tables."""
+    for service, migrations in (("storage", models.MIGRATIONS), ("orchestrator", run_tables.MIGRATIONS)):
+        await upgrade(Database(database_of(service), service), migrations)
 
 
 @contextmanager

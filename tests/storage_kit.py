@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import func, select
 
 from bus_schema.artifacts import Manifest
@@ -17,7 +18,7 @@ from bus_schema.ids import mint
 from bus_schema.messages import Command, Query
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
 from mindbus.bus.handling import Handling
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore
 from mindbus.sql.database import Database
 from storage_service.models import Base
 from storage_service.service import StorageService, open_storage
@@ -28,6 +29,8 @@ RESEARCHER = "agent.researcher.1"
 CRITIC = "agent.critic.1"
 ORCHESTRATOR = "svc.orchestrator"
 TRACE = "run_1"
+# For a test that looks into folders.
+ON_FILES = pytest.mark.parametrize("backends", [("sqlite_database_of", "local_files")], ids=["files"], indirect=True)
 
 
 @dataclass
@@ -47,13 +50,12 @@ class Depot:
 
     folder: Path
     database: Database
+    files: FileStore
     clock: Clock = field(default_factory=Clock)
     max_artifact_bytes: int = 64 * 1024 * 1024
     arrange: Callable[[StorageService], StorageService] = field(default=lambda storage: storage)
 
     def __post_init__(self) -> None:
-        self.files: FileStore = open_file_store((self.folder / "artifacts").as_uri())
-        self.root = self.folder / "artifacts"
         storage = open_storage(self.database, self.files, self.clock, self.max_artifact_bytes)
         self.storage = self.arrange(storage)
         self.worker = StorageWorker(self.storage)
@@ -125,17 +127,23 @@ class Depot:
             count = await session.scalar(select(func.count()).select_from(Base.metadata.tables[table]))
         return count or 0
 
-    def object_files(self) -> list[Path]:
-        return sorted(path for path in self.root.glob("objects/sha256/**/*") if path.is_file())
+    def object_files(self) -> list[str]:
+        """The keys of what is published."""
+        return self._keys_under("objects/sha256")
 
-    def staged_files(self) -> list[Path]:
-        return sorted(path for path in self.root.glob("staging/**/*") if not path.is_dir())
+    def staged_files(self) -> list[str]:
+        return self._keys_under("staging")
 
-    def temporary_files(self) -> list[Path]:
-        return sorted(self.root.glob("objects/.tmp/*"))
+    def temporary_files(self) -> list[str]:
+        return self._keys_under("objects/.tmp")
 
     def content_of(self, manifest: Manifest) -> bytes:
-        return (self.root / manifest.uri).read_bytes()
+        with self.files.open_read(manifest.uri) as published:
+            return published.read()
+
+    def _keys_under(self, prefix: str) -> list[str]:
+        found = self.files.fs.find(f"{self.files.root}/{prefix}", withdirs=False)
+        return sorted(path.removeprefix(f"{self.files.root}/") for path in found)
 
 
 OpenDepot = Callable[..., Depot]

@@ -1,7 +1,5 @@
-"""Storage on this machine's disk, one fresh copy a test."""
+"""Storage on what it may stand on, one fresh copy a test: one machine's disk, or what production has."""
 
-import asyncio
-import shutil
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,30 +7,38 @@ from typing import Any
 
 import pytest
 
+from mindbus.files import FileStore, open_file_store
 from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
-from storage_service.models import MIGRATIONS
+from tests.postgres import DatabaseOf
 from tests.storage_kit import Depot, OpenDepot
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty database with all its tables: to migrate anew for every test takes longer than most tests."""
-    path = tmp_path_factory.mktemp("template") / "storage.db"
-    database = Database(f"sqlite+aiosqlite:///{path}", "storage")
-    asyncio.run(upgrade(database, MIGRATIONS))
-    return path
+@pytest.fixture
+def local_files(tmp_path: Path) -> FileStore:
+    return open_file_store((tmp_path / "artifacts").as_uri())
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("sqlite_database_of", "local_files"), id="sqlite + files"),
+        pytest.param(("postgres_database_of", "local_files"), id="postgres + files", marks=pytest.mark.backends),
+    ]
+)
+def backends(request: pytest.FixtureRequest) -> tuple[DatabaseOf, FileStore]:
+    """Where the rows go, where the bytes."""
+    database_of, files = map(request.getfixturevalue, request.param)
+    return database_of, files
 
 
 @pytest.fixture
-async def open_depot(tmp_path: Path, migrated: Path) -> AsyncIterator[OpenDepot]:
-    """Open storage on this test's files, as often as it restarts."""
-    shutil.copy(migrated, tmp_path / "storage.db")
+async def open_depot(tmp_path: Path, backends: tuple[DatabaseOf, FileStore]) -> AsyncIterator[OpenDepot]:
+    """Open storage on this test's rows and bytes, as often as it restarts."""
+    database_of, files = backends
     opened: list[Depot] = []
 
     def opening(**options: Any) -> Depot:
-        database = Database(f"sqlite+aiosqlite:///{tmp_path / 'storage.db'}", "storage")
-        opened.append(Depot(tmp_path, database, **options))
+        database = Database(database_of("storage"), "storage")
+        opened.append(Depot(tmp_path, database, files, **options))
         return opened[-1]
 
     yield opening

@@ -9,7 +9,7 @@ from mindbus.bus.failures import Refused
 from storage_service.refusals import NotAStagingAddress
 from storage_service.staging import upload_key
 from tests.hostile_addresses import hostile_addresses
-from tests.storage_kit import Depot
+from tests.storage_kit import ON_FILES, Depot
 
 ROOT = "file:///srv/mindbus/artifacts"
 UPLOAD = "0123456789abcdef0123456789abcdef"
@@ -21,6 +21,12 @@ def test_an_owner_stages_in_its_own_folder_of_the_day(owner: str) -> None:
     key = f"staging/2026/03/14/{owner.replace('.', '_')}/{UPLOAD}"
 
     assert upload_key(f"{ROOT}/{key}", root_url=ROOT, owner=owner) == key
+
+
+def test_whoever_does_not_know_the_root_leaves_it_out() -> None:
+    key = GOOD.removeprefix(f"{ROOT}/")
+
+    assert upload_key(key, root_url=ROOT, owner="agent.researcher") == key
 
 
 def test_a_root_with_spaces_or_letters_of_any_script_is_compared_as_it_is_written() -> None:
@@ -47,6 +53,7 @@ def test_whatever_is_accepted_is_the_canonical_key_of_the_owners_folder(rest: st
     assert rest.startswith("agent_researcher/")
 
 
+@ON_FILES
 async def test_hostile_addresses_open_no_socket_and_write_nothing(depot: Depot, connections: list[object]) -> None:
     good = depot.stage(b"findings")
     addresses = [address for address in hostile_addresses(depot.files.url, good) if len(address) <= 1024]
