@@ -1,0 +1,30 @@
+"""What the crash tests share: silence, a seed to replay."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from mindbus.logs import configure_logs
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="tell only the schedule of this seed, print its trace")
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """Thousands of processes die here, all of which would be logged."""
+    configure_logs("CRITICAL", "console")
+    yield
+    configure_logs("INFO", "console")
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Say something to whoever runs the tests."""
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}")
+
+    return say

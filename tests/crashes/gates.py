@@ -1,0 +1,144 @@
+"""Every effect passes a gate before and after it; there a process goes on, stalls, meets an error, or dies."""
+
+from asyncio import AbstractEventLoop, Future, Task
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class SimulatedCrash(BaseException):
+    """Nothing may catch this: the process is gone."""
+
+
+@dataclass(eq=False, slots=True)
+class Process:
+    """One life of a process: with it dies all that it has not written down."""
+
+    name: str
+    is_dead: bool = False
+    tasks: list["Task[None]"] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Actor:
+    """One thing that a process is doing, such as a delivery."""
+
+    name: str
+    process: Process
+    task: "Task[None] | None" = None
+    naps: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left for it to do."""
+        return self.task is not None and self.task.done()
+
+
+@dataclass(eq=False, slots=True)
+class Gate:
+    """Somebody waits here; `failure` is the error that it may meet, as if the effect had brought it about."""
+
+    actor: Actor
+    moment: str
+    passed: "Future[None]"
+    failure: Callable[[], Exception] | None
+
+
+_actor: "ContextVar[Actor]" = ContextVar("who acts")
+
+
+class Gates:
+    """Where everybody waits who is about to have an effect, or just had one."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.look: Callable[[], None] = lambda: None
+        self.waiting: list[Gate] = []
+        self.trace: list[str] = []
+        self._processes: list[Process] = []
+
+    def start(self, name: str, process: Process, work: Coroutine[Any, Any, None]) -> Actor:
+        """Let a process do something."""
+        actor = Actor(name, process)
+        actor.task = self.loop.create_task(_as(actor, work))
+        process.tasks.append(actor.task)
+        if process not in self._processes:
+            self._processes.append(process)
+        return actor
+
+    async def effect(self, name: str, act: Callable[[], T], failure: Callable[[], Exception] | None = None) -> T:
+        """Have an effect that happens at once or not at all; somebody looks at the world right after it."""
+        await self.stop_at(f"before {name}", failure)
+        result = act()
+        self.look()
+        await self.stop_at(f"after {name}", failure)
+        return result
+
+    async def real_effect(
+        self, name: str, act: Callable[[], Awaitable[T]], failure: Callable[[], Exception] | None = None
+    ) -> T:
+        """The same where the effect is real, takes its time."""
+        await self.stop_at(f"before {name}", failure)
+        result = await act()
+        await self.stop_at(f"after {name}", failure)
+        return result
+
+    async def stop_at(self, moment: str, failure: Callable[[], Exception] | None = None) -> None:
+        """Wait to be let on. Raises SimulatedCrash in a dead process, and whatever failure was chosen."""
+        actor = _actor.get()
+        if actor.process.is_dead:
+            raise SimulatedCrash
+        gate = Gate(actor, moment, self.loop.create_future(), failure)
+        self.waiting.append(gate)
+        await gate.passed
+
+    def let_on(self, gate: Gate) -> None:
+        """It goes on."""
+        self._leave(gate, "")
+        gate.passed.set_result(None)
+
+    def fail(self, gate: Gate) -> None:
+        """It meets its error: the effect seems to have failed, whether or not it has happened."""
+        assert gate.failure is not None
+        self._leave(gate, " FAILS")
+        gate.passed.set_exception(gate.failure())
+
+    def crash(self, gate: Gate) -> None:
+        """Its whole process dies on the spot."""
+        self._leave(gate, " CRASHES")
+        self.kill(gate.actor.process)
+        gate.passed.set_exception(SimulatedCrash())
+
+    def kill(self, process: Process) -> None:
+        """Nothing that the process was doing goes on."""
+        process.is_dead = True
+        for gate in [gate for gate in self.waiting if gate.actor.process is process]:
+            self.waiting.remove(gate)
+            gate.passed.set_exception(SimulatedCrash())
+        for task in process.tasks:
+            # Whoever waits for something else than a gate, such as a lock, dies as well.
+            self.loop.call_soon(task.cancel)
+
+    def kill_all(self) -> None:
+        """Nobody goes on."""
+        for process in self._processes:
+            self.kill(process)
+
+    def note(self, what: str) -> None:
+        """Write into the trace what somebody else does."""
+        self.trace.append(what)
+
+    def _leave(self, gate: Gate, how: str) -> None:
+        self.waiting.remove(gate)
+        self.trace.append(f"{gate.actor.process.name} {gate.actor.name}: {gate.moment}{how}")
+
+
+async def _as(actor: Actor, work: Coroutine[Any, Any, None]) -> None:
+    _actor.set(actor)
+    try:
+        await work
+    except SimulatedCrash:
+        return

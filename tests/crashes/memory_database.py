@@ -1,0 +1,142 @@
+"""Storage's database in memory: transactions one after the other, as SQLite's are, whole or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from bus_schema.artifacts import Manifest
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.bus.transport import Outgoing
+from storage_service.blobs import object_key
+from storage_service.models import GONE
+from tests.crashes.gates import Gates
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A row of `blobs`."""
+
+    generation: int = 0
+    state: str = GONE
+    size_bytes: int | None = None
+    pinned_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of `artifact_manifests`."""
+
+    manifest: Manifest
+    logical_id: str
+    generation: int
+
+    @property
+    def object_key(self) -> str:
+        """Where its bytes must be."""
+        return object_key(self.manifest.sha256, self.generation)
+
+
+@dataclass(slots=True)
+class Tables:
+    """All that is committed; the values never change, so that a copy of the dictionaries is a copy of it all."""
+
+    manifests: dict[str, Row] = field(default_factory=dict)
+    blobs: dict[str, Blob] = field(default_factory=dict)
+    spent: dict[str, str] = field(default_factory=dict)
+    inbox: dict[str, Sequence[Outgoing]] = field(default_factory=dict)
+    outbox: dict[int, Outgoing] = field(default_factory=dict)
+    drawn: int = 0
+
+    def copy(self) -> "Tables":
+        """For a transaction to write in."""
+        return Tables(
+            *(dict(self.manifests), dict(self.blobs), dict(self.spent), dict(self.inbox), dict(self.outbox)),
+            self.drawn,
+        )
+
+
+class MemoryDatabase:
+    """What outlives every process; one transaction writes at a time, nobody sees its rows before it commits."""
+
+    def __init__(self) -> None:
+        self.committed = Tables()
+        self.writer = asyncio.Lock()
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The transaction of the message at hand; like a real one, it begins with its first statement."""
+
+    database: MemoryDatabase
+    draft: Tables | None = None
+
+    async def tables(self) -> Tables:
+        """What it has written so far over what was committed when it began."""
+        if self.draft is None:
+            await self.database.writer.acquire()
+            self.draft = self.database.committed.copy()
+        return self.draft
+
+    def commit(self) -> None:
+        """All of it is true from now on."""
+        if self.draft is not None:
+            self.database.committed = self.draft
+
+    def end(self) -> None:
+        """Let the next one begin."""
+        if self.draft is not None:
+            self.draft = None
+            self.database.writer.release()
+
+
+_at_hand: "ContextVar[Transaction]" = ContextVar("transaction of the message at hand")
+
+
+def at_hand() -> Transaction:
+    """The transaction of the message at hand."""
+    return _at_hand.get()
+
+
+def _away() -> TemporaryFailure:
+    return TemporaryFailure("the database is away")
+
+
+class Connection:
+    """One process's way to the database."""
+
+    def __init__(self, database: MemoryDatabase, gates: Gates) -> None:
+        self.database, self.gates = database, gates
+
+    async def read(self) -> Tables:
+        """What is committed just now."""
+        return await self.gates.effect("select", lambda: self.database.committed, _away)
+
+    async def write(self, name: str, change: Callable[[Tables], T]) -> T:
+        """A short transaction of its own."""
+        await self.gates.stop_at(f"before commit of {name}", _away)
+        async with self.database.writer:
+            draft = self.database.committed.copy()
+            result = change(draft)
+            self.database.committed = draft
+        self.gates.look()
+        await self.gates.stop_at(f"after commit of {name}", _away)
+        return result
+
+    @asynccontextmanager
+    async def ambient(self) -> AsyncIterator[Transaction]:
+        """The transaction of the message at hand."""
+        transaction = Transaction(self.database)
+        token = _at_hand.set(transaction)
+        try:
+            yield transaction
+            if transaction.draft is not None:
+                await self.gates.effect("commit", transaction.commit, _away)
+        finally:
+            _at_hand.reset(token)
+            transaction.end()

@@ -1,0 +1,94 @@
+"""The registry in memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bus_schema.artifacts import Manifest
+from storage_service.acl import Asker
+from storage_service.models import DELETING, GONE, LIVE, PINNED
+from storage_service.refusals import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
+from storage_service.registry import PINNED_FOR, Overtaken, PinLost
+from tests.crashes.memory_database import Blob, Connection, Row, Tables, at_hand
+
+
+class MemoryRegistry:
+    """What SqlRegistry does, where everybody may read everything."""
+
+    def __init__(self, connection: Connection, clock: Callable[[], datetime]) -> None:
+        self.connection, self.clock = connection, clock
+
+    async def find(self, artifact_id: str) -> Manifest | None:
+        """As in Registry."""
+        row = (await self.connection.read()).manifests.get(artifact_id)
+        return None if row is None else row.manifest
+
+    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+        """As in Registry."""
+        if manifest.supersedes is None:
+            return manifest.id
+        manifests = (await self.connection.read()).manifests
+        if manifest.supersedes not in manifests:
+            raise NoSuchArtifact(artifact_id=manifest.supersedes)
+        predecessor = manifests[manifest.supersedes]
+        if manifest.version != predecessor.manifest.version + 1:
+            raise NotTheNextVersion(version=manifest.version, superseded_version=predecessor.manifest.version)
+        if _is_superseded(manifests, manifest.supersedes):
+            raise Forked(artifact_id=manifest.supersedes)
+        return predecessor.logical_id
+
+    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+        """As in Registry."""
+        wanted = set(manifest.context.input_artifacts) if manifest.context else set()
+        if wanted and (missing := sorted(wanted - set((await self.connection.read()).manifests))):
+            raise NoSuchInput(missing=missing)
+
+    async def pin(self, sha256: str) -> int:
+        """As in Registry."""
+
+        def pin(tables: Tables) -> int:
+            blob = tables.blobs.get(sha256, Blob())
+            if blob.state in (GONE, DELETING):
+                blob = replace(blob, generation=blob.generation + 1, state=PINNED)
+            tables.blobs[sha256] = replace(blob, pinned_until=self.clock() + PINNED_FOR)
+            return blob.generation
+
+        return await self.connection.write("pin", pin)
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        """As in Registry."""
+        tables = await at_hand().tables()
+        blob = tables.blobs[manifest.sha256]
+        if blob.state not in (PINNED, LIVE) or blob.generation != generation:
+            raise PinLost(PinLost.__doc__)
+        if manifest.id in tables.manifests:
+            raise Overtaken(manifest.id)
+        if manifest.supersedes is not None and _is_superseded(tables.manifests, manifest.supersedes):
+            raise Forked(artifact_id=manifest.supersedes)
+        row = Row(manifest, logical_id, generation)
+        told = manifest.model_copy(update={"uri": row.object_key, "status": "completed"})
+        tables.manifests[manifest.id] = replace(row, manifest=told)
+        tables.blobs[manifest.sha256] = replace(blob, state=LIVE, size_bytes=manifest.size_bytes)
+        tables.spent[upload] = manifest.id
+        return told
+
+    async def spend(self, upload: str, artifact_id: str) -> None:
+        """As in Registry."""
+        (await at_hand().tables()).spent[upload] = artifact_id
+
+    async def spent_uploads(self, limit: int) -> Sequence[str]:
+        """As in Registry."""
+        return list((await self.connection.read()).spent)[:limit]
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        """As in Registry."""
+
+        def forget(tables: Tables) -> None:
+            for upload in uploads:
+                tables.spent.pop(upload, None)
+
+        await self.connection.write("forget", forget)
+
+
+def _is_superseded(manifests: dict[str, Row], artifact_id: str) -> bool:
+    return any(row.manifest.supersedes == artifact_id for row in manifests.values())

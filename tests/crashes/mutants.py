@@ -1,0 +1,116 @@
+"""Protocols that are wrong in one place each; every one of them must be found out."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from bus_schema.artifacts import Manifest
+from mindbus.bus.delivery import Carrier
+from mindbus.bus.transport import Incoming, Outgoing
+from storage_service.acl import Asker
+from storage_service.blobs import Declared, Labels, object_key
+from storage_service.registration import Registered, Registrar
+from storage_service.staging import upload_key
+from tests.crashes.memory_database import at_hand
+from tests.crashes.memory_ledger import OutboxEntry, OutboxLedger
+from tests.crashes.memory_registry import MemoryRegistry
+from tests.crashes.world import AS_BUILT, ROOT_URL, Design
+
+
+class InAnotherOrder(Registrar):
+    """What its mutants have in common."""
+
+    async def _publish(self, manifest: Manifest, generation: int, upload: str) -> None:
+        key = object_key(manifest.sha256, generation)
+        declared = Declared(manifest.sha256, manifest.size_bytes)
+        await self.blobs.promote(upload, key, declared, Labels(manifest.id, manifest.created_by))
+
+
+class CommitsBeforeTheCopy(InAnotherOrder):
+    """INSERT, then move: a crash between the two leaves a manifest without bytes."""
+
+    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
+        assert isinstance(self.registry, MemoryRegistry)
+        generation = await self.registry.pin(manifest.sha256)
+        async with self.registry.connection.ambient():
+            made = await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
+        await self._publish(manifest, generation, upload)
+        return made
+
+
+class CleansBeforeTheCommit(InAnotherOrder):
+    """A move instead of a copy: what dies before the commit cannot be registered again."""
+
+    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
+        generation = await self.registry.pin(manifest.sha256)
+        await self._publish(manifest, generation, upload)
+        await self.blobs.discard(upload)
+        return await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
+
+
+class RefusesWithoutASecondLook(Registrar):
+    """A delivery that overslept says no to what its twin has made."""
+
+    async def register(self, manifest: Manifest, asker: Asker) -> Registered:
+        upload = upload_key(manifest.uri, root_url=self.root_url, owner=asker.owner)
+        if existing := await self.registry.find(manifest.id):
+            return await self._settle(existing, manifest, upload)
+        return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
+
+
+class AnswersBeforeTheCommit(OutboxLedger):
+    """Publishes what it records at once."""
+
+    @asynccontextmanager
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[OutboxEntry]:
+        async with super().entry(consumer, message_id) as entry:
+            yield entry
+            for message in (await at_hand().tables()).outbox.values():
+                await self.transport.publish(message)
+
+
+class ForgetsWhatItHasHandled(OutboxLedger):
+    """No inbox: the second delivery gets another answer than the first."""
+
+    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
+        return None
+
+    @asynccontextmanager
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[OutboxEntry]:
+        async with super().entry(consumer, None) as entry:
+            yield entry
+
+
+class DeletesBeforeItPublishes(OutboxLedger):
+    """An answer that is taken off the outbox too early dies with its process."""
+
+    async def relay(self) -> None:
+        rows = dict(self.connection.database.committed.outbox)
+        await self.connection.write("relayed", lambda tables: tables.outbox.clear())
+        for message in rows.values():
+            await self.transport.publish(message)
+
+
+class AcksBeforeItHandles(Carrier):
+    """What dies then is never delivered again."""
+
+    async def carry(self, incoming: Incoming) -> None:
+        await incoming.ack()
+        await super().carry(incoming)
+
+
+def _registrar(kind: type[Registrar]) -> Design:
+    return replace(AS_BUILT, registrar=lambda registry, blobs: kind(registry, blobs, ROOT_URL, 1024))
+
+
+MUTANTS: dict[str, Design] = {
+    **{
+        kind.__name__: _registrar(kind)
+        for kind in (CommitsBeforeTheCopy, CleansBeforeTheCommit, RefusesWithoutASecondLook)
+    },
+    **{
+        kind.__name__: replace(AS_BUILT, ledger=kind)
+        for kind in (AnswersBeforeTheCommit, ForgetsWhatItHasHandled, DeletesBeforeItPublishes)
+    },
+    AcksBeforeItHandles.__name__: replace(AS_BUILT, carrier=AcksBeforeItHandles),
+}
