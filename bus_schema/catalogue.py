@@ -1,10 +1,34 @@
 """Every message that MindBus itself defines."""
 
-from bus_schema import fleet, process, storage
+from bus_schema import (
+    agent_data,
+    conversations,
+    data,
+    dialogue,
+    fleet,
+    notification,
+    process,
+    processing,
+    sim,
+    storage,
+    timeline,
+)
 from bus_schema.messages import Command, Event, Message, known_types
 
 # A message is known once its module is imported.
-MODULES = (fleet, process, storage)
+MODULES = (
+    agent_data,
+    conversations,
+    data,
+    dialogue,
+    fleet,
+    notification,
+    process,
+    processing,
+    sim,
+    storage,
+    timeline,
+)
 
 
 def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any result

@@ -87,4 +87,6 @@ def explain(invalid: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, error['loc'])) or 'message'}: {error['msg'].removeprefix('Value error, ')}"
         for error in invalid.errors(include_url=False, include_input=False)
+        # It only says that another field, named already, is at fault.
+        if error["type"] != "default_factory_not_called"
     )

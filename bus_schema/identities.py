@@ -3,13 +3,31 @@
 import re
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 SERVICE_NAME = r"[a-z0-9][a-z0-9_-]{0,62}"
 IDENTITY = rf"(?:agent\.{SERVICE_NAME}(?:\.[A-Za-z0-9_-]{{1,64}})?|user\.[A-Za-z0-9_@.-]{{1,64}}|svc\.{SERVICE_NAME})"
 
 ServiceName = Annotated[str, StringConstraints(pattern=rf"^{SERVICE_NAME}$")]
 Identity = Annotated[str, StringConstraints(pattern=rf"^{IDENTITY}$")]
+
+_USER_ID = r"[A-Za-z0-9][A-Za-z0-9_@.-]{0,63}"
+_A_USER_ID = re.compile(_USER_ID)
+
+
+def is_user_id(text: object) -> bool:
+    """Whether it can name a user."""
+    return isinstance(text, str) and _A_USER_ID.fullmatch(text) is not None
+
+
+def _user_id(text: str) -> str:
+    if not is_user_id(text):
+        raise ValueError("a user id has 1 to 64 characters: Latin letters, digits and _ @ . -, no sign at its start")
+    return text
+
+
+# As the identity of a person is written, without its prefix; it is a part of URLs, so `..` is none.
+UserId = Annotated[str, Field(json_schema_extra={"pattern": f"^{_USER_ID}$"}), AfterValidator(_user_id)]
 
 _AGENT = re.compile(rf"agent\.{SERVICE_NAME}")
 

@@ -1,0 +1,236 @@
+"""What is said to the dialogue agent, plus what it tells."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from bus_schema.artifacts import ArtifactRef, TraceId
+from bus_schema.identities import UserId
+from bus_schema.messages import Command, Event
+
+MAX_MESSAGE_CHARS = 32_000
+MAX_PREVIEW_CHARS = 280
+MAX_FRAGMENT_MESSAGES = 1_000
+HIDDEN_MARK = "[hidden instruction] "
+
+
+def _sayable(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty; say something")
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise ValueError(
+            f"has {len(text)} characters, {MAX_MESSAGE_CHARS} at most; make it an artifact, then send its ref"
+        )
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("contains half of a character; send whole ones")
+    return text
+
+
+DialogueMessageId = Annotated[str, StringConstraints(pattern=r"^msg_[A-Za-z0-9_-]{1,64}$")]
+FragmentId = Annotated[str, StringConstraints(pattern=r"^frag_[A-Za-z0-9_-]{1,64}$")]
+NotificationId = Annotated[str, StringConstraints(pattern=r"^ntf_[A-Za-z0-9_-]{1,64}$")]
+MessageText = Annotated[
+    str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS}), AfterValidator(_sayable)
+]
+Preview = Annotated[str, Field(max_length=MAX_PREVIEW_CHARS)]
+Role = Literal["user", "assistant"]
+
+
+class MessageKind(StrEnum):
+    """Why a message is there (spec 004 §5.2).
+
+    `native` is talk; `hidden` an instruction to the assistant, kept as a message of the user; `notification` what the
+    assistant made of it; `response` what the user said to that.
+    """
+
+    NATIVE = "native"
+    HIDDEN = "hidden"
+    NOTIFICATION = "notification"
+    RESPONSE = "response"
+
+    @property
+    def speakers(self) -> tuple[Role, ...]:
+        """Whose messages are of this kind."""
+        return _SPEAKERS[self]
+
+
+_SPEAKERS: dict[MessageKind, tuple[Role, ...]] = {
+    MessageKind.NATIVE: ("user", "assistant"),
+    MessageKind.HIDDEN: ("user",),
+    MessageKind.NOTIFICATION: ("assistant",),
+    MessageKind.RESPONSE: ("user",),
+}
+
+
+def conversation_trace(user_id: str) -> str:
+    """The trace of all that is said with one user: they have one dialogue."""
+    return f"conv_{user_id}"
+
+
+def _own_trace(fields: dict[str, str]) -> str:
+    return conversation_trace(fields.get("user_id", ""))
+
+
+class DialogueMessage(BaseModel):
+    """Something was said at a time, by a user or to them; text too long for a message is an artifact."""
+
+    model_config = ConfigDict(frozen=True)
+    message_id: DialogueMessageId
+    user_id: UserId
+    role: Role
+    kind: MessageKind = MessageKind.NATIVE
+    content: MessageText | None = None
+    ref: ArtifactRef | None = None
+    time: AwareDatetime
+    trace_id: TraceId = Field(default_factory=_own_trace)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.content is None) == (self.ref is None):
+            raise ValueError("a message has either content or a ref to it")
+        if self.role not in self.kind.speakers:
+            raise ValueError(f"a {self.kind} message is said by the {self.kind.speakers[0]}, not by the {self.role}")
+        if self.trace_id != conversation_trace(self.user_id):
+            raise ValueError("the trace of a dialogue is conv_ followed by its user's id")
+        return self
+
+
+class Transcript(BaseModel):
+    """What the artifact of a large fragment contains."""
+
+    model_config = ConfigDict(frozen=True)
+    messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_FRAGMENT_MESSAGES)
+
+
+class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
+    """A stretch of a dialogue has ended: by silence, at the user's wish, or because it grew too large."""
+
+    fragment_id: FragmentId
+    user_id: UserId
+    message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1, max_length=MAX_FRAGMENT_MESSAGES)
+    messages: tuple[DialogueMessage, ...] = ()
+    ref: ArtifactRef | None = None
+    started_at: AwareDatetime
+    ended_at: AwareDatetime
+    reason: Literal["timeout", "ended", "size"]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if bool(self.messages) == (self.ref is not None):
+            raise ValueError("a fragment has either its messages or a ref to them")
+        if self.messages and tuple(message.message_id for message in self.messages) != self.message_ids:
+            raise ValueError("message_ids are those of the messages, in their order")
+        if any(message.user_id != self.user_id for message in self.messages):
+            raise ValueError("a fragment is of one user's dialogue")
+        return self
+
+
+class DialogueState(BaseModel):
+    """Where a dialogue stands (spec 004 §3.4); the buffer is what no fragment has been made of yet, oldest first."""
+
+    model_config = ConfigDict(frozen=True)
+    user_id: UserId
+    buffer: tuple[DialogueMessage, ...]
+    last_activity: AwareDatetime
+    is_active: bool = True
+
+
+class Answered(BaseModel):
+    """The assistant's answer, stored like the message that it answers."""
+
+    model_config = ConfigDict(frozen=True)
+    message_id: DialogueMessageId
+    response_id: DialogueMessageId
+    response: str
+
+
+class Invoke(Command[Answered], domain="dialogue", action="invoke"):
+    """Take a user's message, answer it; with `stream` the answer comes piece by piece before it comes whole.
+
+    A caller that mints the message's id itself may repeat the command as a new one without being heard twice.
+    """
+
+    user_id: UserId
+    message: MessageText | None = None
+    ref: ArtifactRef | None = None
+    message_id: DialogueMessageId | None = None
+    stream: bool = False
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if (self.message is None) == (self.ref is None):
+            raise ValueError("give either a message or a ref to it")
+        return self
+
+
+class Delivered(BaseModel):
+    """The assistant has said it to the user."""
+
+    model_config = ConfigDict(frozen=True)
+    message_id: DialogueMessageId
+
+
+class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver_notification"):
+    """Have the assistant tell a user something, in the words that suit the talk; the same id again is told once."""
+
+    user_id: UserId
+    message: str = Field(min_length=1, max_length=8000)
+    context: str = Field(default="", max_length=8000)
+    notification_id: NotificationId
+
+
+class Ended(BaseModel):
+    """The dialogue rests; without a fragment there was nothing to make one of."""
+
+    model_config = ConfigDict(frozen=True)
+    fragment_id: FragmentId | None = None
+
+
+class EndDialogue(Command[Ended], domain="dialogue", action="end"):
+    """Make a fragment of what has been said, now; the next message begins another."""
+
+    user_id: UserId
+
+
+class ExpiredDialogue(BaseModel):
+    """A dialogue that had been silent for too long."""
+
+    model_config = ConfigDict(frozen=True)
+    user_id: UserId
+    fragment_id: FragmentId
+
+
+class TimeoutsChecked(BaseModel):
+    """The dialogues that this check has ended."""
+
+    model_config = ConfigDict(frozen=True)
+    expired: tuple[ExpiredDialogue, ...]
+
+
+class CheckTimeouts(Command[TimeoutsChecked], domain="dialogue", action="check_timeouts"):
+    """End every dialogue that has been silent for too long; a test or a simulation brings its own time."""
+
+    timeout_minutes: float | None = Field(default=None, ge=0, le=7 * 24 * 60)
+    current_timestamp: AwareDatetime | None = None
+
+
+class MessageReceived(Event, topic="dialogue", name="message_received"):
+    """A user's message has been stored; its preview is for people who watch."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
+    kind: MessageKind
+    preview: Preview = ""
+
+
+class MessageSent(Event, topic="dialogue", name="message_sent"):
+    """The assistant has said something to a user."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
+    kind: MessageKind
+    in_reply_to: DialogueMessageId | None = None
+    preview: Preview = ""

@@ -1,0 +1,13 @@
+"""What a result rests on, or is about."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+
+class Link(BaseModel):
+    """A pointer to something by its id."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: Literal["message", "fragment", "task", "fact", "artifact", "notification"]
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z]+_[A-Za-z0-9_-]{1,64}$")]

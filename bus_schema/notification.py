@@ -1,0 +1,62 @@
+"""What is told about notifications, from the wish to tell somebody something to its end."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime, Field
+
+from bus_schema.dialogue import DialogueMessageId, NotificationId
+from bus_schema.identities import ServiceName, UserId
+from bus_schema.links import Link
+from bus_schema.messages import Event
+
+
+class Urgency(StrEnum):
+    """How much a notification may disturb: `high` breaks into quiet hours, `low` waits for a pause in the talk."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class NotificationGenerated(Event, topic="notification", name="generated"):
+    """An agent would have a user know something, until it expires; whether they do is for the context agent to say.
+
+    `message` is the matter in plain words, `context` what helps to phrase it; two with the same `about` are about the
+    same thing, so that one of them is enough.
+    """
+
+    notification_id: NotificationId
+    agent: ServiceName
+    to_user: UserId
+    message: str = Field(min_length=1, max_length=4000)
+    context: str = Field(default="", max_length=4000)
+    about: str = Field(default="", max_length=256)
+    urgency: Urgency = Urgency.NORMAL
+    expires: AwareDatetime | None = None
+    links: tuple[Link, ...] = ()
+
+
+class NotificationSent(Event, topic="notification", name="sent"):
+    """A user has been told; `merged` were told in the same breath."""
+
+    notification_id: NotificationId
+    to_user: UserId
+    message_id: DialogueMessageId
+    merged: tuple[NotificationId, ...] = ()
+
+
+class NotificationDeferred(Event, topic="notification", name="deferred"):
+    """It waits: nothing is lost, the decision is taken again at the time given."""
+
+    notification_id: NotificationId
+    to_user: UserId
+    until: AwareDatetime
+    reason: str
+
+
+class NotificationIgnored(Event, topic="notification", name="ignored"):
+    """The user will not be told."""
+
+    notification_id: NotificationId
+    to_user: UserId
+    reason: str

@@ -1,0 +1,122 @@
+"""What the processing agents tell of what they have read."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from bus_schema.dialogue import DialogueMessageId, FragmentId
+from bus_schema.identities import ServiceName, UserId
+from bus_schema.links import Link
+from bus_schema.messages import Event
+
+TaskId = Annotated[str, StringConstraints(pattern=r"^task_[A-Za-z0-9_-]{1,64}$")]
+FactId = Annotated[str, StringConstraints(pattern=r"^fact_[A-Za-z0-9_-]{1,64}$")]
+Tone = Annotated[float, Field(ge=-1, le=1)]
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands."""
+
+    OPEN = "open"
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class Task(BaseModel):
+    """Something is to be done; `owner` is the name that was said, `owner_id` the user behind it, where known.
+
+    A due date without a time means the end of that day where its user lives; `due_said` is how they put it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    task_id: TaskId
+    text: str = Field(min_length=1, max_length=500)
+    owner: str | None = Field(default=None, max_length=100)
+    owner_id: UserId | None = None
+    asked_by: UserId
+    due: AwareDatetime | None = None
+    due_said: str = Field(default="", max_length=100)
+    status: TaskStatus = TaskStatus.OPEN
+    found_at: AwareDatetime
+    changed_at: AwareDatetime
+    message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
+
+
+class TaskUpdate(BaseModel):
+    """What has happened to a task, with the task as it is now."""
+
+    model_config = ConfigDict(frozen=True)
+    change: Literal["found", "done", "moved", "cancelled", "reassigned", "reopened"]
+    task: Task
+
+
+class FactKind(StrEnum):
+    """What sort of thing is known."""
+
+    FACT = "fact"
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    ROLE = "role"
+
+
+class Fact(BaseModel):
+    """Something is known, in the words in which it was said, until another fact supersedes it."""
+
+    model_config = ConfigDict(frozen=True)
+    fact_id: FactId
+    kind: FactKind
+    text: str = Field(min_length=1, max_length=1000)
+    said_by: UserId
+    project: str | None = Field(default=None, max_length=100)
+    said_at: AwareDatetime
+    supersedes: FactId | None = None
+    superseded_by: FactId | None = None
+    message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
+
+
+class FactUpdate(BaseModel):
+    """What has become known; `confirmed` was known and has been said again, `superseded` holds no longer."""
+
+    model_config = ConfigDict(frozen=True)
+    change: Literal["found", "confirmed", "superseded"]
+    fact: Fact
+
+
+class Mood(BaseModel):
+    """How somebody sounded, from −1 to 1, against how they mostly sound; `evidence` are their own words."""
+
+    model_config = ConfigDict(frozen=True)
+    tone: Tone
+    usual: Tone
+    is_sharp_turn: bool = False
+    evidence: tuple[str, ...] = ()
+    assessed_at: AwareDatetime
+    message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
+
+
+class Processed(Event):
+    """What every result of a processing agent says of where it comes from."""
+
+    agent: ServiceName
+    fragment_id: FragmentId
+    user_id: UserId
+    links: tuple[Link, ...] = ()
+
+
+class TasksFound(Processed, topic="processed", name="tasks_found"):
+    """A fragment spoke of things to be done, or of what has become of them."""
+
+    items: tuple[TaskUpdate, ...] = Field(min_length=1)
+
+
+class ContextUpdated(Processed, topic="processed", name="context_updated"):
+    """A fragment has added to what is known of its user or of a project."""
+
+    items: tuple[FactUpdate, ...] = Field(min_length=1)
+
+
+class MoodAssessed(Processed, topic="processed", name="mood_assessed"):
+    """A fragment has been listened to for how its user sounds."""
+
+    items: tuple[Mood, ...] = Field(min_length=1)

@@ -1,0 +1,83 @@
+"""What is said to the simulation, plus what it tells."""
+
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from bus_schema.messages import Command, Event, Query
+
+SimId = Annotated[str, StringConstraints(pattern=r"^sim_[A-Za-z0-9_-]{1,64}$")]
+SimFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
+MAX_SIM_MESSAGES = 100_000
+
+
+class Simulation(BaseModel):
+    """The simulation that a start has begun."""
+
+    model_config = ConfigDict(frozen=True)
+    sim_id: SimId
+
+
+class StartSim(Command[Simulation], domain="sim", action="start"):
+    """Let a team of simulated people talk, as a scenario has it; `speed` is how much faster than life.
+
+    The same profiles, scenario and seed say the same words. Without a limit they go on until stopped.
+    """
+
+    profiles: SimFile
+    scenario: SimFile | None = None
+    speed: float = Field(default=1, ge=0.01, le=100_000)
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    limit: int | None = Field(default=None, ge=1, le=MAX_SIM_MESSAGES)
+
+
+class SimCounts(BaseModel):
+    """What a simulation has come to; nothing is counted before the dialogue has answered for it."""
+
+    model_config = ConfigDict(frozen=True)
+    sim_id: SimId
+    sent: int = Field(ge=0)
+    answered: int = Field(ge=0)
+    failed: int = Field(ge=0)
+
+
+class StopSim(Command[SimCounts], domain="sim", action="stop"):
+    """Let nobody say anything more; what was said is answered to its end."""
+
+    sim_id: SimId | None = None
+
+
+class SimState(BaseModel):
+    """What runs, or ran last; nothing has run where there are no counts."""
+
+    model_config = ConfigDict(frozen=True)
+    is_running: bool = False
+    profiles: SimFile | None = None
+    scenario: SimFile | None = None
+    speed: float | None = None
+    seed: int | None = None
+    limit: int | None = None
+    started_at: AwareDatetime | None = None
+    counts: SimCounts | None = None
+
+
+class GetSimStatus(Query[SimState], domain="sim", action="status"):
+    """Ask how the simulation stands."""
+
+
+class SimStarted(Event, topic="sim", name="started"):
+    """A simulation has begun; what it says comes as from people."""
+
+    sim_id: SimId
+    profiles: SimFile
+    scenario: SimFile
+    speed: float
+    seed: int
+    limit: int | None = None
+
+
+class SimStopped(Event, topic="sim", name="stopped"):
+    """A simulation has ended: it was stopped, or it has said all that it was to say."""
+
+    counts: SimCounts
+    reason: str

@@ -1,0 +1,95 @@
+"""What is said to storage about the timeline: everything that has happened, in order."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from bus_schema.artifacts import TraceId
+from bus_schema.envelope import Envelope, MessageId
+from bus_schema.identities import UserId, is_user_id
+from bus_schema.messages import Command, Query
+
+Topic = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+
+# The names of spec 004 §10.2; whatever is not among them goes by topic and name.
+_NAMES = {
+    "dialogue.message_received": "message_received",
+    "dialogue.message_sent": "message_sent",
+    "raw.dialogue_fragment": "dialogue_fragment_published",
+    "fleet.agent_activity_started": "agent_activity_start",
+    "fleet.agent_result": "agent_result",
+    "notification.generated": "notification_generated",
+    "notification.sent": "notification_sent",
+    "sim.started": "sim_start",
+    "sim.stopped": "sim_stop",
+}
+
+
+class TimelineEvent(BaseModel):
+    """An event that was on the bus, with its envelope; its place in the order is storage's to give."""
+
+    model_config = ConfigDict(frozen=True)
+    event_id: MessageId
+    name: str = Field(max_length=128)
+    topic: Topic
+    time: AwareDatetime
+    user_id: UserId | None = None
+    trace_id: TraceId | None = None
+    envelope: Envelope
+    sequence: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def of(cls, envelope: Envelope) -> Self:
+        """An event as the timeline shows it, of a known type or not."""
+        _, _, topic, name, _ = envelope.type.split(".")
+        spoken = f"{topic}.{name}"
+        return cls(
+            event_id=envelope.id,
+            name=_NAMES.get(spoken, spoken),
+            topic=topic,
+            time=envelope.time,
+            user_id=_user_of(envelope.data or {}),
+            trace_id=envelope.mbtraceid,
+            envelope=envelope,
+        )
+
+
+class EventsSaved(BaseModel):
+    """How many of them had not been there yet."""
+
+    model_config = ConfigDict(frozen=True)
+    count: int
+
+
+class SaveEvents(Command[EventsSaved], domain="storage", action="save_events"):
+    """Put events on the timeline; one that is there already stays as it is."""
+
+    events: tuple[TimelineEvent, ...] = Field(min_length=1, max_length=500)
+
+
+class TimelinePage(BaseModel):
+    """Events in the order in which they were recorded, with the cursor of the next page.
+
+    The last page has a cursor, too: what happens from then on comes after it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[TimelineEvent, ...]
+    next_cursor: str | None = None
+
+
+class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
+    """Read what has happened, all given conditions ANDed, from the beginning or from where a cursor stands."""
+
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    user_id: UserId | None = None
+    trace_id: TraceId | None = None
+    topics: tuple[Topic, ...] = Field(default=(), max_length=20)
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+def _user_of(data: dict[str, Any]) -> str | None:
+    # An event of somebody else's making may mean anything by these names, and belongs on the timeline all the same.
+    return next((data[name] for name in ("user_id", "to_user") if is_user_id(data.get(name))), None)
