@@ -30,11 +30,12 @@ class Asker:
 
 def readable_by(asker: Asker) -> ColumnElement[bool]:
     """The condition on a manifest; every read carries it, so that what is denied looks exactly like what is absent."""
-    return or_(
+    is_theirs = or_(
         ManifestRow.visibility == "public",
         ManifestRow.owner == asker.owner,
         and_(ManifestRow.visibility == "trace", _takes_part(asker)),
     )
+    return and_(ManifestRow.expired_at.is_(None), is_theirs)
 
 
 async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:

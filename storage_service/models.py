@@ -17,6 +17,7 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -26,6 +27,7 @@ from mindbus.sql.tables import add_ledger_tables
 MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
 
 PINNED, LIVE, DELETING, GONE = "pinned", "live", "deleting", "gone"
+_UNEXPIRED: dict[str, Any] = {f"{dialect}_where": text("expired_at IS NULL") for dialect in ("sqlite", "postgresql")}
 
 
 class Utc(TypeDecorator[datetime]):
@@ -60,9 +62,10 @@ class Base(DeclarativeBase):
 
 
 class ManifestRow(Base):
-    """A committed manifest: the artifact exists because of this row; it is inserted once, never changed.
+    """A committed manifest: the artifact exists because of this row; it is inserted once, changed never but to expire.
 
-    `position` counts commits, `logical_id` is the id of version 1 of the same thing.
+    `position` counts commits, `logical_id` is the id of version 1 of the same thing. What has expired keeps its id, so
+    that nothing else ever gets it, as well as its place in lineages.
     """
 
     __tablename__ = "artifact_manifests"
@@ -73,6 +76,8 @@ class ManifestRow(Base):
         Index(None, "artifact_type", "position"),
         Index(None, "step_id", "position"),
         Index(None, "sha256", "generation"),
+        Index(None, "retention_until", **_UNEXPIRED),
+        Index(None, "artifact_type", "committed_at", **_UNEXPIRED),
     )
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
     position: Mapped[int] = mapped_column(BigInteger, unique=True)
@@ -90,11 +95,12 @@ class ManifestRow(Base):
     generation: Mapped[int] = mapped_column(Integer)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     retention: Mapped[str] = mapped_column(String(16))
-    retention_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
+    retention_until: Mapped[datetime | None] = mapped_column(Utc)
     owner: Mapped[str] = mapped_column(String(96))
     visibility: Mapped[str] = mapped_column(String(16))
     context: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True).with_variant(JSONB, "postgresql"))
     committed_at: Mapped[datetime] = mapped_column(Utc)
+    expired_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
 class InputRow(Base):
@@ -119,6 +125,17 @@ class BlobRow(Base):
     state: Mapped[str] = mapped_column(String(16))
     size_bytes: Mapped[int | None] = mapped_column(BigInteger)
     pinned_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
+    condemned_at: Mapped[datetime | None] = mapped_column(Utc)
+
+
+class TraceRow(Base):
+    """A trace that somebody opened: what it made is kept while it runs, then as long as its retention says."""
+
+    __tablename__ = "traces"
+    trace_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    retention: Mapped[str | None] = mapped_column(String(16))
+    closed_at: Mapped[datetime | None] = mapped_column(Utc)
+    kept_until: Mapped[datetime | None] = mapped_column(Utc, index=True)
 
 
 class TraceMemberRow(Base):

@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
 from mindbus.sql import migrations
-from storage_service.models import Base
+from storage_service.care import tables
 
-migrations.run(Base.metadata)
+migrations.run(tables.Base.metadata)
