@@ -12,6 +12,7 @@ from bus_schema import (
     sim,
     storage,
     timeline,
+    uploads,
 )
 from bus_schema.messages import Command, Event, Message, known_types
 
@@ -28,6 +29,7 @@ MODULES = (
     sim,
     storage,
     timeline,
+    uploads,
 )
 
 

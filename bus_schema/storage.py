@@ -16,6 +16,7 @@ from bus_schema.artifacts import (
 )
 from bus_schema.identities import Identity
 from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.uploads import FoundManifest
 
 
 class Registration(BaseModel):
@@ -34,10 +35,14 @@ class RegisterArtifact(Command[Registration], domain="storage", action="register
     manifest: Manifest
 
 
-class GetArtifact(Query[Manifest], domain="storage", action="get_artifact"):
-    """Fetch one manifest, if the asker may see it; denied looks like `not_found`."""
+class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact"):
+    """Fetch one manifest, if the asker may see it; denied looks like `not_found`.
+
+    `presigned` asks for an address to read the bytes from, too, for who has no access to the file store.
+    """
 
     artifact_id: ArtifactId
+    presigned: bool = False
 
 
 class ManifestPage(BaseModel):

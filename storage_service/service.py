@@ -13,9 +13,11 @@ from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog
 from storage_service.lineage import LineageReader
 from storage_service.models import MIGRATIONS
+from storage_service.presigning import Presigner
 from storage_service.registration import Registrar, Registry
 from storage_service.registry import SqlRegistry
 from storage_service.traces import Traces
+from storage_service.uploads import Uploads
 
 MAX_ARTIFACT_BYTES = 5 * 1024**3
 # Far longer than a copy takes, so that no other instance's copy under way is swept.
@@ -34,6 +36,7 @@ class StorageService:
     lineage: LineageReader
     traces: Traces
     blobs: Blobs
+    uploads: Uploads
     clock: Callable[[], datetime]
 
     async def start(self) -> None:
@@ -61,6 +64,7 @@ def open_storage(
     files: FileStore,
     clock: Callable[[], datetime],
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES,
+    presigner: Presigner | None = None,
 ) -> StorageService:
     """Put the parts together."""
     blobs = open_blobs(files)
@@ -71,7 +75,8 @@ def open_storage(
         registrar=Registrar(registry, blobs, files.url, max_artifact_bytes),
         catalog=Catalog(database),
         lineage=LineageReader(database),
-        traces=Traces(database),
+        traces=Traces(database, clock),
         blobs=blobs,
+        uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         clock=clock,
     )

@@ -1,7 +1,8 @@
 """Where an owner stages: the address in a manifest is compared with that, never opened."""
 
+import os
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 
 from storage_service.refusals import NotAStagingAddress
 
@@ -11,6 +12,11 @@ _UPLOAD = re.compile(r"staging/([0-9]{4})/([0-9]{2})/([0-9]{2})/([A-Za-z0-9_@-]{
 def folder_of(owner: str) -> str:
     """The name of an owner's own folder in staging."""
     return owner.replace(".", "_")
+
+
+def new_upload_key(owner: str, now: datetime) -> str:
+    """A fresh place for one upload, which nobody can guess."""
+    return f"staging/{now.astimezone(UTC):%Y/%m/%d}/{folder_of(owner)}/{os.urandom(16).hex()}"
 
 
 def upload_key(uri: str, *, root_url: str, owner: str) -> str:

@@ -20,6 +20,15 @@ from bus_schema.storage import (
     SetTraceMembers,
     Versions,
 )
+from bus_schema.uploads import (
+    ClaimAddress,
+    ClaimUpload,
+    FoundManifest,
+    OpenClaim,
+    RequestClaim,
+    RequestUpload,
+    Upload,
+)
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handlers import Told, every, on_command
 from mindbus.bus.handling import Handling
@@ -62,9 +71,10 @@ class StorageWorker(Worker):
         return _registration(registered.manifest, "already_exists")
 
     @on_command
-    async def get(self, query: GetArtifact, handling: Handling) -> Manifest:
+    async def get(self, query: GetArtifact, handling: Handling) -> FoundManifest:
         with _answering(handling, query.artifact_id) as asker:
-            return await self.storage.catalog.get(query.artifact_id, asker)
+            manifest = await self.storage.catalog.get(query.artifact_id, asker)
+            return await self.storage.uploads.addressed(manifest, signed=query.presigned)
 
     @on_command
     async def search(self, query: SearchArtifacts, handling: Handling) -> ManifestPage:
@@ -85,6 +95,21 @@ class StorageWorker(Worker):
     async def set_trace_members(self, command: SetTraceMembers, handling: Handling) -> None:
         with _answering(handling) as asker:
             await self.storage.traces.add_members(command.trace_id, command.members, asker)
+
+    @on_command
+    async def request_upload(self, query: RequestUpload, handling: Handling) -> Upload:
+        with _answering(handling) as asker:
+            return await self.storage.uploads.request(query, asker)
+
+    @on_command
+    async def request_claim(self, query: RequestClaim, handling: Handling) -> ClaimUpload:
+        with _answering(handling):
+            return await self.storage.uploads.request_claim(query)
+
+    @on_command
+    async def open_claim(self, query: OpenClaim, handling: Handling) -> ClaimAddress:
+        with _answering(handling):
+            return await self.storage.uploads.open_claim(query.key)
 
     @every(seconds=2)
     async def clean(self) -> None:

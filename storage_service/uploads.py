@@ -1,0 +1,68 @@
+"""The addresses that storage hands to whoever has no access to the file store."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bus_schema.artifacts import Manifest
+from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, RequestClaim, RequestUpload, Upload
+from storage_service.acl import Asker
+from storage_service.blobs import Declared
+from storage_service.presigning import Presigner
+from storage_service.refusals import ArtifactTooLarge
+from storage_service.staging import new_upload_key, upload_key
+
+_CLAIM_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """Says where to stage or to read; signs for it, where the store is one that checks signatures.
+
+    An address says nothing of whether anything lies there: to ask for one is no way to find out.
+    """
+
+    root_url: str
+    max_artifact_bytes: int
+    clock: Callable[[], datetime]
+    presigner: Presigner | None = None
+
+    async def request(self, wanted: RequestUpload, asker: Asker) -> Upload:
+        """Raises ArtifactTooLarge, NotAStagingAddress; OSError where there is nothing to sign with."""
+        if wanted.size_bytes > self.max_artifact_bytes:
+            raise ArtifactTooLarge(size_bytes=wanted.size_bytes, max_bytes=self.max_artifact_bytes)
+        if wanted.uri is None:
+            key = new_upload_key(asker.owner, self.clock())
+        else:
+            key = upload_key(wanted.uri, root_url=self.root_url, owner=asker.owner)
+        declared = Declared(wanted.checksum.removeprefix("sha256:"), wanted.size_bytes)
+        return Upload(
+            upload_id=key.rpartition("/")[2],
+            uri=f"{self.root_url.rstrip('/')}/{key}",
+            presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared),
+        )
+
+    async def request_claim(self, wanted: RequestClaim) -> ClaimUpload:
+        """As `request`, under the key that the digest of the data makes up."""
+        sha256 = wanted.checksum.removeprefix("sha256:")
+        key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{sha256}"
+        declared = Declared(sha256, wanted.size_bytes)
+        return ClaimUpload(
+            key=key, presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared)
+        )
+
+    async def open_claim(self, key: str) -> ClaimAddress:
+        """Where to read it; raises OSError where there is nothing to sign with."""
+        if self.presigner is None:
+            return ClaimAddress()
+        name = key.rpartition("/")[2]
+        return ClaimAddress(presigned_url=await asyncio.to_thread(self.presigner.get, key, name, _CLAIM_TYPE))
+
+    async def addressed(self, manifest: Manifest, *, signed: bool) -> FoundManifest:
+        """The manifest, with an address of its bytes where that is wanted; the ACL has been asked before."""
+        if self.presigner is None or not signed:
+            return FoundManifest(**dict(manifest))
+        sign = self.presigner.get
+        presigned = await asyncio.to_thread(sign, manifest.uri, manifest.id, manifest.content_type)
+        return FoundManifest(**dict(manifest), presigned_url=presigned)
