@@ -1,88 +1,80 @@
 """The file store behind artifacts, reached through fsspec."""
 
-import re
-import secrets
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from pathlib import Path
+from typing import IO, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-import fsspec
-
-_KEY = re.compile(r"(?:[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]*/)*[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]*")
-
-
-class NotAKey(ValueError):
-    """A key is a relative path of plain names; build it from ids, never from what a message says."""
+from mindbus.folder_files import FolderFiles
+from mindbus.keys import NotAKey as NotAKey
+from mindbus.settings import Settings
 
 
 class StoreNotSupported(ValueError):
-    """MINDBUS_ARTIFACTS_URL names a store that is not supported; use file:///absolute/path."""
+    """MINDBUS_ARTIFACTS_URL names no store that is supported; use file:///absolute/path or s3://bucket/prefix."""
 
 
-class FileStore:
-    """Files under one root, by key; every call blocks, so callers on the loop use a thread."""
+class FileStore(Protocol):
+    """Files under one root, by key; every call blocks, so callers on the loop use a thread.
 
-    def __init__(self, fs: Any, root: str, url: str) -> None:
-        self.fs = fs
-        self.root = root.rstrip("/")
-        self.url = url.rstrip("/")
+    Keys that are no relative path of plain names raise NotAKey; where the store fails, every method raises OSError.
+    """
+
+    fs: Any
+    root: str
+    url: str
 
     @property
     def local_root(self) -> Path | None:
         """The folder, where the store is one."""
-        return Path(self.root) if self.url.startswith("file:") else None
-
-    def path(self, key: str) -> str:
-        """The file system's own path of a key. Raises NotAKey."""
-        if not _KEY.fullmatch(key):
-            raise NotAKey(f"{NotAKey.__doc__} Got: {key!r}")
-        return f"{self.root}/{key}"
 
     def uri(self, key: str) -> str:
         """The address that manifests show."""
-        self.path(key)
-        return f"{self.url}/{key}"
 
     def open_read(self, key: str) -> IO[bytes]:
-        """A reader. Raises FileNotFoundError."""
-        return cast("IO[bytes]", self.fs.open(self.path(key), "rb"))
+        """A reader that can seek. Raises FileNotFoundError."""
 
     def put(self, key: str, content: bytes) -> None:
         """Write a small file whole: a reader sees all of it or nothing."""
-        path = self.path(key)
-        self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
-        if self.local_root is None:
-            self.fs.pipe_file(path, content)
-            return
-        part = Path(f"{path}.{secrets.token_hex(8)}.part")
-        part.write_bytes(content)
-        part.replace(path)
 
     def upload(self, key: str, source: Path) -> None:
-        """Copy a local file to the store."""
-        path = self.path(key)
-        self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
-        self.fs.put_file(str(source), path)
+        """Copy a local file to the store; a store of objects goes on with a large one where it was interrupted."""
 
     def exists(self, key: str) -> bool:
         """Whether there is such a file."""
-        return bool(self.fs.exists(self.path(key)))
 
     def size_bytes(self, key: str) -> int:
         """Its size. Raises FileNotFoundError."""
-        return int(self.fs.size(self.path(key)))
 
     def delete(self, key: str) -> None:
         """Remove it; gone already is as good."""
-        if self.exists(key):
-            self.fs.rm_file(self.path(key))
 
 
-def open_file_store(url: str) -> FileStore:
-    """Open the store that the settings name, once at start. Raises StoreNotSupported."""
+def open_files(settings: Settings) -> FileStore:
+    """Open the store that the settings name, once at start; nothing is sent yet. Raises StoreNotSupported."""
+    url = settings.files_url
+    if not url.startswith("s3:"):
+        return open_folder(url)
+    # Imported here: whoever keeps files in a folder need not pay for it.
+    from mindbus.s3 import NotABucket, S3Account, open_bucket
+    from mindbus.s3_files import S3Files
+
+    account = S3Account(
+        endpoint_url=settings.s3_endpoint_url,
+        access_key=settings.s3_access_key,
+        secret_key=settings.s3_secret_key,
+        region=settings.s3_region,
+    )
+    try:
+        return S3Files(open_bucket(url, account), url, settings.s3_part_bytes, settings.s3_concurrency)
+    except (NotABucket, ValueError) as wrong:
+        raise StoreNotSupported(str(wrong)) from wrong
+
+
+def open_folder(url: str) -> FileStore:
+    """The store in a folder of this machine, which is made. Raises StoreNotSupported."""
     parts = urlsplit(url)
     if parts.scheme != "file" or parts.netloc or not parts.path.startswith("/"):
         raise StoreNotSupported(f"{StoreNotSupported.__doc__} Got: {parts.scheme or url}")
     root = Path(unquote(parts.path))
     root.mkdir(parents=True, exist_ok=True)
-    return FileStore(fsspec.filesystem("file", auto_mkdir=True), str(root), url)
+    return FolderFiles(root, url)

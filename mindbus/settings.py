@@ -20,8 +20,24 @@ class Settings(BaseSettings):
     )
     artifacts_url: str | None = Field(
         default=None,
-        description="Where artifacts and claims lie, as a URL; default: a folder in the data folder.",
+        description="Where artifacts and claims lie: file:///folder or s3://bucket/prefix; default: a folder in the "
+        "data folder.",
     )
+    s3_endpoint_url: str | None = Field(
+        default=None, description="Object store to use for s3:// URLs; default: what AWS_ENDPOINT_URL says, or AWS."
+    )
+    s3_access_key: str | None = Field(
+        default=None, repr=False, description="Access key of that object store; default: what AWS_* or its files say."
+    )
+    s3_secret_key: str | None = Field(default=None, repr=False, description="The secret of that access key.")
+    s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
+    s3_part_bytes: int = Field(
+        default=16 * 1024**2,
+        ge=5 * 1024**2,
+        le=1024**3,
+        description="Larger files are sent to an object store in parts of this size.",
+    )
+    s3_concurrency: int = Field(default=3, ge=1, le=32, description="How many parts of one file are sent at once.")
     database_url: str | None = Field(
         default=None,
         description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",

@@ -34,8 +34,8 @@ class FsspecBlobs:
         try:
             self._write(upload, part, declared)
             if not self.files.exists(key):
-                self.files.fs.makedirs(self.files.path(key).rpartition("/")[0], exist_ok=True)
-                self.files.fs.cp_file(part, self.files.path(key))
+                self.files.fs.makedirs(f"{self.files.root}/{key.rpartition('/')[0]}", exist_ok=True)
+                self.files.fs.cp_file(part, f"{self.files.root}/{key}")
             if self.files.size_bytes(key) != declared.size_bytes:
                 raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, key)
         finally:

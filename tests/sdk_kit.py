@@ -12,7 +12,7 @@ from bus_schema.fleet import Heartbeat
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
 from mindbus import Client, Settings, connect
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore, open_folder
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import BufferLimits
@@ -119,7 +119,7 @@ class Bench:
     naps: Naps = field(default_factory=Naps)
 
     def __post_init__(self) -> None:
-        self.files = open_file_store((self.folder / "artifacts").as_uri())
+        self.files = open_folder((self.folder / "artifacts").as_uri())
         self.storage = FakeStorage(self.files)
         self.settings = Settings(amqp_url=f"memory://{self.folder}", data_dir=self.folder)
 

@@ -27,14 +27,14 @@ class Deferred:
 
 
 def _storage() -> Maker:
-    from mindbus.files import open_file_store
+    from mindbus.files import open_files
     from mindbus.sql.database import Database
     from storage_service.service import open_storage
     from workers.storage import StorageWorker
 
     def make(kit: Kit) -> Worker:
         database = Database(kit.settings.database_of("storage"), schema="storage")
-        return StorageWorker(open_storage(database, open_file_store(kit.settings.files_url), kit.clock))
+        return StorageWorker(open_storage(database, open_files(kit.settings), kit.clock))
 
     return make
 

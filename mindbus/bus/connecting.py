@@ -10,7 +10,7 @@ from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
-from mindbus.files import open_file_store
+from mindbus.files import open_files
 from mindbus.settings import Settings
 
 _memory_brokers: dict[str, MemoryBroker] = {}
@@ -37,7 +37,7 @@ def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
     """A participant with an instance of its own."""
     instance = secrets.token_hex(4)
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
-    claims = Claims(open_file_store(settings.files_url))
+    claims = Claims(open_files(settings))
     return Speaker(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
 
 

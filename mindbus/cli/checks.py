@@ -19,7 +19,7 @@ from mindbus.bus.connecting import NoBroker, find_broker
 from mindbus.bus.service import VERSION
 from mindbus.cli.failures import Failed
 from mindbus.cli.session import require_reachable
-from mindbus.files import StoreNotSupported, open_file_store
+from mindbus.files import StoreNotSupported, open_files
 from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.installation import find_rabbitmq
@@ -136,7 +136,7 @@ def _is_dead(queue: QueueState) -> bool:
 def _files(settings: Settings) -> Finding:
     key = f"doctor/{secrets.token_hex(8)}"
     try:
-        store = open_file_store(settings.files_url)
+        store = open_files(settings)
         store.put(key, b"probe")
         with store.open_read(key) as reader:
             is_same = reader.read() == b"probe"

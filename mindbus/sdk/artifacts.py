@@ -12,7 +12,7 @@ from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.files import open_file_store
+from mindbus.files import open_files
 from mindbus.logs import logger
 from mindbus.sdk.access import Access, DirectAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits, Incoming
@@ -65,15 +65,20 @@ class Put:
         return self.outcome == "pending"
 
 
-def open_artifacts(bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> "Artifacts":
+def open_artifacts(
+    bus: Client,
+    settings: Settings,
+    clock: Callable[[], datetime] = utc_now,
+    storage: StorageLink | None = None,
+) -> "Artifacts":
     """The artifacts of whoever speaks on this bus, as the settings say; `async with` them."""
     limits = BufferLimits(settings.buffer_max_bytes, settings.buffer_max_artifacts)
-    return Artifacts(bus, open_access(settings), settings.data_dir, clock, Degradation(limits=limits))
+    return Artifacts(bus, open_access(settings), settings.data_dir, clock, Degradation(limits=limits), storage)
 
 
 def open_access(settings: Settings) -> Access:
     """How this process gets at the file store."""
-    return DirectAccess(open_file_store(settings.files_url))
+    return DirectAccess(open_files(settings))
 
 
 class Artifacts:

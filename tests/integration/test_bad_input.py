@@ -21,7 +21,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
 from mindbus import CommandFailed, Settings
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore, open_files
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hostile_addresses import hostile_addresses
 from tests.raw_amqp import an_envelope, properties_for, raw_publisher
@@ -39,7 +39,7 @@ def settings(vhost_url: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def files(settings: Settings) -> FileStore:
-    return open_file_store(settings.files_url)
+    return open_files(settings)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from bus_schema.storage import (
 )
 from mindbus import Client, CommandFailed, Settings
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore, open_files
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.waiting import until
 from workers.fleet import FLEET
@@ -39,7 +39,7 @@ def settings(vhost_url: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def files(settings: Settings) -> FileStore:
-    return open_file_store(settings.files_url)
+    return open_files(settings)
 
 
 @pytest.fixture

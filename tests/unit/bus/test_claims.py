@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from mindbus.bus.claims import ClaimLost, Claims, ClaimTooLarge
-from mindbus.files import FileStore, NotAKey, StoreNotSupported, open_file_store
+from mindbus.files import FileStore, NotAKey, StoreNotSupported, open_folder
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> FileStore:
-    return open_file_store(tmp_path.as_uri())
+    return open_folder(tmp_path.as_uri())
 
 
 async def test_what_was_deposited_is_redeemed(files: FileStore) -> None:
@@ -51,4 +51,4 @@ def test_a_key_is_a_relative_path_of_plain_names(files: FileStore, key: str) -> 
 @pytest.mark.parametrize("url", ["github://a:b@/", "ftp://host/x", "file://host/x", "relative/path", "memory://x"])
 def test_a_store_that_is_not_supported_is_refused(url: str) -> None:
     with pytest.raises(StoreNotSupported):
-        open_file_store(url)
+        open_folder(url)

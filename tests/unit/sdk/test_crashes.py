@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
-from mindbus.files import FileStore
+from mindbus.folder_files import FolderFiles
 from tests.sdk_kit import TRACE, Bench, FakeStorage
 from tests.waiting import until
 
@@ -15,7 +15,7 @@ class Crashed(BaseException):
     """The process is gone."""
 
 
-class BrittleFiles(FileStore):
+class BrittleFiles(FolderFiles):
     """Dies at an upload: before it, in the middle of it, after it."""
 
     moment: str = ""
@@ -49,7 +49,7 @@ class BrittleStorage(FakeStorage):
     "moment", ["before staging", "while staging", "after staging", "before registering", "after registering"]
 )
 async def test_what_was_put_is_registered_once_whenever_its_producer_dies(bench: Bench, moment: str) -> None:
-    files = BrittleFiles(bench.files.fs, bench.files.root, bench.files.url)
+    files = BrittleFiles(Path(bench.files.root), bench.files.url)
     storage = BrittleStorage(bench.files)
     bench.files, bench.storage = files, storage
     files.moment = storage.moment = moment

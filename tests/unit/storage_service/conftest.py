@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore, open_folder
 from mindbus.sql.database import Database
 from tests.postgres import DatabaseOf
 from tests.storage_kit import Depot, OpenDepot
@@ -15,7 +15,7 @@ from tests.storage_kit import Depot, OpenDepot
 
 @pytest.fixture
 def local_files(tmp_path: Path) -> FileStore:
-    return open_file_store((tmp_path / "artifacts").as_uri())
+    return open_folder((tmp_path / "artifacts").as_uri())
 
 
 @pytest.fixture(

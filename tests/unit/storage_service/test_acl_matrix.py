@@ -18,7 +18,7 @@ from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, GetLineage, GetVersions, RegisterArtifact, SearchArtifacts
 from mindbus.bus.failures import Refused
 from mindbus.bus.handling import Handling
-from mindbus.files import open_file_store
+from mindbus.files import open_folder
 from mindbus.sql.database import Database
 from tests.storage_kit import Depot, an_envelope
 
@@ -187,7 +187,7 @@ async def worlds(tmp_path: Path, migrated: Path) -> AsyncIterator[Worlds]:
         folder.mkdir()
         shutil.copy(migrated / "storage.db", folder)
         database = Database(f"sqlite+aiosqlite:///{folder / 'storage.db'}", "storage")
-        made.append(World(Depot(folder, database, open_file_store((folder / "artifacts").as_uri()))))
+        made.append(World(Depot(folder, database, open_folder((folder / "artifacts").as_uri()))))
         await made[-1].furnish(has_artifacts=name == "hidden")
     yield Worlds(*made)
     for world in made:

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import fsspec
 import pytest
 
-from mindbus.files import FileStore, open_file_store
+from mindbus.files import FileStore, open_folder
 from storage_service.backends import open_blobs
 from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, copy_declared, object_key
-from storage_service.fsspec_blobs import FsspecBlobs
 from storage_service.local_blobs import LocalBlobs
 from storage_service.refusals import BytesDiffer, NotAPlainFile, Refusal, StagedFileMissing
 
@@ -35,11 +33,9 @@ def declared(content: bytes = CONTENT) -> Declared:
 KEY = object_key(declared().sha256, 1)
 
 
-@pytest.fixture(params=["local", "fsspec"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
-    if request.param == "local":
-        return open_file_store(tmp_path.as_uri())
-    return FileStore(fsspec.filesystem("memory"), f"/{tmp_path.name}", f"memory://{tmp_path.name}")
+@pytest.fixture
+def files(tmp_path: Path) -> FileStore:
+    return open_folder(tmp_path.as_uri())
 
 
 @pytest.fixture
@@ -147,12 +143,6 @@ async def test_leftovers_of_dead_processes_are_swept_but_no_copy_under_way(blobs
     assert await blobs.sweep_temporary(now - timedelta(hours=1)) == 0
     assert await blobs.sweep_temporary(now + timedelta(hours=1)) == 1
     assert not files.fs.find(f"{files.root}/objects/.tmp")
-
-
-async def test_only_a_folder_gets_the_blobs_of_a_folder(files: FileStore) -> None:
-    expected = FsspecBlobs if files.local_root is None else LocalBlobs
-
-    assert isinstance(open_blobs(files), expected)
 
 
 def test_no_more_than_one_byte_beyond_the_declared_size_is_read() -> None:
