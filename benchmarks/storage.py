@@ -1,0 +1,185 @@
+"""`python -m benchmarks.storage` measures artifacts, large ones beside tools that make no promises."""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.storage_children import Child, child
+from benchmarks.storage_peers import CopyAndHash, CopyAndSum
+from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
+from benchmarks.storage_tasks import STORES, Large, Small, Store, Took, TookEach
+from mindbus.logs import configure_logs
+from mindbus.node.private import PrivateNode
+from mindbus.settings import Settings
+from mindbus.supervision.health import HealthFolder, Unwell
+
+_SEED = 20261121
+_MIB = 1024 * 1024
+_LOOKS = 600
+
+Carry = Callable[[Large], Awaitable[Took]]
+
+
+class Unsound(Exception):
+    """Other bytes came back than were put, so that the time says nothing."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much to measure."""
+
+    rounds: int
+    size_mib: int
+    artifacts: int
+    agents: int
+
+
+FULL = Extent(rounds=5, size_mib=1024, artifacts=2000, agents=20)
+QUICK = Extent(rounds=1, size_mib=16, artifacts=40, agents=4)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One store with everything that runs for it."""
+
+    folder: Path
+    agent: Child
+    worker: Child
+    peers: dict[str, Carry]
+
+    async def measure(self, extent: Extent, order: random.Random) -> StoreReport:
+        """Everybody in another order each round, so that noise falls on all alike."""
+        report = StoreReport()
+        await self._warm_up()
+        for number in range(1, extent.rounds + 1):
+            source, digest = self._source(extent.size_mib, number)
+            rates: dict[str, Rates] = {"put": {}, "get": {}}
+            carriers = list(self._carriers().items())
+            order.shuffle(carriers)
+            for name, carry in carriers:
+                for way, rate in (await self._there_and_back(carry, f"{name}_{number}", source, digest)).items():
+                    rates[way][name] = extent.size_mib / rate
+            report.rounds.append(rates)
+            self._weigh(report)
+            report.small.append(await self._small(extent.artifacts, extent.agents))
+            print(f"round {number} of {extent.rounds} done", file=sys.stderr)
+        return report
+
+    def _carriers(self) -> dict[str, Carry]:
+        return {"mindbus": self._mindbus, **self.peers}
+
+    async def _mindbus(self, order: Large) -> Took:
+        return Took.model_validate_json(await self.agent.ask(order))
+
+    async def _small(self, artifacts: int, agents: int) -> TookEach:
+        return TookEach.model_validate_json(await self.agent.ask(Small(artifacts=artifacts, agents=agents)))
+
+    async def _warm_up(self) -> None:
+        """Whatever the first ones set up is none of the growth."""
+        await self._small(20, 2)
+        source = self.folder / "first"
+        source.write_bytes(b"first")
+        digest = hashlib.sha256(b"first").hexdigest()
+        await self._there_and_back(self._mindbus, "first", source, digest)
+        for process in (self.agent, self.worker):
+            process.weigh_idle()
+
+    def _weigh(self, report: StoreReport) -> None:
+        for process in (self.agent, self.worker):
+            report.grew(process.name, process.growth_mib())
+
+    async def _there_and_back(self, carry: Carry, name: str, source: Path, digest: str) -> dict[str, float]:
+        back = self.folder / "back"
+        took: dict[str, float] = {}
+        ways: tuple[tuple[Literal["put", "get"], Path], ...] = (("put", source), ("get", back))
+        for way, path in ways:
+            # What the one before left to be written is not to be waited for now.
+            await asyncio.to_thread(os.sync)
+            carried = await carry(Large(do=way, path=path, name=name))
+            if carried.sha256 != digest:
+                raise Unsound(f"{Unsound.__doc__} ({name}, {way})")
+            took[way] = carried.seconds
+        back.unlink()
+        return took
+
+    def _source(self, size_mib: int, number: int) -> tuple[Path, str]:
+        """Other bytes each round, none of them alike: a store that knows some of them already is no help."""
+        path, digest = self.folder / "source", hashlib.sha256()
+        chunks = random.Random(number)
+        with path.open("wb") as file:
+            for _ in range(size_mib):
+                chunk = chunks.randbytes(_MIB)
+                digest.update(chunk)
+                file.write(chunk)
+        return path, digest.hexdigest()
+
+
+@asynccontextmanager
+async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Bench]:
+    peers: dict[str, Carry] = {
+        "cp+sha256sum": CopyAndSum(folder / "plain").carry,
+        "cp+hashlib": CopyAndHash(folder / "plain").carry,
+    }
+    settings = Settings(amqp_url=amqp_url, data_dir=folder / "data", log_level="ERROR")
+    async with AsyncExitStack() as stack:
+        environment = settings.environment()
+        worker = await stack.enter_async_context(
+            child("storage", "-m", "mindbus.cli.main", "worker", "storage", environment=environment)
+        )
+        await _until_ready(settings)
+        agent = await stack.enter_async_context(
+            child("agent", "-m", "benchmarks.storage_agent", environment=environment)
+        )
+        await agent.wait_ready()
+        yield Bench(folder, agent, worker, peers)
+
+
+async def _until_ready(settings: Settings) -> None:
+    health = HealthFolder(settings)
+    for _ in range(_LOOKS):
+        with suppress(Unwell):
+            health.require("storage")
+            return
+        await asyncio.sleep(0.1)
+    health.require("storage")
+
+
+async def measure(extent: Extent, stores: tuple[Store, ...], where: Path | None) -> StorageReport:
+    report, order = StorageReport(), random.Random(_SEED)
+    with tempfile.TemporaryDirectory(prefix="mindbus-bench-", dir=where) as name:
+        async with PrivateNode(Path(name) / "rabbitmq") as node:
+            for store in stores:
+                async with _bench(store, node.amqp_url, Path(name) / store) as bench:
+                    report.stores[store] = await bench.measure(extent, order)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one small round: shows that it runs, measures nothing")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--rounds", type=int, help=f"instead of {FULL.rounds}")
+    parser.add_argument("--store", choices=STORES, help="one of them alone")
+    parser.add_argument("--folder", type=Path, help="where to work; default: the folder for temporary files")
+    given = parser.parse_args()
+    configure_logs("ERROR", "console")
+    extent = QUICK if given.quick else FULL
+    if given.rounds:
+        extent = Extent(given.rounds, extent.size_mib, extent.artifacts, extent.agents)
+    report = asyncio.run(measure(extent, (given.store,) if given.store else STORES, given.folder))
+    print(json.dumps(report.as_json(), indent=2) if given.json else as_text(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

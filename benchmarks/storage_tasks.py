@@ -1,0 +1,41 @@
+"""What a process of the storage benchmark is told, line by line, with what it answers."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel
+
+Store = Literal["files", "s3"]
+STORES: tuple[Store, ...] = ("files",)
+
+
+class Large(BaseModel):
+    """Bring one large file there or back; `name` is what to call it there."""
+
+    do: Literal["put", "get"]
+    path: Path
+    name: str
+
+
+class Small(BaseModel):
+    """Put many small artifacts, some agents side by side, each one after the other."""
+
+    do: Literal["small"] = "small"
+    artifacts: int
+    agents: int
+    content_bytes: int = 2048
+
+
+class Took(BaseModel):
+    """How long a large file took, what is known of it afterwards."""
+
+    seconds: float
+    sha256: str
+
+
+class TookEach(BaseModel):
+    """How long all took together; how long each `put` took, and its registration within it."""
+
+    seconds: float
+    put_ms: list[float]
+    register_ms: list[float]
