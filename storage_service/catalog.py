@@ -7,12 +7,9 @@ from bus_schema.identities import owner_of
 from bus_schema.storage import ManifestPage, SearchArtifacts, Versions
 from mindbus.sql.database import Database
 from storage_service.acl import Asker, not_found, readable_by
+from storage_service.cursors import position_of
 from storage_service.models import ManifestRow
-from storage_service.refusals import NotACursor
 from storage_service.rows import as_manifest
-
-# The longest number that fits the column.
-_CURSOR_DIGITS = 18
 
 
 class Catalog:
@@ -32,7 +29,7 @@ class Catalog:
 
     async def search(self, wanted: SearchArtifacts, asker: Asker) -> ManifestPage:
         """In order of commit, so that what is committed between two pages comes after both. Raises NotACursor."""
-        after = _position(wanted.cursor)
+        after = position_of(wanted.cursor)
         query = (
             select(ManifestRow)
             .where(ManifestRow.position > after, readable_by(asker), *_conditions(wanted))
@@ -74,11 +71,3 @@ def _conditions(wanted: SearchArtifacts) -> list[ColumnElement[bool]]:
     if wanted.created_before is not None:
         conditions.append(ManifestRow.created_at < wanted.created_before)
     return conditions
-
-
-def _position(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
-        raise NotACursor(cursor=cursor)
-    return int(cursor)

@@ -103,3 +103,21 @@ class LineageTooLarge(Refusal):
     """The lineage has more artifacts than one answer holds; ask for less depth, or from a nearer artifact."""
 
     code = Code.TOO_LARGE
+
+
+class MessageIdTaken(Refusal):
+    """A message of this id was said with other words; what was said never changes, so mint a new id."""
+
+    code = Code.CONFLICT
+
+
+class NotTheBuffer(Refusal):
+    """A fragment is made of the next messages in its user's buffer; ask for the active dialogues again."""
+
+    code = Code.CONFLICT
+
+
+class VersionDiffers(Refusal):
+    """The value has changed since it was read; read it again, then decide anew."""
+
+    code = Code.CONFLICT

@@ -1,0 +1,59 @@
+"""What agents keep between messages, each in its own namespace."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import select
+
+from bus_schema.agent_data import AgentDataPage, AgentDatum, GetAgentData, PutAgentData
+from mindbus.sql.database import Database
+from storage_service.dialogues.tables import AgentDatumRow
+from storage_service.inserts import insert_unless_taken
+from storage_service.refusals import VersionDiffers
+
+
+class AgentData:
+    """Values under keys; the version tells whether somebody else has changed one meanwhile."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self.database, self.clock = database, clock
+
+    async def put(self, wanted: PutAgentData) -> int:
+        """The version that the value has now, together with the message at hand. Raises VersionDiffers."""
+        session = self.database.session
+        key = {"agent": wanted.agent, "namespace": wanted.namespace, "key": wanted.key}
+        row = await session.get(AgentDatumRow, key, with_for_update=True)
+        version = row.version if row else 0
+        if wanted.expected_version not in (None, version):
+            raise VersionDiffers(expected_version=wanted.expected_version, version=version)
+        if wanted.value is None:
+            if row is not None:
+                await session.delete(row)
+                await session.flush()
+            return 0
+        fields = {"value": wanted.value, "version": version + 1, "updated_at": self.clock()}
+        if row is not None:
+            row.value, row.version, row.updated_at = wanted.value, version + 1, self.clock()
+            await session.flush()
+        elif not await insert_unless_taken(session, AgentDatumRow, **key, **fields):
+            # Somebody else was the first; their value is there to be replaced, or to be told of.
+            return await self.put(wanted)
+        return version + 1
+
+    async def page(self, wanted: GetAgentData) -> AgentDataPage:
+        """In order of keys; the cursor is the last one."""
+        query = select(AgentDatumRow).where(
+            AgentDatumRow.agent == wanted.agent, AgentDatumRow.namespace == wanted.namespace
+        )
+        if wanted.key is not None:
+            query = query.where(AgentDatumRow.key == wanted.key)
+        if wanted.cursor is not None:
+            query = query.where(AgentDatumRow.key > wanted.cursor)
+        query = query.order_by(AgentDatumRow.key).limit(wanted.limit + 1)
+        async with self.database.reading() as session:
+            rows = (await session.scalars(query)).all()
+        page = rows[: wanted.limit]
+        items = tuple(
+            AgentDatum(key=row.key, value=row.value, version=row.version, updated_at=row.updated_at) for row in page
+        )
+        return AgentDataPage(items=items, next_cursor=page[-1].key if len(rows) > wanted.limit else None)

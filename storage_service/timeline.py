@@ -1,0 +1,60 @@
+"""What has happened, in the order in which it was heard of."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, select
+
+from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
+from mindbus.sql.database import Database
+from storage_service.cursors import position_of
+from storage_service.dialogues.tables import TimelineRow
+from storage_service.inserts import insert_unless_taken, next_number
+
+
+class Timeline:
+    """Events of every topic, each recorded once."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def save(self, events: Sequence[TimelineEvent]) -> int:
+        """How many are new, together with the message at hand."""
+        session = self.database.session
+        new = 0
+        for event in events:
+            row = event.model_dump(exclude={"envelope", "sequence"})
+            row["envelope"] = event.envelope.model_dump(mode="json", exclude_none=True)
+            # A number that is not used after all leaves a gap, which no reader minds.
+            row["sequence"] = await next_number(session, TimelineRow.__tablename__)
+            new += await insert_unless_taken(session, TimelineRow, **row)
+        return new
+
+    async def page(self, wanted: GetTimeline) -> TimelinePage:
+        """The last page has a cursor, too: what is recorded later comes after it. Raises NotACursor."""
+        after = position_of(wanted.cursor)
+        query = (
+            select(TimelineRow)
+            .where(TimelineRow.sequence > after, *_conditions(wanted))
+            .order_by(TimelineRow.sequence)
+            .limit(wanted.limit)
+        )
+        async with self.database.reading() as session:
+            rows = (await session.scalars(query)).all()
+        last = rows[-1].sequence if rows else after
+        return TimelinePage(items=tuple(map(_as_event, rows)), next_cursor=str(last))
+
+
+def _conditions(wanted: GetTimeline) -> list[ColumnElement[bool]]:
+    equal = {TimelineRow.user_id: wanted.user_id, TimelineRow.trace_id: wanted.trace_id}
+    conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.topics:
+        conditions.append(TimelineRow.topic.in_(wanted.topics))
+    if wanted.since is not None:
+        conditions.append(TimelineRow.time >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(TimelineRow.time < wanted.until)
+    return conditions
+
+
+def _as_event(row: TimelineRow) -> TimelineEvent:
+    return TimelineEvent.model_validate({name: getattr(row, name) for name in TimelineEvent.model_fields})

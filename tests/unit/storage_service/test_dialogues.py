@@ -1,0 +1,177 @@
+"""What was said is kept in order; a fragment ends one buffer and begins the next."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from bus_schema.conversations import GetAllActiveDialogues, GetMessages
+from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
+from mindbus.sql.database import Database
+from storage_service.dialogues.fragments import Fragments
+from storage_service.dialogues.messages import Messages
+from storage_service.refusals import MessageIdTaken, NotACursor, NotTheBuffer
+from tests.storage_kit import NOON, OpenDepot
+
+T = TypeVar("T")
+
+
+class Book:
+    """Messages and fragments on one database, each call a transaction as a message at hand has it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.messages, self.fragments = Messages(database), Fragments(database)
+
+    async def at_hand(self, work: Callable[[], Awaitable[T]]) -> T:
+        async with self.database.open_session() as session, session.begin():
+            with self.database.ambient(session):
+                return await work()
+
+    async def say(self, user: str, number: int, **changes: Any) -> bool:
+        message = a_message(user, number, **changes)
+        return await self.at_hand(lambda: self.messages.save(message))
+
+    async def fragment(self, user: str, *numbers: int, fragment_id: str | None = None) -> bool:
+        fragment = a_fragment(user, *numbers, fragment_id=fragment_id)
+        return await self.at_hand(lambda: self.fragments.save(fragment))
+
+    async def numbers(self, user: str, **options: Any) -> list[int]:
+        page = await self.messages.page(GetMessages(user_id=user, **options))
+        return [number_of(message) for message in page.items]
+
+    async def buffers(self, **options: Any) -> dict[str, list[int]]:
+        found = await self.fragments.active(GetAllActiveDialogues(**options))
+        return {state.user_id: list(map(number_of, state.buffer)) for state in found.items}
+
+
+def a_message(user: str, number: int, **changes: Any) -> DialogueMessage:
+    fields: dict[str, Any] = {
+        "message_id": f"msg_{user}-{number}",
+        "user_id": user,
+        "role": "user",
+        "content": f"Это сообщение номер {number}",
+        "time": NOON + timedelta(minutes=number),
+    }
+    return DialogueMessage.model_validate(fields | changes)
+
+
+def a_fragment(user: str, *numbers: int, fragment_id: str | None = None) -> DialogueFragment:
+    messages = tuple(a_message(user, number) for number in numbers)
+    return DialogueFragment(
+        fragment_id=fragment_id or f"frag_{user}-{numbers[0]}",
+        user_id=user,
+        message_ids=tuple(message.message_id for message in messages),
+        messages=messages,
+        started_at=messages[0].time,
+        ended_at=messages[-1].time,
+        reason="ended",
+    )
+
+
+def number_of(message: DialogueMessage) -> int:
+    return int(message.message_id.rsplit("-", 1)[-1])
+
+
+@pytest.fixture
+def book(open_depot: OpenDepot) -> Book:
+    return Book(open_depot().database)
+
+
+async def test_messages_are_read_as_they_were_said(book: Book) -> None:
+    hidden = {"kind": MessageKind.HIDDEN, "content": "[hidden instruction] напомни об отчёте"}
+    assert await book.say("anna", 1)
+    assert await book.say("anna", 2, role="assistant")
+    assert await book.say("anna", 3, **hidden)
+    assert await book.say("boris", 1)
+
+    page = await book.messages.page(GetMessages(user_id="anna"))
+
+    assert page.items == (a_message("anna", 1), a_message("anna", 2, role="assistant"), a_message("anna", 3, **hidden))
+    assert page.next_cursor is None
+
+
+async def test_a_message_that_comes_again_is_kept_once(book: Book) -> None:
+    assert await book.say("anna", 1)
+    assert not await book.say("anna", 1)
+    assert not await book.say("anna", 1, time=NOON + timedelta(days=1))
+    assert await book.numbers("anna") == [1]
+
+
+@pytest.mark.parametrize("changes", [{"content": "другое"}, {"role": "assistant"}, {"kind": MessageKind.RESPONSE}])
+async def test_other_words_under_the_same_id_are_a_conflict(book: Book, changes: dict[str, Any]) -> None:
+    await book.say("anna", 1)
+    with pytest.raises(MessageIdTaken):
+        await book.say("anna", 1, **changes)
+    with pytest.raises(MessageIdTaken):
+        await book.say("boris", 1, message_id="msg_anna-1")
+    assert await book.numbers("anna") == [1]
+    assert await book.numbers("boris") == []
+
+
+async def test_pages_go_forward_from_the_beginning_and_backward_from_the_end(book: Book) -> None:
+    for number in range(7):
+        await book.say("anna", number)
+
+    forward = await book.messages.page(GetMessages(user_id="anna", limit=3))
+    backward = await book.messages.page(GetMessages(user_id="anna", limit=3, order="newest"))
+
+    assert await book.numbers("anna", limit=3, cursor=forward.next_cursor) == [3, 4, 5]
+    assert [number_of(message) for message in backward.items] == [6, 5, 4]
+    assert await book.numbers("anna", limit=3, order="newest", cursor=backward.next_cursor) == [3, 2, 1]
+    assert await book.numbers("anna", since=NOON + timedelta(minutes=5)) == [5, 6]
+    with pytest.raises(NotACursor):
+        await book.numbers("anna", cursor="nonsense")
+
+
+async def test_the_buffer_is_what_no_fragment_has_taken(book: Book) -> None:
+    for number in range(4):
+        await book.say("anna", number)
+    await book.say("boris", 0)
+
+    assert await book.fragment("anna", 0, 1, 2)
+
+    assert await book.buffers() == {"anna": [3], "boris": [0]}
+    assert await book.fragment("anna", 3)
+    assert await book.buffers() == {"boris": [0]}
+
+
+async def test_a_fragment_that_comes_again_changes_nothing(book: Book) -> None:
+    for number in range(3):
+        await book.say("anna", number)
+    assert await book.fragment("anna", 0, 1)
+    assert not await book.fragment("anna", 0, 1)
+    assert await book.buffers() == {"anna": [2]}
+
+
+@pytest.mark.parametrize("numbers", [(1,), (1, 0), (0, 2), (0, 1, 2, 3), (7,)])
+async def test_a_fragment_is_the_beginning_of_the_buffer_or_nothing(book: Book, numbers: tuple[int, ...]) -> None:
+    for number in range(3):
+        await book.say("anna", number)
+    with pytest.raises(NotTheBuffer):
+        await book.fragment("anna", *numbers)
+    with pytest.raises(NotTheBuffer):
+        await book.fragment("nobody", 0)
+    assert await book.buffers() == {"anna": [0, 1, 2]}
+
+
+async def test_a_message_belongs_to_one_fragment(book: Book) -> None:
+    await book.say("anna", 0)
+    await book.fragment("anna", 0)
+    with pytest.raises(NotTheBuffer):
+        await book.fragment("anna", 0, fragment_id="frag_another")
+
+
+async def test_silent_dialogues_are_found_by_their_last_word(book: Book) -> None:
+    await book.say("anna", 0)
+    await book.say("boris", 30)
+    assert await book.buffers(silent_since=NOON + timedelta(minutes=10)) == {"anna": [0]}
+
+
+async def test_active_dialogues_come_in_pages(book: Book) -> None:
+    for user in ("anna", "boris", "vera"):
+        await book.say(user, 0)
+    first = await book.fragments.active(GetAllActiveDialogues(limit=2))
+    assert [state.user_id for state in first.items] == ["anna", "boris"]
+    assert await book.buffers(limit=2, cursor=first.next_cursor) == {"vera": [0]}
