@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tests.crashes.memory_world import AS_BUILT, Design, MemoryWorld
 from tests.crashes.schedules import Broken
-from tests.crashes.world import AS_BUILT, Design, Storage, Upload, World
+from tests.crashes.storages import Storage
+from tests.crashes.uploads import Upload
 
 
 @dataclass(slots=True)
@@ -18,13 +20,13 @@ class Lives:
 
     def run(self) -> "Lives":
         """Raises Broken."""
-        world = World(self.design)
+        world = MemoryWorld(self.design)
         try:
             return self._run(world)
         finally:
             world.close()
 
-    def _run(self, world: World) -> "Lives":
+    def _run(self, world: MemoryWorld) -> "Lives":
         for upload in self.uploads:
             world.stage(upload)
         storage = world.start("1")
@@ -45,25 +47,22 @@ class Lives:
             else:
                 world.gates.let_on(gate)
                 moment += 1
-        world.invariants.require_quiet()
+        world.require_quiet()
         self._require_unbroken(world)
         return self
 
-    def _begin(self, world: World, storage: Storage) -> bool:
-        """Start what there is to do next; whether there is anything."""
+    def _begin(self, world: MemoryWorld, storage: Storage) -> bool:
+        """Start the first thing there is to do; whether there is anything."""
         if world.broker.waiting:
-            message = world.broker.waiting[0]
-            delivery = world.broker.deliver(message, storage.process)
+            delivery = world.broker.deliver(world.broker.waiting[0], storage.process)
             world.gates.start("register", storage.process, storage.carry(delivery))
-        elif world.database.committed.outbox:
-            world.gates.start("relay", storage.process, storage.relay())
-        elif world.database.committed.spent:
-            world.gates.start("clean", storage.process, storage.clean())
-        else:
-            return world.loop.let_time_pass()
-        return True
+            return True
+        for name, work in world.works(storage).items():
+            world.gates.start(name, storage.process, work())
+            return True
+        return world.loop.let_time_pass()
 
-    def _require_unbroken(self, world: World) -> None:
+    def _require_unbroken(self, world: MemoryWorld) -> None:
         if world.invariants.broken:
             what = f"crashes at {self.crash_at}: {'; '.join(world.invariants.broken)}"
             raise Broken("\n".join((what, *world.gates.trace)))

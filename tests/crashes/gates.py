@@ -1,6 +1,6 @@
 """Every effect passes a gate before and after it; there a process goes on, stalls, meets an error, or dies."""
 
-from asyncio import AbstractEventLoop, Future, Task
+from asyncio import AbstractEventLoop, Event, Future, Task
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ class Actor:
     process: Process
     task: "Task[None] | None" = None
     naps: int = 0
+    awaits_turn: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -53,17 +54,25 @@ _actor: "ContextVar[Actor]" = ContextVar("who acts")
 class Gates:
     """Where everybody waits who is about to have an effect, or just had one."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        self.loop = loop
-        self.look: Callable[[], None] = lambda: None
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        look: Callable[[], None],
+        look_closely: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.loop, self.look, self._look_closely = loop, look, look_closely
+        self.changed = Event()
         self.waiting: list[Gate] = []
         self.trace: list[str] = []
         self._processes: list[Process] = []
+        self._actors: list[Actor] = []
 
     def start(self, name: str, process: Process, work: Coroutine[Any, Any, None]) -> Actor:
         """Let a process do something."""
         actor = Actor(name, process)
         actor.task = self.loop.create_task(_as(actor, work))
+        actor.task.add_done_callback(lambda _task: self.changed.set())
+        self._actors.append(actor)
         process.tasks.append(actor.task)
         if process not in self._processes:
             self._processes.append(process)
@@ -80,9 +89,11 @@ class Gates:
     async def real_effect(
         self, name: str, act: Callable[[], Awaitable[T]], failure: Callable[[], Exception] | None = None
     ) -> T:
-        """The same where the effect is real, takes its time."""
+        """The same where the effect is real, which takes its time."""
         await self.stop_at(f"before {name}", failure)
         result = await act()
+        if self._look_closely is not None:
+            await self._look_closely()
         await self.stop_at(f"after {name}", failure)
         return result
 
@@ -93,7 +104,15 @@ class Gates:
             raise SimulatedCrash
         gate = Gate(actor, moment, self.loop.create_future(), failure)
         self.waiting.append(gate)
+        self.changed.set()
         await gate.passed
+
+    @property
+    def is_still(self) -> bool:
+        """Whether everybody waits at a gate, or for somebody who does."""
+        self._actors = [actor for actor in self._actors if not actor.is_done]
+        waiting = {gate.actor for gate in self.waiting}
+        return all(actor in waiting or actor.awaits_turn for actor in self._actors)
 
     def let_on(self, gate: Gate) -> None:
         """It goes on."""
@@ -134,6 +153,11 @@ class Gates:
     def _leave(self, gate: Gate, how: str) -> None:
         self.waiting.remove(gate)
         self.trace.append(f"{gate.actor.process.name} {gate.actor.name}: {gate.moment}{how}")
+
+
+def acting() -> Actor:
+    """Who does this."""
+    return _actor.get()
 
 
 async def _as(actor: Actor, work: Coroutine[Any, Any, None]) -> None:

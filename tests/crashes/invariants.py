@@ -1,40 +1,42 @@
 """What must be true of storage between any two effects, and once all is quiet."""
 
 import hashlib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bus_schema.envelope import Kind
 from mindbus.bus.transport import Outgoing
-from tests.crashes.memory_broker import MemoryBroker
-from tests.crashes.memory_database import MemoryDatabase, Row
-from tests.crashes.memory_objects import Bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What a reader of the database learns: where the bytes must be, and which."""
+
+    object_key: str
+    sha256: str
 
 
 @dataclass(slots=True)
 class Invariants:
     """A reader who looks at everything after every effect, and never forgets what it was told."""
 
-    bucket: Bucket
-    database: MemoryDatabase
-    broker: MemoryBroker
     asked: set[str] = field(default_factory=set)
-    seen: dict[str, Row] = field(default_factory=dict)
+    seen: dict[str, Artifact] = field(default_factory=dict)
     answers: dict[str, bytes] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
-    def look(self) -> None:
+    def look(self, artifacts: Mapping[str, Artifact], content_of: Callable[[str], bytes | None]) -> None:
         """An artifact that exists has its bytes, goes on existing as it is."""
-        manifests = self.database.committed.manifests
-        for artifact_id, row in self.seen.items():
-            if manifests.get(artifact_id) != row:
-                self.broken.append(f"{artifact_id} has changed since it was committed")
-        for artifact_id, row in manifests.items():
-            self.seen[artifact_id] = row
-            kept = self.bucket.kept.get(row.object_key)
-            if kept is None:
-                self.broken.append(f"{artifact_id} is committed without bytes at {row.object_key}")
-            elif hashlib.sha256(kept.content).hexdigest() != row.manifest.sha256:
-                self.broken.append(f"{artifact_id} is committed with other bytes at {row.object_key}")
+        if any(artifacts.get(artifact_id) != artifact for artifact_id, artifact in self.seen.items()):
+            self.broken.append(f"{self.seen} had been committed, now there are {artifacts}")
+        for artifact_id, artifact in artifacts.items():
+            content = content_of(artifact.object_key)
+            if content is None:
+                self.broken.append(f"{artifact_id} is committed without bytes at {artifact.object_key}")
+            elif hashlib.sha256(content).hexdigest() != artifact.sha256:
+                self.broken.append(f"{artifact_id} is committed with other bytes at {artifact.object_key}")
+        self.seen.update(artifacts)
 
     def hear(self, message: Outgoing) -> None:
         """A yes is true when it is said; a message has one answer, however often it is given."""
@@ -50,32 +52,17 @@ class Invariants:
         if data["status"] == "ok":
             self._require_committed(data["result"]["artifact_id"], "confirmed")
         else:
-            self._require_refusable(data)
+            self.broken.append(f"a valid upload was refused: {data['code']} {data['message']}")
 
-    def require_quiet(self) -> None:
-        """Nothing is left to do, nothing is left over."""
-        tables = self.database.committed
-        left = {
-            "messages": [*self.broker.waiting, *self.broker.unsettled],
-            "dead letters": self.broker.dead,
-            "unpublished messages": tables.outbox,
-            "spent uploads": tables.spent,
-            "staged files": self.bucket.keys("staging/"),
-            "orphans": self.bucket.keys("orphans/"),
-            "half-written files": self.bucket.keys("objects/.tmp/"),
-        }
-        for what, there_are in left.items():
-            if there_are:
-                self.broken.append(f"{what} are left over: {there_are}")
+    def require_quiet(self, left: Mapping[str, Collection[Any]], objects: Collection[str]) -> None:
+        """Nothing is left to do, nothing is left over, nobody waits for an answer."""
+        self.broken += [f"{what} are left over: {things}" for what, things in left.items() if things]
         if unanswered := self.asked - self.answers.keys():
             self.broken.append(f"never answered: {sorted(unanswered)}")
-        referred = sorted({row.object_key for row in tables.manifests.values()})
-        if self.bucket.keys("objects/") != referred:
-            self.broken.append(f"objects {self.bucket.keys('objects/')} where manifests refer to {referred}")
+        referred = {artifact.object_key for artifact in self.seen.values()}
+        if set(objects) != referred:
+            self.broken.append(f"there are {sorted(objects)} where manifests refer to {sorted(referred)}")
 
     def _require_committed(self, artifact_id: str, how: str) -> None:
-        if artifact_id not in self.database.committed.manifests:
+        if artifact_id not in self.seen:
             self.broken.append(f"{artifact_id} was {how} before it was committed")
-
-    def _require_refusable(self, data: dict[str, object]) -> None:
-        self.broken.append(f"a valid upload was refused: {data['code']} {data['message']}")

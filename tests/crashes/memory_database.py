@@ -85,8 +85,9 @@ class Transaction:
 
     def commit(self) -> None:
         """All of it is true from now on."""
-        if self.draft is not None:
-            self.database.committed = self.draft
+        assert self.draft is not None
+        self.database.committed = self.draft
+        self.end()
 
     def end(self) -> None:
         """Let the next one begin."""

@@ -15,8 +15,8 @@ class OutboxLedger:
 
     publishes = True
 
-    def __init__(self, connection: Connection, transport: Transport) -> None:
-        self.connection, self.transport = connection, transport
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
 
     async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
         """As in Ledger."""
@@ -34,10 +34,10 @@ class OutboxLedger:
     async def stop(self) -> None:
         """Nothing to close."""
 
-    async def relay(self) -> None:
+    async def relay(self, transport: Transport) -> None:
         """Publish every row once, then delete those rows; a death between the two repeats them."""
         rows = dict(self.connection.database.committed.outbox)
-        await asyncio.gather(*map(self.transport.publish, rows.values()))
+        await asyncio.gather(*map(transport.publish, rows.values()))
 
         def delete(tables: Tables) -> None:
             for sequence in rows:

@@ -6,15 +6,18 @@ from dataclasses import replace
 
 from bus_schema.artifacts import Manifest
 from mindbus.bus.delivery import Carrier
-from mindbus.bus.transport import Incoming, Outgoing
+from mindbus.bus.endings import Ending
+from mindbus.bus.handling import Handling
+from mindbus.bus.reading import Job
+from mindbus.bus.transport import Incoming, Outgoing, Transport
 from storage_service.acl import Asker
 from storage_service.blobs import Declared, Labels, object_key
 from storage_service.registration import Registered, Registrar
 from storage_service.staging import upload_key
-from tests.crashes.memory_database import at_hand
 from tests.crashes.memory_ledger import OutboxEntry, OutboxLedger
 from tests.crashes.memory_registry import MemoryRegistry
-from tests.crashes.world import AS_BUILT, ROOT_URL, Design
+from tests.crashes.memory_world import AS_BUILT, Design
+from tests.crashes.storages import ROOT_URL
 
 
 class InAnotherOrder(Registrar):
@@ -58,15 +61,13 @@ class RefusesWithoutASecondLook(Registrar):
         return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
 
 
-class AnswersBeforeTheCommit(OutboxLedger):
-    """Publishes what it records at once."""
+class AnswersBeforeTheCommit(Carrier):
+    """Publishes what the handler returns at once."""
 
-    @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[OutboxEntry]:
-        async with super().entry(consumer, message_id) as entry:
-            yield entry
-            for message in (await at_hand().tables()).outbox.values():
-                await self.transport.publish(message)
+    async def _call(self, job: Job, handling: Handling) -> Sequence[Outgoing]:
+        outgoing = await super()._call(job, handling)
+        await self._publish(Ending("handled", outgoing))
+        return outgoing
 
 
 class ForgetsWhatItHasHandled(OutboxLedger):
@@ -84,11 +85,11 @@ class ForgetsWhatItHasHandled(OutboxLedger):
 class DeletesBeforeItPublishes(OutboxLedger):
     """An answer that is taken off the outbox too early dies with its process."""
 
-    async def relay(self) -> None:
+    async def relay(self, transport: Transport) -> None:
         rows = dict(self.connection.database.committed.outbox)
         await self.connection.write("relayed", lambda tables: tables.outbox.clear())
         for message in rows.values():
-            await self.transport.publish(message)
+            await transport.publish(message)
 
 
 class AcksBeforeItHandles(Carrier):
@@ -108,9 +109,6 @@ MUTANTS: dict[str, Design] = {
         kind.__name__: _registrar(kind)
         for kind in (CommitsBeforeTheCopy, CleansBeforeTheCommit, RefusesWithoutASecondLook)
     },
-    **{
-        kind.__name__: replace(AS_BUILT, ledger=kind)
-        for kind in (AnswersBeforeTheCommit, ForgetsWhatItHasHandled, DeletesBeforeItPublishes)
-    },
-    AcksBeforeItHandles.__name__: replace(AS_BUILT, carrier=AcksBeforeItHandles),
+    **{kind.__name__: replace(AS_BUILT, ledger=kind) for kind in (ForgetsWhatItHasHandled, DeletesBeforeItPublishes)},
+    **{kind.__name__: replace(AS_BUILT, carrier=kind) for kind in (AnswersBeforeTheCommit, AcksBeforeItHandles)},
 }

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.crashes.memory_world import Design, tell
 from tests.crashes.mutants import MUTANTS
-from tests.crashes.schedules import Broken, Schedule
-from tests.crashes.world import Design
+from tests.crashes.schedules import Broken
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -15,4 +15,4 @@ def test_a_wrong_protocol_is_found_out(mutant: str) -> None:
 
 def _run_all(design: Design) -> None:
     for seed in range(2_000):
-        Schedule(seed, design).run()
+        tell(seed, design)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.crashes.schedules import Schedule
+from tests.crashes.memory_world import tell
 
 COUNTS = [2_000, pytest.param(20_000, marks=[pytest.mark.proof, pytest.mark.timeout(900)])]
 
@@ -17,8 +17,8 @@ def test_no_schedule_breaks_a_promise(
     seed = request.config.getoption("--seed", None)
     moments, totals = Counter[str](), Counter[str]()
     for each in range(count) if seed is None else (seed,):
-        schedule = Schedule(each)
-        told = schedule.run()
+        schedule = tell(each)
+        told = schedule.told
         moments.update(told.crashes)
         totals.update(steps=told.steps, naps=len(told.naps), failures=len(told.failures))
         if seed is not None:
@@ -32,6 +32,6 @@ def test_no_schedule_breaks_a_promise(
 
 def test_a_seed_tells_the_same_story_every_time() -> None:
     for seed in range(50):
-        first, second = Schedule(seed), Schedule(seed)
-        assert first.run() == second.run()
+        first, second = tell(seed), tell(seed)
+        assert first.told == second.told
         assert first.world.gates.trace == second.world.gates.trace

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bus_schema.envelope import Envelope, Kind
@@ -14,7 +15,7 @@ from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, rungs_of
 from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
-from mindbus.files import FileStore
+from mindbus.folder_files import FolderFiles
 
 
 class Toil(Command[Nothing], domain="toiler", action="toil"):
@@ -64,9 +65,9 @@ class SlowToConfirm(MemoryTransport):
         await asyncio.wait([self.returned], timeout=0.01)
 
 
-async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled() -> None:
+async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled(tmp_path: Path) -> None:
     worker, transport = Toiler(), SlowToConfirm(MemoryBroker())
-    speaker = Speaker("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FileStore(None, "", "")))
+    speaker = Speaker("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
     transport.carrier = Carrier(worker, speaker, transport, rungs_of("1s"), commands_queue("toiler"), {})
     envelope = Envelope(
         id="msg_1",

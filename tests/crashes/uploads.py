@@ -1,0 +1,76 @@
+"""Valid uploads: bytes in staging, with the command that registers them."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+
+from bus_schema.artifacts import Manifest
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.identities import owner_of
+from bus_schema.storage import RegisterArtifact
+from mindbus.bus.topology import commands_exchange
+from mindbus.bus.transport import properties_of
+from storage_service.staging import folder_of
+from tests.crashes.memory_broker import Message
+
+NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What an agent stages, with the command that it sends."""
+
+    key: str
+    content: bytes
+    artifact_id: str
+    message_id: str
+    message: Message
+
+
+@cache
+def an_upload(artifact: str, by: str, message_id: str, upload_id: str, content: bytes = b"findings") -> Upload:
+    """A valid one."""
+    owner = owner_of(by)
+    key = f"staging/{NOON:%Y/%m/%d}/{folder_of(owner)}/{upload_id * 32}"
+    manifest = Manifest(
+        id=artifact,
+        trace_id="run_1",
+        created_by=by,
+        created_at=NOON,
+        artifact_type="research_report",
+        content_type="text/markdown",
+        uri=key,
+        size_bytes=len(content),
+        checksum=f"sha256:{hashlib.sha256(content).hexdigest()}",
+        owner=owner,
+    )
+    command = RegisterArtifact(manifest=manifest)
+    envelope = Envelope(
+        id=message_id,
+        source="/mb/test/1",
+        type=command.wire.type,
+        time=NOON,
+        correlationid=message_id,
+        mbkind=Kind.COMMAND,
+        mbrequester=by,
+        mbreplyto="reply.test.1",
+        data=command.model_dump(mode="json"),
+    )
+    exchange = commands_exchange("storage")
+    message = Message(envelope.to_wire(), properties_of(envelope), exchange, command.wire.routing_key)
+    return Upload(key, content, artifact, message_id, message)
+
+
+# Their ids are given a suffix where many stories are told in one world.
+def stories(suffix: str = "") -> tuple[tuple[Upload, ...], ...]:
+    """Registers of the same bytes."""
+    content = f"findings {suffix}".encode()
+    first = an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_a{suffix}", "a", content)
+    return (
+        # Two agents have made the same bytes.
+        (first, an_upload(f"art_b{suffix}", "agent.critic.1", f"msg_b{suffix}", "b", content)),
+        # An agent that heard no answer has uploaded its artifact anew, or registers the same upload once more.
+        (first, an_upload(f"art_a{suffix}", "agent.researcher.2", f"msg_c{suffix}", "c", content)),
+        (first, an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_d{suffix}", "a", content)),
+    )
