@@ -16,9 +16,11 @@ from tests.brokers import Broker, do_without, some_broker
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
 from tests.postgres_server import PostgresMissing, PrivatePostgres
+from tests.seaweed import ObjectServer, Place, some_object_server
+from tests.seaweed_server import PrivateSeaweed, SeaweedMissing
 
 ON_RABBIT = {"broker", "own_node"}
-ON_BACKENDS = {"postgres", "own_postgres"}
+ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -99,6 +101,33 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    """One for the whole session; tests keep apart by prefix."""
+    with some_object_server() as found:
+        yield found
+
+
+@pytest.fixture
+def s3_place(object_server: ObjectServer) -> Place:
+    """Where this test alone keeps objects."""
+    return object_server.place()
+
+
+@pytest.fixture
+async def own_object_server() -> AsyncIterator[PrivateSeaweed]:
+    """A running server for one test, which may kill it."""
+    try:
+        server = PrivateSeaweed()
+    except SeaweedMissing as missing:
+        do_without(missing, "an object store of its own", "")
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.remove()
+
+
+@pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an empty SQLite database of every service: to migrate anew takes longer than most tests."""
     folder = tmp_path_factory.mktemp("migrated")
@@ -149,6 +178,15 @@ def empty_postgres_url(postgres: Postgres) -> Iterator[str]:
     url = postgres.create()
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.backends)])
+def empty_database_of(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseOf:
+    """A fresh database of each service, without any table."""
+    if request.param == "sqlite":
+        return _sqlite_in(tmp_path / "empty")
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return lambda _service: url
 
 
 @pytest.fixture

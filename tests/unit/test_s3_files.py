@@ -1,0 +1,183 @@
+"""Files in an object store: the same as in a folder, whatever goes wrong is an OSError."""
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mindbus.files import FileStore, StoreNotSupported, open_files
+from mindbus.s3 import open_bucket
+from mindbus.s3_failures import BucketMissing, CredentialsRefused, StoreUnreachable
+from mindbus.s3_files import S3Files
+from mindbus.s3_upload import WHOLE_BYTES
+from mindbus.settings import Settings
+from tests.seaweed import Place
+
+CONTENT = "Вывод: findings\n".encode() * 1000
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def files(s3_place: Place) -> FileStore:
+    return s3_place.files()
+
+
+def test_what_is_put_is_read(files: FileStore) -> None:
+    files.put("claims/a", CONTENT)
+
+    with files.open_read("claims/a") as reader:
+        assert reader.read() == CONTENT
+    assert files.exists("claims/a")
+    assert files.size_bytes("claims/a") == len(CONTENT)
+    assert files.uri("claims/a").endswith("/claims/a")
+
+
+def test_what_is_not_there_is_said_to_be_missing(files: FileStore) -> None:
+    assert not files.exists("nothing")
+    with pytest.raises(FileNotFoundError):
+        files.size_bytes("nothing")
+    with pytest.raises(FileNotFoundError):
+        files.open_read("nothing")
+    files.delete("nothing")
+
+
+def test_a_reader_can_begin_anywhere(files: FileStore) -> None:
+    files.put("a", CONTENT)
+
+    with files.open_read("a") as reader:
+        reader.seek(100)
+        assert reader.read(50) == CONTENT[100:150]
+        reader.seek(-10, os.SEEK_END)
+        assert reader.read() == CONTENT[-10:]
+        reader.seek(0)
+        assert reader.read() == CONTENT
+
+
+def test_a_reader_never_mixes_two_versions(files: FileStore) -> None:
+    files.put("a", CONTENT)
+    with files.open_read("a") as reader:
+        files.put("a", CONTENT[::-1])
+
+        with pytest.raises(OSError, match="condition"):
+            reader.read()
+
+
+@pytest.mark.parametrize("size", [0, 1, 16 * MIB + 3, WHOLE_BYTES + 7 * MIB])
+def test_an_upload_arrives_whole(files: FileStore, tmp_path: Path, size: int) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(size))
+
+    files.upload("staging/a", source)
+
+    digest = hashlib.sha256()
+    with files.open_read("staging/a") as reader:
+        while piece := reader.read(MIB):
+            digest.update(piece)
+    assert digest.digest() == hashlib.sha256(source.read_bytes()).digest()
+
+
+def test_an_interrupted_upload_goes_on_where_it_was(s3_place: Place, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    content = os.urandom(WHOLE_BYTES + 10 * MIB)
+    source.write_bytes(content)
+    bucket = s3_place.bucket()
+    path, part = bucket.path("staging/a"), 16 * MIB
+    begun = bucket.wait(bucket.call("create_multipart_upload", Key=path, ChecksumAlgorithm="SHA256"))["UploadId"]
+    for number, sent in ((1, content[:part]), (3, bytes(part))):
+        bucket.wait(bucket.call("upload_part", Key=path, UploadId=begun, PartNumber=number, Body=sent))
+    sending = Counting(bucket.fs)
+    bucket.fs = sending
+
+    S3Files(bucket, s3_place.url, part, concurrency=2).upload("staging/a", source)
+
+    assert sorted(sending.sent) == [2, 3, 4, 5]
+    with s3_place.files().open_read("staging/a") as reader:
+        assert reader.read() == content
+
+
+class Counting:
+    """Passes requests on, noting which parts are sent."""
+
+    def __init__(self, fs: object) -> None:
+        self._fs, self.sent = fs, list[int]()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._fs, name)
+
+    async def _call_s3(self, operation: str, **parameters: object) -> object:
+        if operation == "upload_part":
+            self.sent.append(int(str(parameters["PartNumber"])))
+        return await self._fs._call_s3(operation, **parameters)  # type: ignore[attr-defined]
+
+
+def test_a_missing_bucket_is_no_missing_file(s3_place: Place, tmp_path: Path) -> None:
+    files = replace(s3_place, url="s3://no-such-bucket/x").files()
+
+    for attempt in (
+        lambda: files.exists("a"),
+        lambda: files.open_read("a"),
+        lambda: files.put("a", b""),
+        lambda: files.size_bytes("a"),
+    ):
+        with pytest.raises(BucketMissing, match=r"create it, or correct MINDBUS_ARTIFACTS_URL.*no-such-bucket"):
+            attempt()
+
+
+def test_refused_credentials_are_said_to_be_refused_without_showing_them(s3_place: Place) -> None:
+    wrong = replace(s3_place, account=replace(s3_place.account, secret_key="not-the-secret"))
+
+    with pytest.raises(CredentialsRefused, match="MINDBUS_S3_SECRET_KEY") as refused:
+        wrong.files().put("a", b"")
+
+    assert "not-the-secret" not in str(refused.value)
+    assert "not-the-secret" not in repr(wrong.account)
+    assert "not-the-secret" not in repr(wrong.settings())
+
+
+def test_a_store_that_does_not_answer_is_said_so() -> None:
+    settings = Settings(
+        artifacts_url="s3://mindbus", s3_endpoint_url="http://127.0.0.1:1", s3_access_key="a", s3_secret_key="b"
+    )
+
+    with pytest.raises(StoreUnreachable, match="MINDBUS_S3_ENDPOINT_URL"):
+        open_files(settings).exists("a")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://",
+        "s3:///x",
+        "s3://a",
+        "s3://UPPER",
+        "s3://u:p@bucket",
+        "s3://bucket:80",
+        "s3://bucket/../x",
+        "s3://b ucket",
+        "s3://bucket/a//b",
+        "s3://bucket/a?versionId=1",
+        "s3://bucket/a#b",
+        "s3://bucket/%2e%2e",
+        "s3:bucket",
+    ],
+)
+def test_an_url_that_names_no_bucket_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(StoreNotSupported) as refused:
+        open_files(Settings(artifacts_url=url))
+
+    assert "u:p" not in str(refused.value)
+
+
+def test_standard_credentials_of_the_environment_are_used(s3_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = s3_place.account
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(account.access_key))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(account.secret_key))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", str(account.endpoint_url))
+    anonymous = replace(account, access_key=None, secret_key=None, endpoint_url=None, region="eu-west-1")
+
+    bucket = open_bucket(s3_place.url, anonymous)
+    bucket.wait(bucket.call("put_object", Key=bucket.path("a"), Body=CONTENT))
+
+    assert s3_place.files().size_bytes("a") == len(CONTENT)
