@@ -1,11 +1,11 @@
 """Bytes by digest: what storage asks of the place where they lie."""
 
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from mindbus.bulk import Sha256Aside
 from storage_service.refusals import BytesDiffer
 
 CHUNK_BYTES = 1024 * 1024
@@ -101,17 +101,18 @@ def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object]
 
     Raises BytesDiffer.
     """
-    digest = hashlib.sha256()
     left = declared.size_bytes + 1
-    while left and (chunk := read(min(CHUNK_BYTES, left))):
-        write(chunk)
-        digest.update(chunk)
-        left -= len(chunk)
-    if left != 1 or digest.hexdigest() != declared.sha256:
+    with Sha256Aside() as digest:
+        while left and (chunk := read(min(CHUNK_BYTES, left))):
+            digest.update(chunk)
+            write(chunk)
+            left -= len(chunk)
+        sha256 = digest.hexdigest()
+    if left != 1 or sha256 != declared.sha256:
         size = declared.size_bytes + 1 - left if left else f"more than {declared.size_bytes}"
         raise BytesDiffer(
             declared_sha256=declared.sha256,
-            staged_sha256=digest.hexdigest() if left else None,
+            staged_sha256=sha256 if left else None,
             declared_size_bytes=declared.size_bytes,
             staged_size_bytes=size,
         )

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
+from mindbus.bulk import EagerFile
 from storage_service.blobs import ORPHANS, STAGING, TEMPORARY, Declared, Labels, ObjectDamaged, copy_declared
 from storage_service.local_files import NEW, PLAIN, LocalFiles
 from storage_service.refusals import NotAPlainFile, StagedFileMissing
@@ -50,7 +51,7 @@ class LocalBlobs(LocalFiles):
 
     def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
         with os.fdopen(os.open(part, NEW, 0o600, dir_fd=temporary), "wb") as target:
-            copy_declared(staged.read, target.write, declared)
+            copy_declared(staged.read, EagerFile(target).write, declared)
             target.flush()
             os.fchmod(target.fileno(), _READ_ONLY)
             os.fsync(target.fileno())
