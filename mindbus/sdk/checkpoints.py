@@ -19,6 +19,8 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.engine import URL, make_url
 
+from mindbus.postgresql import CONNECTING, PatientConnection, session_options
+
 # A step ends, well or badly, within hours: what is this old belongs to nobody.
 KEPT = timedelta(days=7)
 
@@ -26,6 +28,7 @@ KEPT = timedelta(days=7)
 CheckpointTrouble = (sqlite3.OperationalError, OperationalError)
 
 _POOL_SIZE = 4
+_POOL_TIMEOUT_S = 10
 _TURN_S = 0.2
 # The beginning of UUID time.
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
@@ -64,19 +67,29 @@ async def _sqlite(url: URL) -> AsyncIterator[AsyncSqliteSaver]:
 async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSaver]:
     schema = f"checkpoints_{service}"
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    async with await AsyncConnection.connect(address, autocommit=True) as connection:
+    async with await AsyncConnection.connect(address, autocommit=True, **CONNECTING) as connection:
         await _in_turn(connection, schema, lambda: _prepare(connection, address, schema))
     async with AsyncConnectionPool(
-        address, kwargs=_options(schema), min_size=1, max_size=_POOL_SIZE, open=False, connection_class=_DictConnection
+        address,
+        kwargs=_options(schema),
+        min_size=1,
+        max_size=_POOL_SIZE,
+        open=False,
+        timeout=_POOL_TIMEOUT_S,
+        connection_class=_DictConnection,
+        check=AsyncConnectionPool.check_connection,
     ) as pool:
         yield AsyncPostgresSaver(pool)
 
 
-_DictConnection = AsyncConnection[DictRow]
+# What the saver knows; invariant in the class of its connections.
+_DictConnection: type[AsyncConnection[DictRow]] = PatientConnection[DictRow]
 
 
-def _options(schema: str) -> dict[str, Any]:
-    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row, "options": f"-csearch_path={schema}"}
+def _options(schema: str, *, is_patient: bool = False) -> dict[str, Any]:
+    # As the saver asks of every connection that it is given.
+    own = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    return own | CONNECTING | {"options": session_options(schema, is_patient=is_patient)}
 
 
 async def _in_turn(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -98,7 +111,7 @@ async def _try_lock(connection: AsyncConnection[Any], name: str) -> bool:
 
 async def _prepare(connection: AsyncConnection[Any], address: str, schema: str) -> None:
     await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
-    async with await AsyncConnection.connect(address, **_options(schema)) as own:
+    async with await AsyncConnection.connect(address, **_options(schema, is_patient=True)) as own:
         await AsyncPostgresSaver(own).setup()
 
 

@@ -8,7 +8,22 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.postgresql import CONNECTING, PatientConnection, session_options
+
+_POOL_SIZE = 5
+# Beside each handler's transaction a short read, the outbox, the clockwork, the writer's lock.
+_POOL_OVERFLOW = 15
+_POOL_TIMEOUT_S = 10
+_BUSY_TIMEOUT_S = 30
+
+
+class DatabaseAway(TemporaryFailure):
+    """The database did not answer; what was being committed may have been committed, or not."""
 
 
 class NoMessageAtHand(RuntimeError):
@@ -36,16 +51,18 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
-        """A short transaction of its own, committed on leaving."""
-        async with self._sessions() as session, session.begin():
-            yield session
+        """A short transaction of its own, committed on leaving. Raises DatabaseAway."""
+        with answering():
+            async with self._sessions() as session, session.begin():
+                yield session
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
-        """A transaction that only reads, so that on SQLite it never waits for the writer."""
-        async with self._sessions() as session:
-            await session.connection(execution_options={"mindbus_read_only": True})
-            yield session
+        """A transaction that only reads, so that on SQLite it never waits for the writer. Raises DatabaseAway."""
+        with answering():
+            async with self._sessions() as session:
+                await session.connection(execution_options={"mindbus_read_only": True})
+                yield session
 
     @contextmanager
     def ambient(self, session: AsyncSession) -> Iterator[None]:
@@ -67,19 +84,26 @@ class Database:
     def _sqlite(self) -> AsyncEngine:
         if self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_async_engine(self.url, connect_args={"timeout": 30})
+        engine = create_async_engine(self.url, connect_args={"timeout": _BUSY_TIMEOUT_S})
         event.listen(engine.sync_engine, "connect", _configure_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
 
     def _postgresql(self) -> AsyncEngine:
-        options = {"options": f"-csearch_path={self.schema}"}
-        return create_async_engine(self.url, connect_args=options, pool_pre_ping=True, pool_size=5, max_overflow=10)
+        connecting = CONNECTING | {"options": session_options(self.schema)}
+        return create_async_engine(
+            self.url,
+            connect_args=connecting | {"async_creator_fn": PatientConnection.connect},
+            pool_pre_ping=True,
+            pool_size=_POOL_SIZE,
+            max_overflow=_POOL_OVERFLOW,
+            pool_timeout=_POOL_TIMEOUT_S,
+        )
 
     def run_on_admin_connection(self, work: Any) -> None:
         """Run `work(connection)` on a plain synchronous connection, for migrations."""
         url = self.url.set(drivername="sqlite") if self.is_sqlite else self.url
-        options = {} if self.is_sqlite else {"options": f"-csearch_path={self.schema}"}
+        options = {} if self.is_sqlite else CONNECTING | {"options": session_options(self.schema, is_patient=True)}
         engine = create_engine(url, connect_args=options)
         try:
             with engine.begin() as connection:
@@ -90,11 +114,22 @@ class Database:
             engine.dispose()
 
 
+@contextmanager
+def answering() -> Iterator[None]:
+    """Raises DatabaseAway where the database is away, busy or breaks off."""
+    try:
+        yield
+    except (DBAPIError, NoneFree) as trouble:
+        if isinstance(trouble, OperationalError | InterfaceError | NoneFree) or trouble.connection_invalidated:
+            raise DatabaseAway(f"database: {getattr(trouble, 'orig', trouble)}") from trouble
+        raise
+
+
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     # The driver must not begin transactions by itself: _begin_sqlite says which kind.
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON", "synchronous=FULL"):
+    for pragma in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=FULL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import MetaData, delete, insert, select
-from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.failures import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.logs import logger
-from mindbus.sql.database import Database
+from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.tables import add_ledger_tables
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
@@ -45,14 +45,11 @@ class SqlLedger:
 
     @asynccontextmanager
     async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_SqlEntry"]:
-        """Give the handler its transaction; it commits on leaving. Raises TemporaryFailure: the database is away."""
-        try:
-            async with self.database.open_session() as session, session.begin():
-                with self.database.ambient(session):
-                    yield _SqlEntry(self, session, consumer, message_id)
-        except (OperationalError, InterfaceError) as away:
-            # After a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
-            raise TemporaryFailure(f"database: {away.orig}") from away
+        """Give the handler its transaction; it commits on leaving. Raises DatabaseAway."""
+        # Away after a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
+        async with self.database.transaction() as session:
+            with self.database.ambient(session):
+                yield _SqlEntry(self, session, consumer, message_id)
         self._wake.set()
 
     async def record(
@@ -86,7 +83,7 @@ class SqlLedger:
             self._wake.clear()
             try:
                 await self._publish_all(transport)
-            except (BusUnavailable, SQLAlchemyError, OSError) as unavailable:
+            except (BusUnavailable, DatabaseAway, SQLAlchemyError, OSError) as unavailable:
                 logger().warning("outbox waits", reason=str(unavailable))
             try:
                 async with asyncio.timeout(_POLL_S):

@@ -1,86 +1,135 @@
 """Models and migrations agree, on either database."""
 
-import io
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
 
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
-from storage_service.models import MIGRATIONS, Base, ledger
-from tests.storage_kit import Depot
+from storage_service import models, run_tables
+from tests.postgres import DatabaseOf
+from tests.storage_kit import ON_FILES, Depot, OpenDepot
+
+TABLES: dict[str, tuple[Path, MetaData]] = {
+    "storage": (models.MIGRATIONS, models.Base.metadata),
+    "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
+}
 
 
-async def test_migrated_tables_are_those_of_the_models(tmp_path: Path) -> None:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'storage.db'}", "storage")
+@dataclass(frozen=True)
+class Subject:
+    """A service's database without tables, with what belongs into it."""
+
+    database: Database
+    migrations: Path
+    metadata: MetaData
+
+    @property
+    def config(self) -> Config:
+        config = Config()
+        config.set_main_option("script_location", str(self.migrations))
+        config.set_main_option("path_separator", "os")
+        return config
+
+    def go(self, direction: Any, revision: str) -> None:
+        def going(connection: Connection) -> None:
+            config = self.config
+            config.attributes["connection"] = connection
+            direction(config, revision)
+
+        self.database.run_on_admin_connection(going)
+
+
+@pytest.fixture(params=list(TABLES))
+def subject(request: pytest.FixtureRequest, empty_database_of: DatabaseOf) -> Subject:
+    return Subject(Database(empty_database_of(request.param), request.param), *TABLES[request.param])
+
+
+def test_migrated_tables_are_those_of_the_models(subject: Subject) -> None:
     differences: list[Any] = []
 
     def compare(connection: Connection) -> None:
         options = {"compare_type": True, "compare_server_default": True}
-        differences.extend(compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata))
+        differences.extend(compare_metadata(MigrationContext.configure(connection, opts=options), subject.metadata))
 
-    await upgrade(database, MIGRATIONS)
-    database.run_on_admin_connection(compare)
+    subject.go(command.upgrade, "head")
+    subject.database.run_on_admin_connection(compare)
 
     assert differences == []
 
 
-async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'storage.db'}", "storage")
+def test_the_migrations_are_one_line_of_history_that_can_be_walked_there_and_back(subject: Subject) -> None:
+    revisions = [each.revision for each in ScriptDirectory.from_config(subject.config).walk_revisions()]
+    left: list[str] = []
 
-    await upgrade(database, MIGRATIONS)
-    await upgrade(database, MIGRATIONS)
+    for revision in reversed(revisions):
+        subject.go(command.upgrade, revision)
+    for revision in [*revisions[1:], "base"]:
+        subject.go(command.downgrade, revision)
+    subject.database.run_on_admin_connection(lambda connection: left.extend(inspect(connection).get_table_names()))
 
-
-def test_the_migrations_are_one_line_of_history_that_can_be_walked_back(tmp_path: Path) -> None:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'storage.db'}", "storage")
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.set_main_option("path_separator", "os")
-
-    def there_and_back(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        command.downgrade(config, "base")
-
-    database.run_on_admin_connection(there_and_back)
-
-    assert len(ScriptDirectory.from_config(config).get_heads()) == 1
+    assert len(ScriptDirectory.from_config(subject.config).get_heads()) == 1
+    assert left == ["alembic_version"]
 
 
-def test_the_migrations_speak_postgresql_too() -> None:
-    script = io.StringIO()
-    options = {"as_sql": True, "output_buffer": script, "target_metadata": Base.metadata}
-    context = MigrationContext.configure(dialect_name="postgresql", opts=options)
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.set_main_option("path_separator", "os")
+async def test_instances_that_start_together_migrate_once(postgres_is_empty: Subject) -> None:
+    subject = postgres_is_empty
 
-    with Operations.context(context):
-        for revision in reversed(list(ScriptDirectory.from_config(config).walk_revisions())):
-            revision.module.upgrade()
+    await asyncio.gather(*(upgrade(subject.database, subject.migrations) for _ in range(4)))
 
-    statements = script.getvalue()
-    assert "context JSONB" in statements
-    assert "created_at TIMESTAMP WITH TIME ZONE NOT NULL" in statements
-    assert "seq BIGSERIAL" in statements
+
+@pytest.fixture
+def postgres_is_empty(empty_postgres_url: str) -> Subject:
+    return Subject(Database(empty_postgres_url, "storage"), *TABLES["storage"])
+
+
+def test_storage_and_orchestrator_share_no_table_but_the_ledger() -> None:
+    storage, orchestrator = (set(metadata.tables) for _migrations, metadata in TABLES.values())
+    assert storage & orchestrator == {"inbox", "outbox"}
+
+
+@ON_FILES
+async def test_what_the_first_release_kept_is_there_after_all_migrations(
+    empty_database_of: DatabaseOf, open_depot: OpenDepot
+) -> None:
+    new = open_depot()
+    manifest = await new.get(await new.put("находки".encode()))
+    old = Subject(Database(empty_database_of("storage"), "storage"), *TABLES["storage"])
+    old.go(command.upgrade, "0001")
+    async with new.database.reading() as session:
+        row = (await session.execute(select(models.ManifestRow.__table__))).mappings().one()
+
+    def keep(connection: Connection) -> None:
+        table = Table("artifact_manifests", MetaData(), autoload_with=connection)
+        known = {column.name: row[column.name] for column in table.columns}
+        connection.execute(insert(table).values({name: value for name, value in known.items() if value is not None}))
+
+    old.database.run_on_admin_connection(keep)
+    await upgrade(old.database, old.migrations)
+
+    reopened = Depot(new.folder, old.database, new.files)
+    assert await reopened.get(manifest.id) == manifest
+    await reopened.database.dispose()
 
 
 async def test_the_outbox_never_uses_a_number_again(depot: Depot) -> None:
     row = {"exchange": "mb.evt", "routing_key": "evt.a.b", "mandatory": False, "envelope": "{}"}
+    outbox = models.ledger.outbox
     numbers = []
 
     for _ in range(3):
         async with depot.database.transaction() as session:
-            numbers.append(await session.scalar(insert(ledger.outbox).values(row).returning(ledger.outbox.c.seq)))
+            numbers.append(await session.scalar(insert(outbox).values(row).returning(outbox.c.seq)))
         async with depot.database.transaction() as session:
-            await session.execute(delete(ledger.outbox))
+            await session.execute(delete(outbox))
 
     assert numbers == sorted(set(numbers))

@@ -2,15 +2,12 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from agents.orchestrator import MembersConfirmed, advance, open_run
 from bus_schema.process import Run, RunStatus, StepStatus
 from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
-from storage_service.run_tables import MIGRATIONS
 from storage_service.runs import (
     NotACursor,
     RunChangedMeanwhile,
@@ -25,15 +22,15 @@ from storage_service.runs import (
     save_run,
     starting_runs,
 )
+from tests.postgres import DatabaseOf
 from tests.process_kit import a_start, a_step, artifact_of
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
-    await upgrade(database, MIGRATIONS)
+async def database(database_of: DatabaseOf) -> AsyncIterator[Database]:
+    database = Database(database_of("orchestrator"), "orchestrator")
     yield database
     await database.dispose()
 

@@ -34,6 +34,7 @@ from mindbus import Handling, Refused, Settings
 from mindbus.bus.handlers import To, Told
 from mindbus.sql.database import Database
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.postgres import DatabaseOf
 from tests.process_kit import (
     ROLES,
     ScriptedStorage,
@@ -108,11 +109,11 @@ def _is_many(returned: object) -> bool:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def desk(tmp_path: Path, database_of: DatabaseOf) -> AsyncIterator[Desk]:
     settings: Settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
     clock = Clock()
     async with fleet_of(ScriptedStorage, settings=settings) as fleet:
-        database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
+        database = Database(database_of("orchestrator"), "orchestrator")
         worker = OrchestratorWorker(database, fleet.bus.acting_as("svc.orchestrator"), ROLES, clock, timedelta(0))
         await worker.start()
         yield Desk(worker, clock, fleet)
@@ -233,12 +234,12 @@ async def test_an_attempt_without_a_result_is_made_again_by_the_clock(desk: Desk
 
 
 async def test_a_returning_orchestrator_hears_what_it_missed_before_it_calls_anything_late(
-    desk: Desk, tmp_path: Path
+    desk: Desk, database_of: DatabaseOf
 ) -> None:
     await desk.begun(a_step("a", timeout_s=60))
     order = desk.orders[0]
     desk.clock.advance(seconds=3600)
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'orchestrator.db'}", "orchestrator")
+    database = Database(database_of("orchestrator"), "orchestrator")
     desk.worker = OrchestratorWorker(database, desk.bus, ROLES, desk.clock)
     await desk.worker.start()
 
