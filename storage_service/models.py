@@ -1,6 +1,6 @@
 """The tables of storage."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,43 +8,24 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     CheckConstraint,
-    DateTime,
-    Dialect,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     String,
-    TypeDecorator,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from mindbus.sql.columns import Utc
 from mindbus.sql.tables import add_ledger_tables
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
 
 PINNED, LIVE, DELETING, GONE = "pinned", "live", "deleting", "gone"
 _UNEXPIRED: dict[str, Any] = {f"{dialect}_where": text("expired_at IS NULL") for dialect in ("sqlite", "postgresql")}
-
-
-class Utc(TypeDecorator[datetime]):
-    """An instant; SQLite, which knows no time zones, keeps it as UTC."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """To UTC, so that SQLite's texts sort as the instants do."""
-        return None if value is None else value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Back to an aware datetime."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):

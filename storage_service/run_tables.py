@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from mindbus.sql.columns import Utc
 from mindbus.sql.tables import add_ledger_tables
-from storage_service.models import Utc
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 

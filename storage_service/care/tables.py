@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from storage_service.models import Base, Utc
+from mindbus.sql.columns import Utc
+from storage_service.models import Base
 
 
 class RemovalRow(Base):
