@@ -106,7 +106,7 @@ class Bucket:
             raise BucketMissing(errno.ENODEV, f"{BucketMissing.__doc__} ({self.place})") from missing
 
     @asynccontextmanager
-    async def body(self, key: str, **parameters: Any) -> AsyncIterator[Callable[[int], Awaitable[bytes]]]:
+    async def body(self, key: str, **parameters: Any) -> AsyncIterator[Callable[[int], Coroutine[Any, Any, bytes]]]:
         """An object's bytes as they arrive, on the loop of s3fs."""
         answer = await self.call("get_object", Key=self.path(key), **parameters)
 

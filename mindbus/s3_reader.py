@@ -2,9 +2,9 @@
 
 import io
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mindbus.s3 import Bucket
 
@@ -21,7 +21,7 @@ class ObjectReader(io.RawIOBase):
         self._bucket, self._key, self._etag, self._size_bytes = bucket, key, etag, size_bytes
         self._position = 0
         self._body = AsyncExitStack()
-        self._read: Callable[[int], Awaitable[bytes]] | None = None
+        self._read: Callable[[int], Coroutine[Any, Any, bytes]] | None = None
 
     def readable(self) -> bool:
         """It is."""

@@ -1,13 +1,21 @@
 """Which kind of blobs a file store gets."""
 
 from mindbus.files import FileStore
+from mindbus.s3_files import S3Files
 from storage_service.blobs import Blobs
-from storage_service.fsspec_blobs import FsspecBlobs
 from storage_service.local_blobs import LocalBlobs
+from storage_service.s3_blobs import S3Blobs
+from storage_service.s3_objects import S3Objects
+
+
+class NoBlobs(TypeError):
+    """Storage keeps artifacts in a folder or in an object store, in nothing else."""
 
 
 def open_blobs(files: FileStore) -> Blobs:
-    """Those of a folder can refuse links, which no other store has."""
+    """Those of a folder can refuse links, those of an object store have its conditions."""
+    if isinstance(files, S3Files):
+        return S3Blobs(S3Objects(files.bucket))
     if files.local_root is None:
-        return FsspecBlobs(files)  # type: ignore[return-value]  # it lists nothing
+        raise NoBlobs(NoBlobs.__doc__)
     return LocalBlobs(files.local_root)

@@ -21,7 +21,9 @@ class Changed(Exception):
 class Stored:
     """An object as the store describes it; its ETag tells versions apart, it is no digest.
 
-    `labels` are the object's metadata: artifact-id, sha256, size-bytes, created-by.
+    `labels` are the object's metadata: artifact-id, sha256, size-bytes, created-by. `sha256` is what the store itself
+    says that it found when it took the bytes; `composite`, the same of an object that came in parts, stands for these
+    bytes alone, too, but cannot be compared with their digest.
     """
 
     key: str
@@ -29,6 +31,18 @@ class Stored:
     etag: str
     modified: datetime
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    sha256: str | None = None
+    composite: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    """What a store was seen to keep; what it does not keep, storage makes sure of itself."""
+
+    puts_once: bool = False
+    copies_once: bool = False
+    copies_what_was_seen: bool = False
+    checks_sha256: bool = False
 
 
 class ObjectStore(Protocol):

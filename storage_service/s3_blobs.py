@@ -1,0 +1,103 @@
+"""Blobs in an object store."""
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from storage_service.blobs import TEMPORARY, Declared, Found, Labels
+from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore
+from storage_service.s3_promotion import Promotion, Vanished
+
+# Larger ones the store copies by itself; several may be read at once.
+WHOLE_BYTES = 2 * 1024 * 1024
+
+
+class S3Blobs:
+    """Objects that the store itself writes once, where it was seen to do that; no guarantee is needed."""
+
+    def __init__(
+        self, objects: ObjectStore, guarantees: Guarantees | None = None, whole_bytes: int = WHOLE_BYTES
+    ) -> None:
+        self.objects = objects
+        self.guarantees = guarantees or Guarantees()
+        self._whole_bytes = whole_bytes
+
+    async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
+        """As in Blobs."""
+        described = {
+            "artifact-id": labels.artifact_id,
+            "created-by": labels.created_by,
+            "sha256": declared.sha256,
+            "size-bytes": str(declared.size_bytes),
+        }
+        promotion = Promotion(self.objects, self.guarantees, upload, key, declared, described)
+        if declared.size_bytes <= self._whole_bytes:
+            await promotion.whole()
+        else:
+            await promotion.within_the_store()
+
+    async def discard(self, upload: str) -> None:
+        """As in Blobs."""
+        await self.objects.delete(upload)
+
+    async def sweep_temporary(self, before: datetime) -> int:
+        """As in Blobs; parts of uploads that were never completed are such leftovers, too."""
+        removed = 0
+        async for stored in self.objects.list(f"{TEMPORARY}/"):
+            if stored.modified < before:
+                await self.objects.delete(stored.key)
+                removed += 1
+        return removed + await self.objects.abort_uploads(before)
+
+    async def listing(self, folder: str) -> AsyncIterator[Found]:
+        """As in Blobs."""
+        async for stored in self.objects.list(f"{folder.rstrip('/')}/"):
+            yield Found(stored.key, stored.size_bytes, stored.modified)
+
+    async def size_bytes(self, key: str) -> int | None:
+        """As in Blobs."""
+        found = await self.objects.head(key)
+        return None if found is None else found.size_bytes
+
+    async def labels(self, key: str) -> Labels | None:
+        """As in Blobs."""
+        found = await self.objects.head(key)
+        if found is None or not {"artifact-id", "created-by"} <= found.labels.keys():
+            return None
+        return Labels(artifact_id=found.labels["artifact-id"], created_by=found.labels["created-by"])
+
+    async def digest(self, key: str) -> Declared:
+        """As in Blobs."""
+        digest, size_bytes = hashlib.sha256(), 0
+        async for piece in self.objects.read(key):
+            await asyncio.to_thread(digest.update, piece)
+            size_bytes += len(piece)
+        return Declared(digest.hexdigest(), size_bytes)
+
+    async def move(self, key: str, target: str) -> bool:
+        """As in Blobs."""
+        found = await self.objects.head(key)
+        if found is None:
+            return await self.objects.head(target) is not None
+        try:
+            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=True)
+        except Exists:
+            pass  # An earlier try came so far.
+        except (Changed, FileNotFoundError) as gone:
+            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({key})") from gone
+        await self.objects.delete(key)
+        return True
+
+    async def delete(self, key: str) -> None:
+        """As in Blobs."""
+        await self.objects.delete(key)
+
+    async def write(self, key: str, content: bytes) -> None:
+        """As in Blobs."""
+        await self.objects.put(key, content, NO_LABELS, if_absent=False)
+
+    async def read(self, key: str) -> bytes:
+        """As in Blobs."""
+        return b"".join([piece async for piece in self.objects.read(key)])

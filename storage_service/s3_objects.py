@@ -1,0 +1,157 @@
+"""An object store that speaks S3."""
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, unquote
+
+from mindbus.s3 import Bucket, checksum_of
+from mindbus.s3_failures import ConditionFailed
+from storage_service.objects import Changed, Exists, Stored
+from storage_service.s3_part_copy import PartCopy
+
+PIECE_BYTES = 1024 * 1024
+COPIED_WHOLE_BYTES = 5 * 1024**3
+_CONTENT_TYPE = "application/octet-stream"
+_SHA256_BYTES = 32
+_UPLOADED = ("staging/", "objects/", "orphans/")
+
+
+class S3Objects:
+    """As ObjectStore, one request each; larger than `copied_whole_bytes` is copied in parts."""
+
+    def __init__(self, bucket: Bucket, copied_whole_bytes: int = COPIED_WHOLE_BYTES) -> None:
+        self.bucket = bucket
+        self._copied_whole_bytes = copied_whole_bytes
+
+    async def head(self, key: str) -> Stored | None:
+        """As in ObjectStore."""
+        found = await self.bucket.run(self.bucket.head(key))
+        return None if found is None else _stored(key, found)
+
+    async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncIterator[bytes]:
+        """As in ObjectStore."""
+        conditions = {"IfMatch": if_match} if if_match else {}
+        if start:
+            conditions["Range"] = f"bytes={start}-"
+        async with AsyncExitStack() as stack:
+            opening = AsyncExitStack()
+            stack.push_async_callback(lambda: self.bucket.run(opening.aclose()))
+            try:
+                body = self.bucket.body(key, **conditions)
+                read = await self.bucket.run(opening.enter_async_context(body))
+            except ConditionFailed as failed:
+                raise Changed(key) from failed
+            while piece := await self.bucket.run(read(PIECE_BYTES)):
+                yield piece
+
+    async def put(self, key: str, content: bytes, labels: Mapping[str, str], *, if_absent: bool) -> None:
+        """As in ObjectStore."""
+        options = {"ChecksumSHA256": checksum_of(content), **_described(labels), **_absent(if_absent)}
+        try:
+            await self._call("put_object", key, Body=content, **options)
+        except ConditionFailed as failed:
+            raise Exists(key) from failed
+
+    async def copy(
+        self, source: str, target: str, labels: Mapping[str, str], *, if_match: str, if_absent: bool
+    ) -> None:
+        """As in ObjectStore."""
+        found = await self.bucket.run(self.bucket.require_object(source))
+        options = {**_described(labels), **_absent(if_absent)}
+        copied = {
+            "CopySource": {"Bucket": self.bucket.name, "Key": self.bucket.path(source)},
+            "CopySourceIfMatch": if_match,
+        }
+        try:
+            if found["ContentLength"] > self._copied_whole_bytes:
+                copy = PartCopy(self.bucket, self.bucket.path(target), copied, found["ContentLength"])
+                await self.bucket.run(copy.run(_described(labels), _absent(if_absent)))
+            else:
+                await self._call("copy_object", target, MetadataDirective="REPLACE", **copied, **options)
+        except ConditionFailed as failed:
+            if if_absent and await self.head(target) is not None:
+                raise Exists(target) from failed
+            raise Changed(source) from failed
+
+    async def delete(self, key: str) -> None:
+        """As in ObjectStore."""
+        await self._call("delete_object", key)
+
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        """As in ObjectStore."""
+        page: dict[str, Any] = {}
+        while True:
+            token = {"ContinuationToken": page["NextContinuationToken"]} if page else {}
+            request = self.bucket.call("list_objects_v2", Prefix=self.bucket.path(prefix), **token)
+            page = await self.bucket.run(request)
+            for found in page.get("Contents", ()):
+                key = self.bucket.key(found["Key"])
+                yield Stored(key, int(found["Size"]), str(found["ETag"]), found["LastModified"])
+            if not page.get("IsTruncated"):
+                return
+
+    async def abort_uploads(self, before: datetime) -> int:
+        """As in ObjectStore."""
+        aborted = 0
+        for folder in _UPLOADED:
+            async for path, upload_id, begun in self._uploads(folder):
+                if begun < before:
+                    await self._abort(path, upload_id)
+                    aborted += 1
+        return aborted
+
+    async def _uploads(self, folder: str) -> AsyncIterator[tuple[str, str, datetime]]:
+        after: dict[str, str] = {}
+        while True:
+            request = self.bucket.call("list_multipart_uploads", Prefix=self.bucket.path(folder), **after)
+            page = await self.bucket.run(request)
+            for found in page.get("Uploads", ()):
+                yield found["Key"], found["UploadId"], found["Initiated"]
+            if not page.get("IsTruncated"):
+                return
+            after = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+
+    async def _abort(self, path: str, upload_id: str) -> None:
+        try:
+            await self.bucket.run(self.bucket.call("abort_multipart_upload", Key=path, UploadId=upload_id))
+        except FileNotFoundError:
+            return  # Completed or aborted meanwhile.
+
+    async def _call(self, operation: str, key: str, **parameters: Any) -> dict[str, Any]:
+        return await self.bucket.run(self.bucket.call(operation, Key=self.bucket.path(key), **parameters))
+
+
+def _absent(if_absent: bool) -> dict[str, str]:
+    return {"IfNoneMatch": "*"} if if_absent else {}
+
+
+def _described(labels: Mapping[str, str]) -> dict[str, Any]:
+    # A header has no other letters.
+    return {"Metadata": {name: quote(value, safe="@:") for name, value in labels.items()}, "ContentType": _CONTENT_TYPE}
+
+
+def _stored(key: str, found: Mapping[str, Any]) -> Stored:
+    labels = {name: unquote(value) for name, value in found.get("Metadata", {}).items()}
+    checksum = str(found.get("ChecksumSHA256", ""))
+    is_composite = "-" in checksum or found.get("ChecksumType") == "COMPOSITE"
+    return Stored(
+        key=key,
+        size_bytes=int(found["ContentLength"]),
+        etag=str(found["ETag"]),
+        modified=found["LastModified"],
+        labels=labels,
+        sha256=None if is_composite else _hexadecimal(checksum),
+        composite=checksum if is_composite else None,
+    )
+
+
+def _hexadecimal(checksum: str) -> str | None:
+    try:
+        digest = base64.b64decode(checksum, validate=True)
+    except binascii.Error:
+        return None
+    return digest.hex() if len(digest) == _SHA256_BYTES else None

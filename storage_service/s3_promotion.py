@@ -1,0 +1,165 @@
+"""How staged bytes become an object where no folder can be locked, no link made."""
+
+import asyncio
+import errno
+import hashlib
+import uuid
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import NoReturn
+
+from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged
+from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore, Stored
+from storage_service.refusals import BytesDiffer, StagedFileMissing
+
+_TRIES = 3
+
+
+class Vanished(OSError):
+    """An object was there and is gone; try again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """One upload on its way to one key: what is published is what was hashed, whoever writes to the upload meanwhile.
+
+    A small one is read whole, then written. A large one the store copies by itself: the very version that was read,
+    or that the store itself vouches for, where the store was seen to refuse any other. An ETag is mostly an MD5, which
+    two files may share on purpose, so that the copy is compared by sha256 besides. Where the store keeps less, it
+    copies to where only storage writes; there it is read, from there it is published.
+    """
+
+    objects: ObjectStore
+    guarantees: Guarantees
+    upload: str
+    key: str
+    declared: Declared
+    labels: Mapping[str, str]
+
+    async def whole(self) -> None:
+        """For what fits into memory. Raises StagedFileMissing, BytesDiffer, ObjectDamaged."""
+        content = await self._content()
+        try:
+            await self.objects.put(self.key, content, self.labels, if_absent=True)
+        except Exists:
+            await self._require_same()
+
+    async def within_the_store(self) -> None:
+        """For any size. Raises StagedFileMissing, BytesDiffer, ObjectDamaged."""
+        for _ in range(_TRIES):
+            staged = await self._staged()
+            try:
+                if self._is_pinned(staged):
+                    return await self._copy_this_version(staged)
+                return await self._copy_aside(staged)
+            except Changed:
+                continue
+            except FileNotFoundError as missing:
+                raise StagedFileMissing from missing
+        return self._differ(None, "it was being written to")
+
+    def _is_pinned(self, staged: Stored) -> bool:
+        kept = self.guarantees
+        has_digest = staged.sha256 is not None or staged.composite is not None
+        return kept.copies_once and kept.copies_what_was_seen and kept.checks_sha256 and has_digest
+
+    async def _copy_this_version(self, staged: Stored) -> None:
+        sha256 = staged.sha256 or await self._digest(staged)
+        if sha256 != self.declared.sha256:
+            self._differ(sha256, staged.size_bytes)
+        try:
+            await self.objects.copy(self.upload, self.key, self.labels, if_match=staged.etag, if_absent=True)
+        except Exists:
+            await self._require_same()
+        else:
+            await self._require_copied(staged)
+
+    async def _copy_aside(self, staged: Stored) -> None:
+        aside = f"{TEMPORARY}/{uuid.uuid4().hex}"
+        try:
+            await self.objects.copy(self.upload, aside, NO_LABELS, if_match=staged.etag, if_absent=False)
+            copied = await self._found(aside)
+            sha256 = await self._digest(copied)
+            if sha256 != self.declared.sha256:
+                self._differ(sha256, copied.size_bytes)
+            # Where the store does not refuse to write twice, at least nobody writes twice in peace.
+            if await self.objects.head(self.key) is not None:
+                raise Exists(self.key)
+            await self.objects.copy(aside, self.key, self.labels, if_match=copied.etag, if_absent=True)
+        except Exists:
+            await self._require_same()
+        finally:
+            await self.objects.delete(aside)
+
+    async def _require_copied(self, staged: Stored) -> None:
+        """The copy has the digest of what was read, by the store's own word or by reading it."""
+        copied = await self._found(self.key)
+        is_vouched_for = copied.sha256 == self.declared.sha256 or (
+            copied.composite is not None and copied.composite == staged.composite
+        )
+        if is_vouched_for or await self._digest(copied) == self.declared.sha256:
+            return
+        # Nobody else can have taken it for the object: whoever finds it there compares, as here.
+        await self.objects.delete(self.key)
+        self._differ(None, copied.size_bytes)
+
+    async def _require_same(self) -> None:
+        """What is there already is the same. Raises ObjectDamaged."""
+        found = await self._found(self.key)
+        if found.size_bytes == self.declared.size_bytes:
+            # Only a copy of this very version can have been made before it was compared.
+            may_be_wrong = found.composite is not None or (found.sha256 is None and self.guarantees.checks_sha256)
+            sha256 = await self._digest(found) if may_be_wrong else found.sha256
+            if sha256 in (None, self.declared.sha256):
+                return
+        raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, self.key)
+
+    async def _staged(self) -> Stored:
+        staged = await self.objects.head(self.upload)
+        if staged is None:
+            raise StagedFileMissing
+        if staged.size_bytes != self.declared.size_bytes:
+            self._differ(None, staged.size_bytes)
+        return staged
+
+    async def _found(self, key: str) -> Stored:
+        found = await self.objects.head(key)
+        if found is None:
+            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({key})")
+        return found
+
+    async def _content(self) -> bytes:
+        content = bytearray()
+        try:
+            async with aclosing(self.objects.read(self.upload)) as pieces:
+                async for piece in pieces:
+                    content += piece
+                    if len(content) > self.declared.size_bytes:
+                        self._differ(None, f"more than {self.declared.size_bytes}")
+        except FileNotFoundError as missing:
+            raise StagedFileMissing from missing
+        sha256 = hashlib.sha256(content).hexdigest()
+        if sha256 != self.declared.sha256:
+            self._differ(sha256, len(content))
+        return bytes(content)
+
+    async def _digest(self, stored: Stored) -> str:
+        """Of this version. Raises Vanished; for the upload Changed, FileNotFoundError."""
+        digest = hashlib.sha256()
+        try:
+            async for piece in self.objects.read(stored.key, if_match=stored.etag):
+                await asyncio.to_thread(digest.update, piece)
+        except (Changed, FileNotFoundError) as gone:
+            if stored.key == self.upload:
+                raise
+            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({stored.key})") from gone
+        return digest.hexdigest()
+
+    def _differ(self, sha256: str | None, size_bytes: int | str) -> NoReturn:
+        raise BytesDiffer(
+            declared_sha256=self.declared.sha256,
+            staged_sha256=sha256,
+            declared_size_bytes=self.declared.size_bytes,
+            staged_size_bytes=size_bytes,
+        )
