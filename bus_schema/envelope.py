@@ -14,7 +14,7 @@ MAX_HOPS = 16
 
 WireType = Annotated[str, StringConstraints(pattern=r"^mb\.(?:cmd|evt|rpl)\.[a-z0-9_]+\.[a-z0-9_]+\.v[1-9][0-9]*$")]
 ReplyKey = Annotated[str, StringConstraints(pattern=rf"^reply\.{SERVICE_NAME}\.[A-Za-z0-9_-]{{1,64}}$")]
-ClaimKey = Annotated[str, StringConstraints(pattern=r"^claims/\d{4}/\d{2}/\d{2}/[0-9a-f]{64}$")]
+ClaimKey = Annotated[str, StringConstraints(pattern=r"^claims/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}$")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
 
 

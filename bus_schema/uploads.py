@@ -1,15 +1,12 @@
 """The way to the bytes for whoever has no access to the file store itself: addresses that storage has signed."""
 
-from typing import Annotated
-
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import Checksum, ContentType, Manifest
+from bus_schema.envelope import ClaimKey
 from bus_schema.messages import Query
 
 MAX_CLAIM_BYTES = 64 * 1024 * 1024
-
-ClaimKey = Annotated[str, StringConstraints(pattern=r"^claims/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}$")]
 
 
 class PresignedPut(BaseModel):

@@ -2,9 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bus_schema.artifacts import retention_policy
 
 
 class Settings(BaseSettings):
@@ -30,6 +33,15 @@ class Settings(BaseSettings):
         default=None, repr=False, description="Access key of that object store; default: what AWS_* or its files say."
     )
     s3_secret_key: str | None = Field(default=None, repr=False, description="The secret of that access key.")
+    s3_public_endpoint_url: str | None = Field(
+        default=None,
+        description="The same object store as agents without credentials reach it, where that is another address.",
+    )
+    artifacts_access: Literal["auto", "direct", "presigned"] = Field(
+        default="auto",
+        description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
+        "direct to a folder, direct to an object store if there are credentials for it, else presigned.",
+    )
     s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
     s3_part_bytes: int = Field(
         default=16 * 1024**2,
@@ -43,6 +55,22 @@ class Settings(BaseSettings):
         description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
     )
     storage_database_url: str | None = Field(default=None, description="The same for the storage service alone.")
+    retention: str = Field(
+        default="",
+        description="How long artifacts of a type are kept at most, such as draft=30d,critique=7d; default: for ever.",
+    )
+    gc_interval_s: float = Field(
+        default=86400, ge=0, description="Time from one garbage collection of storage to the next; 0: by hand alone."
+    )
+    gc_max_objects: int = Field(
+        default=10_000, ge=0, description="A garbage collection that would take more is refused; see storage-care."
+    )
+    gc_max_percent: float = Field(
+        default=25, ge=0, le=100, description="The same in percent of what there is, from 100 things on."
+    )
+    audit_days: float = Field(
+        default=7, ge=0, description="In how many days storage reads every artifact anew; 0: by hand alone."
+    )
     llm_base_url: str | None = Field(
         default=None, description="OpenAI-compatible endpoint; default: the offline model."
     )
@@ -64,6 +92,17 @@ class Settings(BaseSettings):
     metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     log_format: str = Field(default="console", description="console or json.")
+
+    @field_validator("retention")
+    @classmethod
+    def _is_policy(cls, retention: str) -> str:
+        retention_policy(retention)
+        return retention
+
+    @property
+    def orphans_dir(self) -> Path | None:
+        """Where orphans lie, if not in the store: beside the artifacts of the data folder."""
+        return None if self.artifacts_url else self.data_dir / "orphans"
 
     @property
     def files_url(self) -> str:

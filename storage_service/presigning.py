@@ -20,9 +20,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class SigningKey:
-    """What an account of the object store signs with."""
+class SigningAccount:
+    """What is signed with, for the store as agents reach it: its address is part of what is signed."""
 
+    endpoint_url: str
+    region: str
     access_key: str
     secret_key: str = field(repr=False)
     session_token: str | None = field(default=None, repr=False)
@@ -30,17 +32,14 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class Presigner:
-    """Signs for whoever asks storage, which has asked the ACL; signing sends nothing.
+    """Signs for whoever asks storage, which has asked the ACL; to sign is to compute, nothing is sent.
 
-    `endpoint_url` is the store as agents reach it, which is part of what is signed. `signing_key` gives the key of the
-    moment, since that of a machine's role is replaced every few hours; it may block.
+    `account` is asked each time, since the key of a machine's role is replaced every few hours; it may block.
     """
 
-    endpoint_url: str
     bucket: str
     prefix: str
-    region: str
-    signing_key: Callable[[], SigningKey]
+    account: Callable[[], SigningAccount]
     clock: Callable[[], datetime]
 
     def put(self, key: str, declared: Declared) -> PresignedPut:
@@ -74,32 +73,34 @@ class Presigner:
     ) -> str:
         """Signature Version 4 in the query, as S3 documents it: the path is encoded once, the payload not signed."""
         begins, lasts = valid
-        signing_key, scheme, host = self.signing_key(), urlsplit(self.endpoint_url).scheme, self._host()
+        account = self.account()
+        scheme, host = urlsplit(account.endpoint_url).scheme, _host_of(account.endpoint_url)
         path = quote("/" + "/".join(filter(None, (self.bucket, self.prefix, key))), safe=f"/{_UNRESERVED}")
         signed = {"host": host, **headers}
         stamp = begins.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-        scope = f"{stamp[:8]}/{self.region}/s3/aws4_request"
+        scope = f"{stamp[:8]}/{account.region}/s3/aws4_request"
         parameters = {
             **query,
             "X-Amz-Algorithm": _ALGORITHM,
-            "X-Amz-Credential": f"{signing_key.access_key}/{scope}",
+            "X-Amz-Credential": f"{account.access_key}/{scope}",
             "X-Amz-Date": stamp,
             "X-Amz-Expires": str(int(lasts.total_seconds())),
             "X-Amz-SignedHeaders": ";".join(sorted(signed)),
         }
-        if signing_key.session_token is not None:
-            parameters["X-Amz-Security-Token"] = signing_key.session_token
+        if account.session_token is not None:
+            parameters["X-Amz-Security-Token"] = account.session_token
         asked = "&".join(sorted(f"{_quoted(name)}={_quoted(value)}" for name, value in parameters.items()))
         lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
         request = "\n".join([method, path, asked, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
         to_sign = "\n".join([_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
-        return f"{scheme}://{host}{path}?{asked}&X-Amz-Signature={_signature(signing_key.secret_key, scope, to_sign)}"
+        return f"{scheme}://{host}{path}?{asked}&X-Amz-Signature={_signature(account.secret_key, scope, to_sign)}"
 
-    def _host(self) -> str:
-        """As a client will name it: without the port that its scheme implies."""
-        parts = urlsplit(self.endpoint_url)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        return f"{host}:{parts.port}" if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}"
+
+def _host_of(url: str) -> str:
+    """As a client will name it: without the port that its scheme implies."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{host}:{parts.port}" if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}"
 
 
 def _quoted(text: str) -> str:

@@ -30,11 +30,14 @@ def _storage() -> Maker:
     from mindbus.files import open_files
     from mindbus.sql.database import Database
     from storage_service.service import open_storage
-    from workers.storage import StorageWorker
+    from storage_service.signing_account import open_presigner
+    from workers.storage.worker import StorageWorker
 
     def make(kit: Kit) -> Worker:
         database = Database(kit.settings.database_of("storage"), schema="storage")
-        return StorageWorker(open_storage(database, open_files(kit.settings), kit.clock))
+        files = open_files(kit.settings)
+        presigner = open_presigner(files, kit.clock, kit.settings.s3_public_endpoint_url)
+        return StorageWorker(open_storage(database, files, kit.clock, presigner=presigner))
 
     return make
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from mindbus.bus.claims import Claims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.presigned_claims import PresignedClaims
 from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
 from mindbus.files import open_files
 from mindbus.settings import Settings
+from mindbus.store_access import has_direct_access
 
 _memory_brokers: dict[str, MemoryBroker] = {}
 
@@ -25,19 +27,19 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
     settings = settings or Settings()
     transport = open_transport(settings, service)
     speaker = new_speaker(service, identity, settings)
-    return Client(transport, speaker, Replies(transport, speaker, exclusive=True), settings.request_timeout_s)
+    return _client(transport, speaker, Replies(transport, speaker, exclusive=True), settings)
 
 
 def new_client(transport: Transport, speaker: Speaker, settings: Settings) -> Client:
     """A worker's client, whose reply queue outlives a lost connection."""
-    return Client(transport, speaker, Replies(transport, speaker, exclusive=False), settings.request_timeout_s)
+    return _client(transport, speaker, Replies(transport, speaker, exclusive=False), settings)
 
 
 def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
     """A participant with an instance of its own."""
     instance = secrets.token_hex(4)
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
-    claims = Claims(open_files(settings))
+    claims = Claims(open_files(settings)) if has_direct_access(settings) else PresignedClaims()
     return Speaker(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
 
 
@@ -47,6 +49,13 @@ def open_transport(settings: Settings, name: str) -> Transport:
     if url.startswith("memory://"):
         return MemoryTransport(_memory_brokers.setdefault(url, MemoryBroker()))
     return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
+
+
+def _client(transport: Transport, speaker: Speaker, replies: Replies, settings: Settings) -> Client:
+    client = Client(transport, speaker, replies, settings.request_timeout_s)
+    if isinstance(speaker.claims, PresignedClaims):
+        speaker.claims.ask_through(client)
+    return client
 
 
 def find_broker(settings: Settings) -> str:

@@ -63,6 +63,10 @@ class NotAPermanentKey(ArtifactUnreadable):
     """The manifest's address is not a key of this file store; give both sides the same MINDBUS_ARTIFACTS_URL."""
 
 
+class NothingSigned(ArtifactUnreadable):
+    """Storage keeps its files in a folder, for which nothing is signed; set MINDBUS_ARTIFACTS_ACCESS=direct here."""
+
+
 class ArtifactTooLong(ArtifactUnreadable):
     """The artifact is larger than the caller takes in one piece; use `open` or `save`."""
 

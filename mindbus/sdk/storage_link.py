@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
+from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
 from mindbus.bus.client import Client
 from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
 from mindbus.sdk.aside import aside
@@ -63,16 +64,24 @@ class StorageOnBus:
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """As in StorageLink."""
-        query = GetArtifact(artifact_id=artifact_id)
-        try:
-            with _understanding():
-                return await aside(
-                    secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
-                )
-        except ArtifactRefused as refused:
-            if refused.code is Code.NOT_FOUND:
-                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from refused
-            raise
+        return await self._found(GetArtifact(artifact_id=artifact_id), trace)
+
+    async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
+        """As in Signing."""
+        found = await self._found(GetArtifact(artifact_id=artifact_id, presigned=True), trace)
+        return found.presigned_url
+
+    async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
+        """As in Signing."""
+        query = RequestUpload(
+            content_type=manifest.content_type,
+            size_bytes=manifest.size_bytes,
+            checksum=manifest.checksum,
+            uri=manifest.uri,
+        )
+        with _understanding():
+            upload = await aside(secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S))
+        return upload.presigned_put
 
     async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
         """As in StorageLink; the newest are beyond what one page holds only where a step has hundreds of attempts."""
@@ -82,6 +91,17 @@ class StorageOnBus:
                 secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
             )
         return page.items
+
+    async def _found(self, query: GetArtifact, trace: str | None) -> FoundManifest:
+        try:
+            with _understanding():
+                return await aside(
+                    secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
+                )
+        except ArtifactRefused as refused:
+            if refused.code is Code.NOT_FOUND:
+                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({query.artifact_id})") from refused
+            raise
 
 
 @contextmanager

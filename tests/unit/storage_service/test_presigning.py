@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from storage_service.blobs import Declared
-from storage_service.presigning import Presigner, SigningKey
+from storage_service.presigning import Presigner, SigningAccount
 from tests.hostile_addresses import hostile_names
 from tests.storage_kit import NOON
 
@@ -25,8 +25,8 @@ SECRET = "hush/+hush"
 def a_presigner(
     endpoint_url: str = "https://s3.example.org", token: str | None = None, now: datetime = NOON
 ) -> Presigner:
-    key = SigningKey("AKEXAMPLE", SECRET, token)
-    return Presigner(endpoint_url, "mindbus", "team one/данные", "eu-north-1", lambda: key, lambda: now)
+    account = SigningAccount(endpoint_url, "eu-north-1", "AKEXAMPLE", SECRET, token)
+    return Presigner("mindbus", "team one/данные", lambda: account, lambda: now)
 
 
 def query_of(url: str) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_neither_key_nor_address_is_shown_where_an_object_is() -> None:
     presigner = a_presigner(token="role/token")
     put, get = presigner.put(KEY, DECLARED), presigner.get(KEY, "art_1", "text/plain")
 
-    shown = f"{presigner.signing_key()} {put} {get} {put!r} {get!r}"
+    shown = f"{presigner.account()} {put} {get} {put!r} {get!r}"
 
     assert SECRET not in shown
     assert "role/token" not in shown
