@@ -8,14 +8,18 @@ from mindbus.files import FileStore
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from storage_service.agent_data import AgentData
 from storage_service.backends import open_blobs
 from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog
+from storage_service.dialogues.fragments import Fragments
+from storage_service.dialogues.messages import Messages
 from storage_service.lineage import LineageReader
 from storage_service.models import MIGRATIONS
 from storage_service.presigning import Presigner
 from storage_service.registration import Registrar, Registry
 from storage_service.registry import SqlRegistry
+from storage_service.timeline import Timeline
 from storage_service.traces import Traces
 from storage_service.uploads import Uploads
 
@@ -35,6 +39,10 @@ class StorageService:
     catalog: Catalog
     lineage: LineageReader
     traces: Traces
+    messages: Messages
+    fragments: Fragments
+    timeline: Timeline
+    agent_data: AgentData
     blobs: Blobs
     uploads: Uploads
     clock: Callable[[], datetime]
@@ -76,6 +84,10 @@ def open_storage(
         catalog=Catalog(database),
         lineage=LineageReader(database),
         traces=Traces(database, clock),
+        messages=Messages(database),
+        fragments=Fragments(database),
+        timeline=Timeline(database),
+        agent_data=AgentData(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         clock=clock,

@@ -22,7 +22,7 @@ from mindbus.files import FileStore
 from mindbus.sql.database import Database
 from storage_service.models import Base
 from storage_service.service import StorageService, open_storage
-from workers.storage import StorageWorker
+from workers.storage.worker import StorageWorker
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 RESEARCHER = "agent.researcher.1"

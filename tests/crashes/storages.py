@@ -18,7 +18,7 @@ from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
 from tests.crashes.memory_broker import Delivery, MemoryBroker
 from tests.crashes.uploads import NOON, Upload
-from workers.storage import StorageWorker
+from workers.storage.worker import StorageWorker
 
 ROOT_URL = "s3://bucket"
 # Nothing is ever looked for there.

@@ -1,0 +1,34 @@
+"""Storage: one worker made of the desks in this folder."""
+
+from mindbus.bus.handlers import every
+from mindbus.bus.worker import Worker
+from mindbus.sql.leadership import single_writer
+from mindbus.sql.ledger import SqlLedger
+from storage_service.service import StorageService
+from workers.storage.artifacts import ArtifactDesk
+from workers.storage.care import CareDesk
+from workers.storage.dialogues import DialogueDesk
+from workers.storage.uploads import UploadDesk
+
+
+class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, Worker):
+    """The only one who writes manifests, messages, events; the only one who decides who reads them."""
+
+    name = "storage"
+
+    def __init__(self, storage: StorageService) -> None:
+        self.storage = storage
+        self.ledger = SqlLedger(storage.database)
+        self.leadership = single_writer(storage.database)
+
+    async def start(self) -> None:
+        """Migrate before the first message."""
+        await self.storage.start()
+
+    async def stop(self) -> None:
+        """Let go of the database."""
+        await self.storage.database.dispose()
+
+    @every(seconds=2)
+    async def clean(self) -> None:
+        await self.storage.clean()
