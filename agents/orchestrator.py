@@ -91,6 +91,7 @@ def open_run(command: StartProcess, card: Card, started_by: Identity, now: datet
         started_at=now,
         inputs=command.inputs,
         params=command.params,
+        retention=card.retention,
         steps=tuple(Step(step_id=step.id, role=step.role, critical=step.critical) for step in card.steps),
     )
 

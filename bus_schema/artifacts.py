@@ -3,7 +3,16 @@
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from bus_schema.identities import Identity, owner_of
 
@@ -16,6 +25,8 @@ ContentType = Annotated[str, StringConstraints(pattern=r"^[\w.+-]+/[\w.+-]+(?:;\
 ArtifactType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Retention = Annotated[str, StringConstraints(pattern=r"^(?:infinite|[1-9][0-9]{0,4}d)$")]
 Visibility = Literal["private", "trace", "public"]
+_RETENTION: TypeAdapter[str] = TypeAdapter(Retention)
+_ARTIFACT_TYPE: TypeAdapter[str] = TypeAdapter(ArtifactType)
 
 
 class ArtifactRef(BaseModel):
@@ -94,3 +105,24 @@ class Manifest(BaseModel):
 def retention_of(retention: str) -> timedelta | None:
     """How long an artifact is kept; None is for ever."""
     return None if retention == "infinite" else timedelta(days=int(retention.removesuffix("d")))
+
+
+class NotAPolicy(ValueError):
+    """Retention by type is written as type=days, such as draft=30d,critique=7d."""
+
+
+def retention_policy(text: str) -> dict[str, timedelta]:
+    """How long artifacts of each type are kept at most, from what the operator writes. Raises NotAPolicy."""
+    policy: dict[str, timedelta] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        artifact_type, _, retention = (part.strip() for part in entry.partition("="))
+        try:
+            kept = retention_of(_RETENTION.validate_python(retention))
+            name = _ARTIFACT_TYPE.validate_python(artifact_type)
+        except ValidationError:
+            raise NotAPolicy(f"{NotAPolicy.__doc__} Got: {entry!r}") from None
+        if name in policy:
+            raise NotAPolicy(f"{NotAPolicy.__doc__} Got {name} twice")
+        if kept is not None:
+            policy[name] = kept
+    return policy

@@ -11,6 +11,7 @@ from bus_schema import (
     processing,
     sim,
     storage,
+    storage_care,
     timeline,
     uploads,
 )
@@ -28,6 +29,7 @@ MODULES = (
     processing,
     sim,
     storage,
+    storage_care,
     timeline,
     uploads,
 )

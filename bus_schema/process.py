@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, StepId
+from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, Retention, StepId
 from bus_schema.identities import Identity, ServiceName
 from bus_schema.messages import Command, Event, Nothing, Query
 
@@ -30,7 +30,10 @@ class CardStep(BaseModel):
 
 
 class Card(BaseModel):
-    """A Process Card: who does what, from what; steps without a path between them run in parallel."""
+    """A Process Card: who does what, from what; steps without a path between them run in parallel.
+
+    `retention` is how long a run's artifacts are kept after its end, at most.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: CardName
@@ -38,6 +41,7 @@ class Card(BaseModel):
     steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
     result: StepId
     artifact_deadline_s: float = Field(default=900, gt=0, le=7 * 86400)
+    retention: Retention | None = None
 
 
 class RunStatus(StrEnum):
@@ -90,6 +94,7 @@ class Run(BaseModel):
     finished_at: AwareDatetime | None = None
     inputs: tuple[ArtifactRef, ...]
     params: dict[str, str] = {}
+    retention: Retention | None = None
     steps: tuple[Step, ...]
     result: ArtifactRef | None = None
     reason: str = ""

@@ -104,10 +104,14 @@ class GetLineage(Query[Lineage], domain="storage", action="get_lineage"):
 
 
 class SetTraceMembers(Command[Nothing], domain="storage", action="set_trace_members"):
-    """Say who takes part in a trace; from then on its `trace` artifacts are theirs to read, nobody else's."""
+    """Say who takes part in a trace; from then on its `trace` artifacts are theirs to read, nobody else's.
+
+    The trace runs until its process ends, and nothing of it expires before; `retention` counts from then.
+    """
 
     trace_id: TraceId
     members: tuple[Identity, ...] = Field(min_length=1, max_length=200)
+    retention: Retention | None = None
 
 
 class ArtifactRegistered(Event, topic="artifact", name="registered"):

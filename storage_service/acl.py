@@ -27,6 +27,11 @@ class Asker:
         """Whether a service asks, rather than an agent or a person."""
         return self.identity.startswith("svc.")
 
+    @property
+    def is_operator(self) -> bool:
+        """Whether a service or a person asks, who may look after the store."""
+        return self.is_service or self.identity.startswith("user.")
+
 
 def readable_by(asker: Asker) -> ColumnElement[bool]:
     """The condition on a manifest; every read carries it, so that what is denied looks exactly like what is absent."""

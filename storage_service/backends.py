@@ -1,5 +1,7 @@
 """Which kind of blobs a file store gets."""
 
+from pathlib import Path
+
 from mindbus.files import FileStore
 from mindbus.s3_files import S3Files
 from storage_service.blobs import Blobs
@@ -12,10 +14,13 @@ class NoBlobs(TypeError):
     """Storage keeps artifacts in a folder or in an object store, in nothing else."""
 
 
-def open_blobs(files: FileStore) -> Blobs:
-    """Those of a folder can refuse links, those of an object store have its conditions."""
+def open_blobs(files: FileStore, orphans: Path | None = None) -> Blobs:
+    """Those of a folder can refuse links, those of an object store have its conditions.
+
+    The orphans of a folder may lie in another one.
+    """
     if isinstance(files, S3Files):
         return S3Blobs(S3Objects(files.bucket))
     if files.local_root is None:
         raise NoBlobs(NoBlobs.__doc__)
-    return LocalBlobs(files.local_root)
+    return LocalBlobs(files.local_root, orphans)

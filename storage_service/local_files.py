@@ -103,7 +103,7 @@ class LocalFiles:
                 os.unlink(name, dir_fd=folders[-1])
             os.fsync(folders[-1])
             _drop_empty(key, folders)
-            return True
+            return _is_in(targets[-1], target_name)
 
     def _carry(self, source: tuple[int, str], target: tuple[int, str]) -> None:
         try:

@@ -56,7 +56,7 @@ class BytesDiffer(Refusal):
 
 
 class IdTaken(Refusal):
-    """An artifact of this id exists with other bytes or another owner; artifacts never change, so mint a new id."""
+    """An artifact of this id exists with other bytes or another owner, or has expired; mint a new id."""
 
     code = Code.CONFLICT
 
@@ -119,5 +119,23 @@ class NotTheBuffer(Refusal):
 
 class VersionDiffers(Refusal):
     """The value has changed since it was read; read it again, then decide anew."""
+
+    code = Code.CONFLICT
+
+
+class NotAnOperator(Refusal):
+    """Only people and services look after the store; ask whoever operates it."""
+
+    code = Code.UNAUTHORIZED
+
+
+class TooMuchGarbage(Refusal):
+    """This run would take away more than the settings allow at once; if it is right, allow so many by max_objects."""
+
+    code = Code.CONFLICT
+
+
+class DatabaseBehindStore(Refusal):
+    """The store remembers artifacts that the database does not; restore a newer backup, or rebuild the manifests."""
 
     code = Code.CONFLICT

@@ -1,6 +1,5 @@
 """How a staged file becomes an artifact: promote, commit, clean."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,12 +7,13 @@ from bus_schema.artifacts import Manifest
 from storage_service.acl import Asker
 from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, Labels, object_key
+from storage_service.care.cleaning import Spending
 from storage_service.refusals import IdTaken, Refusal
 from storage_service.registry import Overtaken
 from storage_service.staging import upload_key
 
 
-class Registry(Protocol):
+class Registry(Spending, Protocol):
     """What registration reads and writes, each method one effect; none of it asks who may see the result."""
 
     async def find(self, artifact_id: str) -> Manifest | None:
@@ -34,11 +34,8 @@ class Registry(Protocol):
     async def spend(self, upload: str, artifact_id: str) -> None:
         """Note, together with the message at hand, that a staged file is needed no more."""
 
-    async def spent_uploads(self, limit: int) -> Sequence[str]:
-        """Staged files that wait to be removed, oldest first."""
-
-    async def forget_uploads(self, uploads: Sequence[str]) -> None:
-        """Those files are removed."""
+    async def has_expired(self, artifact_id: str) -> bool:
+        """Whether nobody can read it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +98,7 @@ class Registrar:
         """Same id: the same bytes are as good as done, others are a conflict."""
         if existing.checksum != manifest.checksum:
             raise IdTaken(artifact_id=manifest.id, existing=existing.ref.model_dump())
+        if await self.registry.has_expired(manifest.id):
+            raise IdTaken(artifact_id=manifest.id)
         await self.registry.spend(upload, manifest.id)
         return Registered(existing, is_new=False)

@@ -9,6 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.artifacts import Manifest
 from mindbus.sql.database import Database
 from storage_service.acl import Asker, not_found, readable_by, supersedable_by
+from storage_service.care.cleaning import Spent
+from storage_service.care.copies import ManifestCopy
 from storage_service.inserts import insert_unless_taken, next_number
 from storage_service.models import (
     DELETING,
@@ -19,6 +21,7 @@ from storage_service.models import (
     InputRow,
     ManifestRow,
     SpentUploadRow,
+    TraceMemberRow,
 )
 from storage_service.refusals import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
 from storage_service.rows import as_manifest, as_row
@@ -116,11 +119,33 @@ class SqlRegistry:
         spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
         await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
 
-    async def spent_uploads(self, limit: int) -> Sequence[str]:
+    async def has_expired(self, artifact_id: str) -> bool:
         """As in Registry."""
-        query = select(SpentUploadRow.upload_key).order_by(SpentUploadRow.spent_at).limit(limit)
         async with self.database.reading() as session:
-            return (await session.scalars(query)).all()
+            query = select(ManifestRow.expired_at).where(ManifestRow.id == artifact_id)
+            return await session.scalar(query) is not None
+
+    async def spent_uploads(self, limit: int) -> Sequence[Spent]:
+        """As in Spending."""
+        query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)
+        async with self.database.reading() as session:
+            return [Spent(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
+
+    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+        """As in Spending."""
+        async with self.database.reading() as session:
+            row = await session.get(ManifestRow, artifact_id)
+            if row is None:
+                raise LookupError(artifact_id)
+            members = select(TraceMemberRow.member).where(TraceMemberRow.trace_id == row.trace_id)
+            return ManifestCopy(
+                manifest=as_manifest(row),
+                logical_id=row.logical_id,
+                generation=row.generation,
+                committed_at=row.committed_at,
+                expired_at=row.expired_at,
+                members=tuple(sorted(await session.scalars(members))),
+            )
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
         """As in Registry."""

@@ -19,6 +19,7 @@ def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
         finished_at=row.finished_at,
         inputs=tuple(ArtifactRef.model_validate(artifact) for artifact in row.inputs),
         params=row.params,
+        retention=row.card.get("retention"),
         steps=tuple(steps),
         result=None if row.result is None else ArtifactRef.model_validate(row.result),
         reason=row.reason,

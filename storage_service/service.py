@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mindbus.files import FileStore
 from mindbus.logs import logger
@@ -11,6 +11,11 @@ from mindbus.sql.migrations import upgrade
 from storage_service.agent_data import AgentData
 from storage_service.backends import open_blobs
 from storage_service.blobs import Blobs
+from storage_service.care.caretaker import Care
+from storage_service.care.cleaning import clean
+from storage_service.care.rules import TEMPORARY_KEPT, CareRules
+from storage_service.care.sql_registry import SqlCareRegistry
+from storage_service.care.statistics import Statistics
 from storage_service.catalog import Catalog
 from storage_service.dialogues.fragments import Fragments
 from storage_service.dialogues.messages import Messages
@@ -24,9 +29,7 @@ from storage_service.traces import Traces
 from storage_service.uploads import Uploads
 
 MAX_ARTIFACT_BYTES = 5 * 1024**3
-# Far longer than a copy takes, so that no other instance's copy under way is swept.
-_TEMPORARY_FOR = timedelta(days=1)
-_SWEEP_BATCH = 200
+_NO_RULES = CareRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +48,18 @@ class StorageService:
     agent_data: AgentData
     blobs: Blobs
     uploads: Uploads
+    care: Care
     clock: Callable[[], datetime]
 
     async def start(self) -> None:
         """Bring the tables up to date, remove what dead processes left half-written."""
         await upgrade(self.database, MIGRATIONS)
-        if removed := await self.blobs.sweep_temporary(self.clock() - _TEMPORARY_FOR):
+        if removed := await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT):
             logger().info("temporary files swept", count=removed)
 
     async def clean(self) -> None:
-        """Remove staged files whose artifacts are committed; what cannot be removed now is tried again later."""
-        removed = []
-        for upload in await self.registry.spent_uploads(_SWEEP_BATCH):
-            try:
-                await self.blobs.discard(upload)
-            except OSError as trouble:
-                logger().warning("staged file stays", upload=upload, reason=str(trouble))
-            else:
-                removed.append(upload)
-        if removed:
-            await self.registry.forget_uploads(removed)
+        """Copy the manifests of what is committed into the store, remove its staged files."""
+        await clean(self.registry, self.blobs)
 
 
 def open_storage(
@@ -73,9 +68,10 @@ def open_storage(
     clock: Callable[[], datetime],
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES,
     presigner: Presigner | None = None,
+    rules: CareRules = _NO_RULES,
 ) -> StorageService:
     """Put the parts together."""
-    blobs = open_blobs(files)
+    blobs = open_blobs(files, rules.orphans)
     registry = SqlRegistry(database, clock)
     return StorageService(
         database=database,
@@ -90,5 +86,13 @@ def open_storage(
         agent_data=AgentData(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
+        care=Care(
+            registry=SqlCareRegistry(database, clock, rules.retention),
+            manifests=registry,
+            blobs=blobs,
+            statistics=Statistics(database, blobs),
+            clock=clock,
+            rules=rules,
+        ),
         clock=clock,
     )

@@ -1,25 +1,49 @@
-"""Who takes part in a trace."""
+"""Who takes part in a trace, how long it lasts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
+from bus_schema.artifacts import retention_of
 from bus_schema.identities import owner_of
 from mindbus.sql.database import Database
 from storage_service.acl import Asker
 from storage_service.inserts import insert_unless_taken
-from storage_service.models import TraceMemberRow
+from storage_service.models import TraceMemberRow, TraceRow
 from storage_service.refusals import NotAService
 
 
 class Traces:
     """The member lists of traces; a list grows, nobody ever leaves it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database = database
+        self.clock = clock
 
-    async def add_members(self, trace_id: str, members: Iterable[str], asker: Asker) -> None:
-        """Together with the message at hand. Raises NotAService."""
+    async def add_members(
+        self, trace_id: str, members: Iterable[str], asker: Asker, retention: str | None = None
+    ) -> None:
+        """Together with the message at hand; the trace runs from now on, unless it has ended. Raises NotAService."""
         if not asker.is_service:
             raise NotAService(requester=asker.identity)
         # In one order everywhere, so that two lists written at once never wait for each other.
         for member in sorted(set(map(owner_of, members))):
             await insert_unless_taken(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
+        trace = await self._opened(trace_id)
+        trace.retention = retention or trace.retention
+        _keep(trace)
+
+    async def close(self, trace_id: str) -> None:
+        """It has ended, together with the message at hand; from now on its retention counts."""
+        trace = await self._opened(trace_id)
+        trace.closed_at = trace.closed_at or self.clock()
+        _keep(trace)
+
+    async def _opened(self, trace_id: str) -> TraceRow:
+        session = self.database.session
+        await insert_unless_taken(session, TraceRow, trace_id=trace_id)
+        return await session.get_one(TraceRow, trace_id, with_for_update=True)
+
+
+def _keep(trace: TraceRow) -> None:
+    kept = retention_of(trace.retention) if trace.retention else None
+    trace.kept_until = trace.closed_at + kept if trace.closed_at and kept else None

@@ -29,6 +29,7 @@ class Deferred:
 def _storage() -> Maker:
     from mindbus.files import open_files
     from mindbus.sql.database import Database
+    from storage_service.care.rules import rules_of
     from storage_service.service import open_storage
     from storage_service.signing_account import open_presigner
     from workers.storage.worker import StorageWorker
@@ -37,7 +38,8 @@ def _storage() -> Maker:
         database = Database(kit.settings.database_of("storage"), schema="storage")
         files = open_files(kit.settings)
         presigner = open_presigner(files, kit.clock, kit.settings.s3_public_endpoint_url)
-        return StorageWorker(open_storage(database, files, kit.clock, presigner=presigner))
+        rules = rules_of(kit.settings)
+        return StorageWorker(open_storage(database, files, kit.clock, presigner=presigner, rules=rules))
 
     return make
 

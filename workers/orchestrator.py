@@ -196,7 +196,7 @@ class OrchestratorWorker(Worker):
         return moved
 
     async def _confirm_members(self, run: Run) -> rules.MembersConfirmed | rules.MembersRefused | None:
-        command = SetTraceMembers(trace_id=run.run_id, members=rules.members_of(run))
+        command = SetTraceMembers(trace_id=run.run_id, members=rules.members_of(run), retention=run.retention)
         try:
             await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
         except BusUnavailable as away:

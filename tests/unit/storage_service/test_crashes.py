@@ -70,6 +70,10 @@ class PoweredBlobs(PassingBlobs):
         async with self.power.effect("promote"):
             await self.blobs.promote(upload, key, declared, labels)
 
+    async def write(self, key: str, content: bytes) -> None:
+        async with self.power.effect("copy"):
+            await self.blobs.write(key, content)
+
     async def discard(self, upload: str) -> None:
         async with self.power.effect("discard"):
             await self.blobs.discard(upload)
@@ -138,7 +142,7 @@ async def test_effects_come_in_the_order_that_loses_nothing(open_depot: OpenDepo
 
     assert [moment.removeprefix("after ") for moment in power.moments if moment.startswith("after ")] == [
         *("pin", "promote", "insert", "record", "commit"),
-        *("discard", "forget"),
+        *("copy", "discard", "forget"),
     ]
 
 
@@ -149,7 +153,7 @@ async def test_a_crash_anywhere_leaves_nothing_that_a_redelivery_does_not_mend(
     counting = Power()
     rehearsal = powered(open_depot, counting)
     await deliver(rehearsal, rehearsal.manifest(b"rehearsal"))
-    assert len(counting.moments) == 14
+    assert len(counting.moments) == 16
 
     for first in range(len(counting.moments)):
         content = CONTENT + b"%d" % first

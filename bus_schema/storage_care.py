@@ -1,0 +1,184 @@
+"""What is said about the care of the store: garbage, audits, the way back from a loss."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from bus_schema.artifacts import ArtifactId, ArtifactRef, ArtifactType, StepId, TraceId
+from bus_schema.identities import Identity
+from bus_schema.messages import Command, Event, Query
+
+ExpiryReason = Literal["own", "type", "process"]
+OrphanReason = Literal["unused", "outdated", "unknown", "unregistered"]
+
+
+class Example(BaseModel):
+    """One thing of many, with why it is among them."""
+
+    model_config = ConfigDict(frozen=True)
+    key: str
+    size_bytes: int
+    reason: str
+
+
+class Tally(BaseModel):
+    """How much there is of a kind, with the first few of it."""
+
+    model_config = ConfigDict(frozen=True)
+    count: int = 0
+    size_bytes: int = 0
+    examples: tuple[Example, ...] = ()
+
+
+class GarbageReport(BaseModel):
+    """What a collection did, or would do.
+
+    `expired` artifacts can be read no more; `unused` contents have no artifact any more, `unknown` objects never had
+    one that the database knows, `unregistered` uploads never became one: these went to the orphans. `deleted` orphans
+    and `claims` are gone for good, their time was over. `refusal` is why the real run would be refused; where
+    `is_complete` is false there is more than one run takes: run it again.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    dry_run: bool
+    expired: Tally = Tally()
+    unused: Tally = Tally()
+    unknown: Tally = Tally()
+    unregistered: Tally = Tally()
+    deleted: Tally = Tally()
+    claims: Tally = Tally()
+    resumed: int = 0
+    temporary: int = 0
+    artifacts: int = 0
+    objects: int = 0
+    refusal: str | None = None
+    is_complete: bool = True
+
+
+class CollectGarbage(Command[GarbageReport], domain="storage", action="collect_garbage"):
+    """Let expire what is due, move to the orphans what nothing needs, delete orphans after their seven days.
+
+    A run that would take more than the settings allow is refused, with the numbers; `max_objects` allows that much to
+    this run.
+    """
+
+    dry_run: bool = False
+    max_objects: int | None = Field(default=None, ge=0)
+
+
+class Trouble(BaseModel):
+    """What is wrong with the bytes of an artifact."""
+
+    model_config = ConfigDict(frozen=True)
+    artifact_id: ArtifactId
+    key: str
+    problem: str
+
+
+class AuditPage(BaseModel):
+    """What one page of an audit found; `restored` bytes were found among the orphans, or under another key."""
+
+    model_config = ConfigDict(frozen=True)
+    checked: int
+    hashed_bytes: int = 0
+    total: int
+    missing: tuple[Trouble, ...] = ()
+    damaged: tuple[Trouble, ...] = ()
+    restored: tuple[Trouble, ...] = ()
+    copies_written: int = 0
+    next_cursor: str | None = None
+
+
+class Audit(Command[AuditPage], domain="storage", action="audit"):
+    """Check a page of artifacts: their bytes are there, of the right size and, with `rehash`, of the right digest.
+
+    What is missing is put back where it is found; no manifest is ever removed.
+    """
+
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=100, ge=1, le=1000)
+    rehash: bool = True
+
+
+class Lost(BaseModel):
+    """What could not be restored, with the reason."""
+
+    model_config = ConfigDict(frozen=True)
+    key: str
+    reason: str
+
+
+class RebuildPage(BaseModel):
+    """What one page of a rebuild restored; `recovered` artifacts had no copy of their manifest, only bytes."""
+
+    model_config = ConfigDict(frozen=True)
+    dry_run: bool
+    looked_at: int
+    present: int = 0
+    restored: int = 0
+    recovered: int = 0
+    lost: tuple[Lost, ...] = ()
+    done: int
+    total: int
+    next_cursor: str | None = None
+
+
+class Rebuild(Command[RebuildPage], domain="storage", action="rebuild"):
+    """Restore a page of manifests that the store remembers but the database does not; `deep` reads their bytes anew."""
+
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=500, ge=1, le=5000)
+    dry_run: bool = False
+    deep: bool = False
+
+
+class Amount(BaseModel):
+    """How many, how large."""
+
+    model_config = ConfigDict(frozen=True)
+    count: int = 0
+    size_bytes: int = 0
+
+
+class StorageStats(BaseModel):
+    """What there is; `by_state` counts contents, everything else but staging and orphans counts artifacts."""
+
+    model_config = ConfigDict(frozen=True)
+    artifacts: Amount
+    expired: Amount
+    by_state: dict[str, Amount]
+    by_type: dict[str, Amount]
+    by_owner: dict[str, Amount]
+    staging: Amount
+    orphans: Amount
+    oldest_staged: AwareDatetime | None = None
+    spent_uploads: int = 0
+    removals: int = 0
+    notices: int = 0
+    open_traces: int = 0
+    collected_at: AwareDatetime | None = None
+    audited_at: AwareDatetime | None = None
+
+
+class GetStorageStats(Query[StorageStats], domain="storage", action="stats"):
+    """Count what there is, with the largest types and owners."""
+
+
+class ArtifactExpired(Event, topic="artifact", name="expired"):
+    """An artifact's time is over: nobody can read it any more, its bytes go unless another artifact has them too."""
+
+    artifact: ArtifactRef
+    trace_id: TraceId
+    step_id: StepId | None = None
+    artifact_type: ArtifactType
+    owner: Identity
+    reason: ExpiryReason
+
+
+class ArtifactOrphaned(Event, topic="artifact", name="orphaned"):
+    """A file that belongs to no artifact lies among the orphans from now on, for seven days."""
+
+    key: str
+    orphan_key: str
+    size_bytes: int
+    reason: OrphanReason

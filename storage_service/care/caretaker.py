@@ -1,0 +1,123 @@
+"""The care of the store: what is asked for, what comes round by itself."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bus_schema.storage_care import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
+from mindbus.logs import logger
+from storage_service.acl import Asker
+from storage_service.blobs import Blobs
+from storage_service.care.auditor import Auditor
+from storage_service.care.cleaning import Spending, write_copy
+from storage_service.care.collector import COLLECTED, Collector
+from storage_service.care.rebuilder import Rebuilder, Rebuilding
+from storage_service.care.registry import Notice
+from storage_service.care.rules import CareRules
+from storage_service.care.statistics import AUDITED, Statistics
+from storage_service.refusals import NotAnOperator, Refusal
+
+# Agents whose artifacts waited in staging for storage to come back go first.
+_SETTLE = timedelta(minutes=15)
+_TOLD_AT_ONCE = 500
+_TICKS_A_DAY = 24 * 60
+
+
+@dataclass
+class Care:
+    """One thing at a time: a collection, a page of an audit, a page of a rebuild never meet."""
+
+    registry: Rebuilding
+    manifests: Spending
+    blobs: Blobs
+    statistics: Statistics
+    clock: Callable[[], datetime]
+    rules: CareRules = field(default_factory=CareRules)
+    settled_at: datetime | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def collect(self, asker: Asker, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
+        """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
+        _require_operator(asker)
+        async with self.turn:
+            return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
+
+    async def audit(self, asker: Asker, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
+        """Raises NotAnOperator, NotACursor."""
+        _require_operator(asker)
+        async with self.turn:
+            return await self._auditor.audit(cursor, limit, rehash=rehash)
+
+    async def rebuild(self, asker: Asker, cursor: str | None, limit: int, *, dry_run: bool, deep: bool) -> RebuildPage:
+        """Raises NotAnOperator, NotACursor."""
+        _require_operator(asker)
+        async with self.turn:
+            rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
+            return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
+
+    async def stats(self, asker: Asker) -> StorageStats:
+        """Raises NotAnOperator."""
+        _require_operator(asker)
+        return await self.statistics.stats()
+
+    async def tell(self) -> Sequence[Notice]:
+        """What has happened since, forgotten together with the message at hand.
+
+        The store remembers that an artifact has expired before anybody hears of it.
+        """
+        notices = await self.registry.notices(_TOLD_AT_ONCE)
+        for notice in notices:
+            if isinstance(notice.event, ArtifactExpired):
+                artifact_id = notice.event.artifact.artifact_id
+                await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
+        if notices:
+            await self.registry.forget_notices([notice.seq for notice in notices])
+        return notices
+
+    async def tend(self) -> None:
+        """Once a minute: collect what is due, check some more artifacts; nothing right after a start."""
+        if self.settled_at is None:
+            self.settled_at = self.clock() + _SETTLE
+        if self.clock() < self.settled_at or self.turn.locked():
+            return
+        async with self.turn:
+            await self._collector.end_removals()
+            if await self._is_time_to_collect():
+                await self._collect_by_itself()
+            if self.rules.audit_within is not None:
+                await self._audit_some(self.rules.audit_within)
+
+    async def _is_time_to_collect(self) -> bool:
+        if self.rules.interval is None:
+            return False
+        mark = await self.registry.mark(COLLECTED)
+        return mark is None or self.clock() - mark[1] >= self.rules.interval
+
+    async def _collect_by_itself(self) -> None:
+        try:
+            await self._collector.collect()
+        except Refusal as no:
+            logger().error("garbage collection refused", reason=str(no), **no.details)
+            await self.registry.set_mark(COLLECTED, "refused")
+
+    async def _audit_some(self, within: timedelta) -> None:
+        mark = await self.registry.mark(AUDITED)
+        holdings = await self.registry.holdings()
+        ticks = within / timedelta(days=1) * _TICKS_A_DAY
+        share = min(max(1, round(holdings.artifacts / ticks)), 1000)
+        page = await self._auditor.audit(mark[0] if mark and mark[0] else None, share, rehash=True)
+        await self.registry.set_mark(AUDITED, page.next_cursor or "")
+
+    @property
+    def _collector(self) -> Collector:
+        return Collector(self.registry, self.blobs, self.clock, self.rules)
+
+    @property
+    def _auditor(self) -> Auditor:
+        return Auditor(self.registry, self.manifests, self.blobs, self.clock)
+
+
+def _require_operator(asker: Asker) -> None:
+    if not asker.is_operator:
+        raise NotAnOperator(requester=asker.identity)

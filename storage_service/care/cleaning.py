@@ -1,0 +1,73 @@
+"""What follows a commit: the copy of the manifest, the end of the staged file."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mindbus.logs import logger
+from storage_service.care.copies import ManifestCopy
+from storage_service.care.keys import copy_key
+
+_BATCH = 200
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A staged file whose artifact is committed."""
+
+    upload: str
+    artifact_id: str
+
+
+class Spending(Protocol):
+    """What cleaning reads and writes, each method one effect."""
+
+    async def spent_uploads(self, limit: int) -> Sequence[Spent]:
+        """Staged files that wait to be removed, oldest first."""
+
+    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+        """All that the database knows of an artifact. Raises LookupError."""
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        """Those files are removed."""
+
+
+class Shelf(Protocol):
+    """The part of Blobs that cleaning needs."""
+
+    async def write(self, key: str, content: bytes) -> None:
+        """As in Blobs."""
+
+    async def discard(self, upload: str) -> None:
+        """As in Blobs."""
+
+
+async def clean(registry: Spending, blobs: Shelf) -> None:
+    """Copy the manifest into the store, then remove the staged file; what fails now is tried again later."""
+
+    async def settle(spent: Spent) -> str | None:
+        try:
+            await write_copy(registry.copy_of, blobs.write, spent.artifact_id)
+            await blobs.discard(spent.upload)
+        except OSError as trouble:
+            logger().warning("staged file stays", upload=spent.upload, reason=str(trouble))
+            return None
+        return spent.upload
+
+    waiting = await registry.spent_uploads(_BATCH)
+    for first in range(0, len(waiting), _AT_ONCE):
+        settled = await asyncio.gather(*map(settle, waiting[first : first + _AT_ONCE]))
+        if removed := [upload for upload in settled if upload is not None]:
+            await registry.forget_uploads(removed)
+
+
+async def write_copy(
+    copy_of: Callable[[str], Awaitable[ManifestCopy]],
+    write: Callable[[str, bytes], Awaitable[None]],
+    artifact_id: str,
+) -> None:
+    """Have the store remember a manifest as the database knows it now. Raises OSError."""
+    copied = await copy_of(artifact_id)
+    await write(copy_key(artifact_id), copied.to_bytes())

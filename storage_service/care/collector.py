@@ -1,0 +1,111 @@
+"""Garbage collection: what nothing needs any more goes to the orphans, what has lain there long enough is deleted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from bus_schema.storage_care import GarbageReport, Tally
+from mindbus.logs import logger
+from storage_service.blobs import Blobs
+from storage_service.care.guard import refusal_of
+from storage_service.care.piles import AT_ONCE, Survey
+from storage_service.care.registry import CareRegistry, Removal
+from storage_service.care.rules import GRACE, TEMPORARY_KEPT, CareRules
+from storage_service.care.surveyor import Surveyor
+
+COLLECTED = "collected"
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Looks first, then decides in the database, then moves: whatever interrupts it, the next run goes on from there.
+
+    What it decides, the database decides again at that moment: a content that has come into use meanwhile stays.
+    """
+
+    registry: CareRegistry
+    blobs: Blobs
+    clock: Callable[[], datetime]
+    rules: CareRules
+
+    async def collect(self, *, dry_run: bool = False, max_objects: int | None = None) -> GarbageReport:
+        """Raises TooMuchGarbage, DatabaseBehindStore; OSError where the store fails."""
+        resumed = 0 if dry_run else await self.end_removals()
+        survey = await Surveyor(self.registry, self.blobs, self.clock).survey()
+        refusal = refusal_of(survey, self.rules, max_objects)
+        if dry_run:
+            return _as_seen(survey, refusal=str(refusal) if refusal else None)
+        if refusal is not None:
+            raise refusal
+        return await self._take(survey, resumed)
+
+    async def end_removals(self) -> int:
+        """Move what is decided to go; how many. What cannot be moved now is moved by a later run."""
+        ended = 0
+        for removal in await self.registry.removals(AT_ONCE):
+            try:
+                is_there = await self.blobs.move(removal.key, removal.target)
+            except OSError as trouble:
+                logger().warning("garbage stays", key=removal.key, reason=str(trouble))
+                continue
+            await self.registry.finish(removal, is_there=is_there)
+            ended += 1
+        return ended
+
+    async def _take(self, survey: Survey, resumed: int) -> GarbageReport:
+        before = self.clock() - GRACE
+
+        async def condemn(removal: Removal) -> bool:
+            return await self.registry.condemn(removal, before)
+
+        expired = await survey.due.each(self.registry.expire)
+        unused = await survey.unused.each(condemn)
+        unknown = await survey.unknown.each(self.registry.outlaw)
+        unregistered = await survey.unregistered.each(self.registry.give_up)
+        await self.end_removals()
+        report = GarbageReport(
+            dry_run=False,
+            expired=expired,
+            unused=unused,
+            unknown=unknown,
+            unregistered=unregistered,
+            deleted=await survey.overdue.each(self._delete),
+            claims=await survey.claims.each(self._delete),
+            resumed=resumed,
+            temporary=await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT),
+            artifacts=survey.holdings.artifacts,
+            objects=survey.objects,
+            is_complete=survey.is_complete,
+        )
+        await self.registry.set_mark(COLLECTED, "done")
+        _log(report)
+        return report
+
+    async def _delete(self, key: str) -> bool:
+        try:
+            await self.blobs.delete(key)
+        except OSError as trouble:
+            logger().warning("garbage stays", key=key, reason=str(trouble))
+            return False
+        return True
+
+
+def _as_seen(survey: Survey, refusal: str | None) -> GarbageReport:
+    return GarbageReport(
+        dry_run=True,
+        expired=survey.due.tally,
+        unused=survey.unused.tally,
+        unknown=survey.unknown.tally,
+        unregistered=survey.unregistered.tally,
+        deleted=survey.overdue.tally,
+        claims=survey.claims.tally,
+        artifacts=survey.holdings.artifacts,
+        objects=survey.objects,
+        refusal=refusal,
+        is_complete=survey.is_complete,
+    )
+
+
+def _log(report: GarbageReport) -> None:
+    amounts = {name: tally.count for name, tally in report if isinstance(tally, Tally)}
+    logger().info("garbage collected", **amounts, is_complete=report.is_complete)
