@@ -25,6 +25,7 @@ from mindbus.sdk.failures import (
     StorageAway,
     StorageStumbled,
 )
+from mindbus.sdk.folder_access import FolderAccess
 
 TRACE = "run_1"
 
@@ -112,11 +113,12 @@ class Naps:
 
 @dataclass
 class Bench:
-    """One machine with a bus of its own."""
+    """One machine with a bus of its own; `moves` where its file store is on the disk of its buffer."""
 
     folder: Path
     limits: BufferLimits = field(default_factory=BufferLimits)
     naps: Naps = field(default_factory=Naps)
+    moves: bool = False
 
     def __post_init__(self) -> None:
         self.files = open_folder((self.folder / "artifacts").as_uri())
@@ -131,9 +133,8 @@ class Bench:
     async def artifacts(self) -> AsyncIterator[Artifacts]:
         async with self.bus() as bus:
             policy = Degradation(limits=self.limits, sleep=self.naps)
-            async with Artifacts(
-                bus, DirectAccess(self.files), self.folder, policy=policy, storage=self.storage
-            ) as artifacts:
+            access = FolderAccess(self.files, self.folder / "artifacts") if self.moves else DirectAccess(self.files)
+            async with Artifacts(bus, access, self.folder, policy=policy, storage=self.storage) as artifacts:
                 yield artifacts
 
     def bus(self, identity: str = "agent.researcher") -> Client:

@@ -1,7 +1,6 @@
 """How a participant gets at the bytes in the file store."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -12,8 +11,6 @@ from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, StorageAway
 from mindbus.sdk.permanent_key import permanent_key
 from mindbus.sdk.sources import CHUNK_BYTES
-
-Note = Callable[[Entry], Awaitable[None]]
 
 
 class Pieces(Protocol):
@@ -35,11 +32,12 @@ class Access(Protocol):
         """The `uri` that a manifest shows for what is staged under the key."""
         ...
 
-    async def stage(self, entry: Entry, source: Path, note: Note) -> Entry:
-        """Bring the bytes to where storage looks for them, unless they are there; the entry as it is to be registered.
+    async def stage(self, entry: Entry, source: Path) -> None:
+        """Bring the bytes to where storage looks for them, unless they are there. Raises StorageAway."""
+        ...
 
-        What must be known after a crash is noted before anything depends on it. Raises StorageAway.
-        """
+    async def shelter(self, entry: Entry, source: Path) -> None:
+        """Storage is away: have the bytes where nobody collects them, however long that takes."""
         ...
 
     async def unstage(self, entry: Entry) -> None:
@@ -61,13 +59,15 @@ class DirectAccess:
         """As in Access."""
         return self._files.uri(key)
 
-    async def stage(self, entry: Entry, source: Path, note: Note) -> Entry:
+    async def stage(self, entry: Entry, source: Path) -> None:
         """As in Access."""
         try:
             await asyncio.to_thread(self._stage, entry, source)
         except OSError as trouble:
             raise StorageAway(f"file store: {trouble}") from trouble
-        return entry
+
+    async def shelter(self, entry: Entry, source: Path) -> None:
+        """As in Access; the buffer has not let go of them."""
 
     async def unstage(self, entry: Entry) -> None:
         """As in Access."""
@@ -89,7 +89,9 @@ class DirectAccess:
     def _stage(self, entry: Entry, source: Path) -> None:
         # Storage may be reading a copy from an earlier try: it must not change under its eyes.
         key = entry.upload_key
-        if not self._files.exists(key) or self._files.size_bytes(key) != entry.manifest.size_bytes:
+        is_there = self._files.exists(key) and self._files.size_bytes(key) == entry.manifest.size_bytes
+        # Without a source, storage may have it already; else storage is the one to say no.
+        if not is_there and source.exists():
             self._files.upload(key, source)
 
     def _open(self, key: str, start: int) -> IO[bytes]:

@@ -20,13 +20,16 @@ from mindbus.sdk.degradation import Degradation
 from mindbus.sdk.draining import Drain
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactConflict, StorageAway
+from mindbus.sdk.folder_access import FolderAccess
 from mindbus.sdk.heartbeat import StorageHeartbeat
-from mindbus.sdk.reading import ArtifactReader, read_whole, save_to
+from mindbus.sdk.presigned_access import PresignedAccess
+from mindbus.sdk.reading import ArtifactReader, Span, read_whole, save_to
 from mindbus.sdk.registering import Registrar
 from mindbus.sdk.sources import Source, chunks_of, guess_content_type
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink, StorageOnBus
 from mindbus.settings import Settings
+from mindbus.store_access import has_direct_access
 
 
 class About(TypedDict, total=False):
@@ -73,12 +76,15 @@ def open_artifacts(
 ) -> "Artifacts":
     """The artifacts of whoever speaks on this bus, as the settings say; `async with` them."""
     limits = BufferLimits(settings.buffer_max_bytes, settings.buffer_max_artifacts)
-    return Artifacts(bus, open_access(settings), settings.data_dir, clock, Degradation(limits=limits), storage)
+    return Artifacts(bus, open_access(bus, settings), settings.data_dir, clock, Degradation(limits=limits), storage)
 
 
-def open_access(settings: Settings) -> Access:
-    """How this process gets at the file store."""
-    return DirectAccess(open_files(settings))
+def open_access(bus: Client, settings: Settings) -> Access:
+    """How this process gets at the file store: by itself, or by what storage signs for it."""
+    if not has_direct_access(settings):
+        return PresignedAccess(StorageOnBus(bus))
+    files = open_files(settings)
+    return DirectAccess(files) if files.local_root is None else FolderAccess(files, files.local_root)
 
 
 class Artifacts:
@@ -117,6 +123,8 @@ class Artifacts:
             self._draining.cancel()
             await asyncio.gather(self._draining, return_exceptions=True)
         await self._heartbeat.stop()
+        for entry in self._buffer.entries():
+            await self._registrar.shelter(entry.artifact_id)
         await asyncio.to_thread(self._buffer.close)
 
     async def put(self, source: Source, **about: Unpack[About]) -> Put:
@@ -150,10 +158,18 @@ class Artifacts:
         return await self._policy.patiently(lambda: self._storage.manifest(artifact_id, trace))
 
     @asynccontextmanager
-    async def open(self, artifact_id: str, *, trace: str | None = None) -> AsyncIterator[ArtifactReader]:
-        """Read in pieces, digest-checked. Raises as `manifest` does; ArtifactUnreadable."""
+    async def open(
+        self, artifact_id: str, *, trace: str | None = None, start: int = 0, length: int | None = None
+    ) -> AsyncIterator[ArtifactReader]:
+        """Read in pieces, digest-checked; of a range, which no digest is known of, the length alone is checked.
+
+        A negative start counts from the end. Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
+        """
         manifest = await self.manifest(artifact_id, trace=trace)
-        reader = ArtifactReader(manifest, await self._access.open(manifest, trace))
+        span = Span.of(manifest, start, length)
+        # All of it is read to its very end: what goes on beyond that is not the artifact either.
+        wanted = None if span.is_whole else span.length
+        reader = ArtifactReader(manifest, await self._access.open(manifest, trace, span.start, wanted), span)
         try:
             yield reader
         finally:
@@ -163,6 +179,13 @@ class Artifacts:
         """The bytes, all at once. Raises as `open` does."""
         async with self.open(artifact_id, trace=trace) as reader:
             return await read_whole(reader, max_bytes)
+
+    async def read_range(
+        self, artifact_id: str, start: int, length: int | None = None, *, trace: str | None = None
+    ) -> bytes:
+        """Some of the bytes; no digest is known of them. Raises as `open` does."""
+        async with self.open(artifact_id, trace=trace, start=start, length=length) as reader:
+            return await read_whole(reader, None)
 
     async def save(self, artifact_id: str, path: Path, *, trace: str | None = None) -> Manifest:
         """Write the bytes to a file, whole or not at all. Raises as `open` does."""

@@ -1,12 +1,12 @@
 """The durable local buffer: what an agent has made is on this machine's disk before storage hears of it."""
 
-import hashlib
 import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mindbus.bulk import EagerFile, Sha256Aside
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import FAILED, BufferFolder
 from mindbus.sdk.disk import Disk
@@ -94,7 +94,7 @@ class Buffer:
             return [held.entry for held in self._held.values()]
 
     def bytes_of(self, entry: Entry) -> Path:
-        """Where its bytes lie."""
+        """Where its bytes lie while they wait."""
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
 
     def save(self, entry: Entry) -> None:
@@ -188,7 +188,8 @@ class Incoming:
     def __init__(self, buffer: Buffer, folder: BufferFolder, part: Path, disk: Disk) -> None:
         self._buffer, self._folder, self._part, self._disk = buffer, folder, part, disk
         self._file = part.open("wb")
-        self._digest = hashlib.sha256()
+        self._eager = EagerFile(self._file)
+        self._digest = Sha256Aside()
         self._is_over = False
         self.size_bytes = 0
 
@@ -201,8 +202,8 @@ class Incoming:
         """Raises BufferFull, OSError."""
         self._buffer.reserve(len(chunk))
         self.size_bytes += len(chunk)
-        self._file.write(chunk)
         self._digest.update(chunk)
+        self._eager.write(chunk)
 
     def finish(self, describe: Callable[[str, int], Entry]) -> Entry:
         """Make it an entry, described by digest and size; from here on it survives anything but its disk.
@@ -218,6 +219,7 @@ class Incoming:
         self._file.close()
         self._folder.add(self._part, entry)
         self._is_over = True
+        self._digest.close()
         self._buffer.release(self.size_bytes, entry)
         return entry
 
@@ -226,6 +228,7 @@ class Incoming:
         if self._is_over:
             return
         self._is_over = True
+        self._digest.close()
         self._file.close()
         self._disk.remove(self._part)
         self._buffer.release(self.size_bytes, None)

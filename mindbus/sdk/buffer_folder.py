@@ -15,6 +15,10 @@ _LOCK = ".lock"
 FAILED = "failed"
 
 
+class DamagedEntry(ValueError):
+    """A buffered artifact is not what its entry says; what there is of it is set aside."""
+
+
 class BufferFolder:
     """The entries in one folder, for as long as its lock is held; the lock goes with the process that holds it."""
 
@@ -45,7 +49,7 @@ class BufferFolder:
         for path in sorted(self.path.glob("*.json")):
             try:
                 entries.append(self._read(path))
-            except (ValidationError, UnicodeDecodeError, FileNotFoundError) as damage:
+            except (ValidationError, UnicodeDecodeError, DamagedEntry) as damage:
                 self.set_aside(path.stem, f"not readable: {damage}")
         for path in [*self.path.glob("*.part"), *self.path.glob("*.bytes")]:
             if path.suffix == ".part" or not entry_path(self.path, path.stem).exists():
@@ -93,9 +97,19 @@ class BufferFolder:
         """Leave it to others as it is, as the death of its process would."""
         os.close(self._lock)
 
+    def _is_half_set_aside(self, artifact_id: str) -> bool:
+        failed = self.path.parent / FAILED
+        return bytes_path(failed, artifact_id).exists() and not entry_path(failed, artifact_id).exists()
+
     def _read(self, path: Path) -> Entry:
         entry = Entry.model_validate_json(path.read_bytes())
-        size = bytes_path(self.path, entry.artifact_id).stat().st_size
-        if size != entry.manifest.size_bytes or entry.artifact_id != path.stem:
-            raise FileNotFoundError(f"its bytes are {size}, not {entry.manifest.size_bytes}")
+        if entry.artifact_id != path.stem:
+            raise DamagedEntry(f"it is the entry of {entry.artifact_id}")
+        if self._is_half_set_aside(path.stem):
+            raise DamagedEntry("it was being set aside")
+        # Where there are no bytes, they have been moved to where they are staged; storage may have them already.
+        with suppress(FileNotFoundError):
+            size = bytes_path(self.path, path.stem).stat().st_size
+            if size != entry.manifest.size_bytes:
+                raise DamagedEntry(f"its bytes are {size}, not {entry.manifest.size_bytes}")
         return entry

@@ -10,14 +10,14 @@ from bus_schema.artifacts import Manifest
 class Entry(BaseModel):
     """What is known of a buffered artifact; written before anything leaves this machine, so that it never repeats.
 
-    `upload_key` is where it is staged; the manifest's `uri` is the address of that key.
+    `upload_key` is where it is staged; the manifest's `uri` is the address of that key. Where the file store is on the
+    same disk, the bytes are moved there rather than copied.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
     manifest: Manifest
     upload_key: str
     buffered_at: AwareDatetime
-    staged_anew: int = 0
 
     @property
     def artifact_id(self) -> str:
@@ -32,10 +32,10 @@ class Entry(BaseModel):
 
 
 def bytes_path(folder: Path, artifact_id: str) -> Path:
-    """Where an entry's bytes lie."""
+    """Where an entry's bytes lie, unless they have been moved to where they are staged."""
     return folder / f"{artifact_id}.bytes"
 
 
 def entry_path(folder: Path, artifact_id: str) -> Path:
-    """Where the entry itself lies; it is there only once its bytes are."""
+    """Where the entry itself lies; it is written only once its bytes are safe."""
     return folder / f"{artifact_id}.json"

@@ -67,6 +67,10 @@ class NothingSigned(ArtifactUnreadable):
     """Storage keeps its files in a folder, for which nothing is signed; set MINDBUS_ARTIFACTS_ACCESS=direct here."""
 
 
+class NoSuchRange(ValueError):
+    """A range begins within the artifact, its length is not negative; ask for the manifest to know the size."""
+
+
 class ArtifactTooLong(ArtifactUnreadable):
     """The artifact is larger than the caller takes in one piece; use `open` or `save`."""
 

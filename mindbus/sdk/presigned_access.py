@@ -11,10 +11,10 @@ from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
 from mindbus.logs import logger
 from mindbus.presigned import AddressExpired, BytesRefused, Courier
-from mindbus.sdk.access import Note, Pieces
+from mindbus.sdk.access import Pieces
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, NothingSigned, StorageAway, StorageStumbled
-from mindbus.sdk.sources import chunks_of
+from mindbus.sdk.sources import CHUNK_BYTES, chunks_of
 
 _TRIES = 3
 _WAIT_S = 0.2
@@ -44,7 +44,7 @@ class PresignedAccess:
         """As in Access: the key alone, since whoever has no access need not know where the store is."""
         return key
 
-    async def stage(self, entry: Entry, source: Path, _note: Note) -> Entry:
+    async def stage(self, entry: Entry, source: Path) -> None:
         """As in Access; an address is for these bytes alone, so what is there already is what was to be sent."""
         try:
             await self._send(entry, source)
@@ -52,7 +52,6 @@ class PresignedAccess:
             raise StorageStumbled(str(refused)) from refused
         except OSError as trouble:
             raise StorageAway(f"file store: {trouble}") from trouble
-        return entry
 
     async def shelter(self, entry: Entry, source: Path) -> None:
         """As in Access; the buffer has not let go of them."""
@@ -121,7 +120,16 @@ class SignedPieces:
             await self._under_way.aclose()
 
     async def _next(self) -> bytes:
-        return await anext(await self._streaming(), b"")
+        stream, arrived = await self._streaming(), bytearray()
+        try:
+            while len(arrived) < CHUNK_BYTES and (piece := await anext(stream, b"")):
+                arrived += piece
+        except OSError:
+            if not arrived:
+                raise
+            # What has arrived is good; the rest is read on from there.
+            await self.close()
+        return bytes(arrived)
 
     async def _streaming(self) -> AsyncIterator[bytes]:
         if self._stream is None:

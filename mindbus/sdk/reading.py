@@ -1,25 +1,53 @@
 """An artifact's bytes, checked while they are read."""
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from bus_schema.artifacts import Manifest
+from mindbus.bulk import EagerFile, Sha256Aside
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.disk import Disk
-from mindbus.sdk.failures import ArtifactTooLong, BytesDiffer
+from mindbus.sdk.failures import ArtifactTooLong, BytesDiffer, NoSuchRange
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which bytes of an artifact are wanted."""
+
+    start: int
+    length: int
+    is_whole: bool
+
+    @classmethod
+    def of(cls, manifest: Manifest, start: int, length: int | None) -> "Span":
+        """As a slice names them: a negative start counts from the end, what lies beyond it is left out.
+
+        Raises NoSuchRange.
+        """
+        size_bytes = manifest.size_bytes
+        begin = max(0, size_bytes + start) if start < 0 else start
+        if begin > size_bytes or (length is not None and length < 0):
+            raise NoSuchRange(f"{NoSuchRange.__doc__} ({manifest.id}: {size_bytes} bytes)")
+        left = size_bytes - begin
+        wanted = left if length is None else min(length, left)
+        return cls(begin, wanted, wanted == size_bytes)
 
 
 class ArtifactReader:
-    """Reads in pieces; the last of them comes only if all of them were the artifact's."""
+    """Reads in pieces; the last of them comes only if all of them were the artifact's.
 
-    def __init__(self, manifest: Manifest, pieces: Pieces) -> None:
+    A range cannot be checked against the digest of the whole: of it, only the length is.
+    """
+
+    def __init__(self, manifest: Manifest, pieces: Pieces, span: Span | None = None) -> None:
         self.manifest = manifest
+        self.span = span or Span.of(manifest, 0, None)
         self._pieces = pieces
-        self._digest = hashlib.sha256()
-        self._left = manifest.size_bytes
+        self._digest = Sha256Aside() if self.span.is_whole else None
+        self._left = self.span.length
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Raises BytesDiffer, StorageAway."""
@@ -29,24 +57,28 @@ class ArtifactReader:
     async def read(self) -> bytes:
         """The next piece; empty at the end. Raises BytesDiffer, StorageAway."""
         piece = await self._pieces.read()
-        await asyncio.to_thread(self._digest.update, piece)
         self._left -= len(piece)
-        is_last = self._left == 0 or not piece
-        if self._left < 0 or (is_last and not self._is_whole()):
+        if not await asyncio.to_thread(self._fits, piece):
             raise BytesDiffer(f"{BytesDiffer.__doc__} ({self.manifest.id})")
         return piece
 
-    def _is_whole(self) -> bool:
-        return self._left == 0 and self._digest.hexdigest() == self.manifest.sha256
-
     async def close(self) -> None:
         """Let go of the bytes."""
+        if self._digest is not None:
+            await asyncio.to_thread(self._digest.close)
         await self._pieces.close()
+
+    def _fits(self, piece: bytes) -> bool:
+        if self._digest is not None:
+            self._digest.update(piece)
+        if self._left > 0:
+            return bool(piece)
+        return self._left == 0 and (self._digest is None or self._digest.hexdigest() == self.manifest.sha256)
 
 
 async def read_whole(reader: ArtifactReader, max_bytes: int | None) -> bytes:
     """All of it. Raises ArtifactTooLong."""
-    size_bytes = reader.manifest.size_bytes
+    size_bytes = reader.span.length
     if max_bytes is not None and size_bytes > max_bytes:
         raise ArtifactTooLong(f"{ArtifactTooLong.__doc__} ({reader.manifest.id}: {size_bytes} bytes)")
     return b"".join([piece async for piece in reader])
@@ -57,8 +89,9 @@ async def save_to(reader: ArtifactReader, path: Path) -> None:
     disk, part = Disk(), path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with await asyncio.to_thread(part.open, "wb") as file:
+            eager = EagerFile(file)
             async for piece in reader:
-                await asyncio.to_thread(file.write, piece)
+                await asyncio.to_thread(eager.write, piece)
             await asyncio.to_thread(disk.sync, file)
         await asyncio.to_thread(disk.publish, part, path)
     finally:

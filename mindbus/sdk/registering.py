@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from itertools import count
 
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
 from mindbus.sdk.access import Access
 from mindbus.sdk.buffer import Buffer
 from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import ArtifactRefused, StagedCopyLost
+from mindbus.sdk.failures import ArtifactRefused, StagedCopyLost, StorageAway
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink
 
@@ -29,37 +30,40 @@ class Registrar:
         except ArtifactRefused as refused:
             await self.give_up(artifact_id, str(refused))
             raise
+        except StorageAway:
+            await self.shelter(artifact_id)
+            raise
         await asyncio.to_thread(self._buffer.drop, artifact_id)
         return registration
 
     async def give_up(self, artifact_id: str, reason: str) -> None:
         """Set it aside with the reason."""
-        entry = self._buffer.entry(artifact_id)
+        entry = await self.shelter(artifact_id)
         await asyncio.to_thread(self._buffer.set_aside, artifact_id, reason)
         await self._access.unstage(entry)
 
+    async def shelter(self, artifact_id: str) -> Entry:
+        """It has to wait: bring its bytes where they are safe for as long as it takes."""
+        entry = self._buffer.entry(artifact_id)
+        await self._access.shelter(entry, self._buffer.bytes_of(entry))
+        return entry
+
     async def _stage_and_register(self, entry: Entry) -> Registration:
-        while True:
-            entry = await self._access.stage(entry, self._buffer.bytes_of(entry), self._note)
+        for tries in count(1):
+            await self._access.stage(entry, self._buffer.bytes_of(entry))
             try:
                 return await self._storage.register(entry.manifest)
             except StagedCopyLost as lost:
-                if entry.staged_anew >= _STAGED_ANEW_AT_MOST:
-                    raise ArtifactRefused(
-                        Code.CHECKSUM_MISMATCH, f"staged {entry.staged_anew + 1} times: {lost}"
-                    ) from lost
-            await self._access.unstage(entry)
+                if tries > _STAGED_ANEW_AT_MOST:
+                    raise ArtifactRefused(Code.CHECKSUM_MISMATCH, f"staged {tries} times: {lost}") from lost
+            await self._access.unstage(await self.shelter(entry.artifact_id))
             entry = await self._staged_anew(entry)
+        raise AssertionError("unreachable: it counts for ever")
 
     async def _staged_anew(self, entry: Entry) -> Entry:
         key = new_upload_key(entry.manifest.owner, self._clock())
         manifest = entry.manifest.model_copy(update={"uri": self._access.address(key)})
-        entry = Entry(
-            manifest=manifest, upload_key=key, buffered_at=entry.buffered_at, staged_anew=entry.staged_anew + 1
-        )
+        entry = Entry(manifest=manifest, upload_key=key, buffered_at=entry.buffered_at)
         # Under its new address it must be known here before it is known there.
-        await self._note(entry)
-        return entry
-
-    async def _note(self, entry: Entry) -> None:
         await asyncio.to_thread(self._buffer.save, entry)
+        return entry

@@ -99,7 +99,7 @@ def a_life(bench: Bench, disk: Disk) -> Iterator[str]:
         yield "first kept"
         kept(buffer, bench, b"second", "art_second")
         yield "second kept"
-        buffer.save(buffer.entry("art_second").model_copy(update={"staged_anew": 1}))
+        buffer.save(buffer.entry("art_second").model_copy(update={"upload_key": "staging/anew"}))
         buffer.drop("art_first")
         yield "first dropped"
         buffer.set_aside("art_second", "refused")
@@ -212,7 +212,7 @@ async def test_a_redelivered_step_finds_what_its_dead_instance_kept(bench: Bench
         assert found is not None
         assert found.is_pending
         bench.storage.is_away = False
-        await until(lambda: _beat_and_look(bench))
+        await until(lambda: _beat_and_look(bench, artifacts))
         registered = await artifacts.find("art_step", trace=TRACE)
         assert registered is not None
         assert registered.outcome == "already_exists"
@@ -222,6 +222,6 @@ async def _find_or_none(artifacts: Artifacts) -> object:
     return artifacts._buffer.get("art_step")
 
 
-async def _beat_and_look(bench: Bench) -> bool:
+async def _beat_and_look(bench: Bench, artifacts: Artifacts) -> bool:
     await bench.beat()
-    return "art_step" in bench.storage.manifests and not bench.waiting()
+    return "art_step" in bench.storage.manifests and await _find_or_none(artifacts) is None

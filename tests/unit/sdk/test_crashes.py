@@ -46,9 +46,21 @@ class BrittleStorage(FakeStorage):
 
 
 @pytest.mark.parametrize(
-    "moment", ["before staging", "while staging", "after staging", "before registering", "after registering"]
+    ("moment", "moves"),
+    [
+        ("before staging", False),
+        ("while staging", False),
+        ("after staging", False),
+        ("before registering", False),
+        ("after registering", False),
+        ("before registering", True),
+        ("after registering", True),
+    ],
 )
-async def test_what_was_put_is_registered_once_whenever_its_producer_dies(bench: Bench, moment: str) -> None:
+async def test_what_was_put_is_registered_once_whenever_its_producer_dies(
+    bench: Bench, moment: str, moves: bool
+) -> None:
+    bench.moves = moves
     files = BrittleFiles(Path(bench.files.root), bench.files.url)
     storage = BrittleStorage(bench.files)
     bench.files, bench.storage = files, storage
