@@ -42,6 +42,11 @@ class Settings(BaseSettings):
         description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
         "direct to a folder, direct to an object store if there are credentials for it, else presigned.",
     )
+    artifacts_write_once: Literal["required", "verified"] = Field(
+        default="verified",
+        description="Who sees to it that no artifact is ever written over: required, the store itself, or storage does "
+        "not start; verified, storage alone where the store does not.",
+    )
     s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
     s3_part_bytes: int = Field(
         default=16 * 1024**2,

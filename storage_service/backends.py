@@ -5,22 +5,25 @@ from pathlib import Path
 from mindbus.files import FileStore
 from mindbus.s3_files import S3Files
 from storage_service.blobs import Blobs
+from storage_service.conformance import Conformance
 from storage_service.local_blobs import LocalBlobs
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
+from storage_service.s3_probed import S3ProbedObjects
 
 
 class NoBlobs(TypeError):
     """Storage keeps artifacts in a folder or in an object store, in nothing else."""
 
 
-def open_blobs(files: FileStore, orphans: Path | None = None) -> Blobs:
+def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once: bool = False) -> Blobs:
     """Those of a folder can refuse links, those of an object store have its conditions.
 
     The orphans of a folder may lie in another one.
     """
     if isinstance(files, S3Files):
-        return S3Blobs(S3Objects(files.bucket))
+        conformance = Conformance(S3ProbedObjects(files))
+        return S3Blobs(S3Objects(files.bucket), probe=conformance.probe, must_write_once=must_write_once)
     if files.local_root is None:
         raise NoBlobs(NoBlobs.__doc__)
     return LocalBlobs(files.local_root, orphans)

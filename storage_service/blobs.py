@@ -40,6 +40,10 @@ class Found:
     modified: datetime
 
 
+class NotGuaranteed(Exception):
+    """The store writes over what is there: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
+
+
 class ObjectDamaged(OSError):
     """A stored object has another size than its bytes; restore it from a backup, then retry."""
 
@@ -49,6 +53,9 @@ class Blobs(Protocol):
 
     Where the store fails, every method raises OSError.
     """
+
+    async def prepare(self) -> None:
+        """Find out what the store keeps, once at start. Raises NotGuaranteed where that is too little."""
 
     async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         """Publish the staged bytes under `key`, if they are what was declared; again is as good as once.

@@ -23,6 +23,9 @@ _READ_ONLY = 0o440
 class LocalBlobs(LocalFiles):
     """Objects as read-only files, linked into place whole; links in staging are never followed."""
 
+    async def prepare(self) -> None:
+        """As in Blobs: a link is made once or not at all, in every folder."""
+
     async def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
         """As in Blobs; copying and hashing run in a thread."""
         await asyncio.to_thread(self._promote, upload, key, declared)

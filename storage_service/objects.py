@@ -1,6 +1,6 @@
 """What storage asks of an object store: one request each, with the store's own conditions."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -41,8 +41,16 @@ class Guarantees:
 
     puts_once: bool = False
     copies_once: bool = False
+    completes_once: bool = False
     copies_what_was_seen: bool = False
     checks_sha256: bool = False
+    checks_what_was_signed: bool = False
+    lists_what_was_written: bool = False
+
+    @property
+    def writes_once(self) -> bool:
+        """Whether no object is ever written over, nor made of anything but what was seen."""
+        return self.puts_once and self.copies_once and self.copies_what_was_seen
 
 
 class ObjectStore(Protocol):
@@ -51,7 +59,7 @@ class ObjectStore(Protocol):
     async def head(self, key: str) -> Stored | None:
         """The object, or None where there is none."""
 
-    def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncIterator[bytes]:
+    def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         """Its bytes from `start`, in pieces. Raises Changed, FileNotFoundError."""
 
     async def put(self, key: str, content: bytes, labels: Mapping[str, str], *, if_absent: bool) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
 from datetime import datetime
 
-from storage_service.blobs import TEMPORARY, Declared, Found, Labels
+from mindbus.logs import logger
+from storage_service.blobs import TEMPORARY, Declared, Found, Labels, NotGuaranteed
 from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore
 from storage_service.s3_promotion import Promotion, Vanished
 
@@ -18,11 +20,25 @@ class S3Blobs:
     """Objects that the store itself writes once, where it was seen to do that; no guarantee is needed."""
 
     def __init__(
-        self, objects: ObjectStore, guarantees: Guarantees | None = None, whole_bytes: int = WHOLE_BYTES
+        self,
+        objects: ObjectStore,
+        guarantees: Guarantees | None = None,
+        whole_bytes: int = WHOLE_BYTES,
+        probe: Callable[[], Awaitable[Guarantees]] | None = None,
+        must_write_once: bool = False,
     ) -> None:
         self.objects = objects
         self.guarantees = guarantees or Guarantees()
         self._whole_bytes = whole_bytes
+        self._probe, self._must_write_once = probe, must_write_once
+
+    async def prepare(self) -> None:
+        """As in Blobs; until then nothing is taken for granted."""
+        if self._probe is not None:
+            self.guarantees = await self._probe()
+            logger().info("object store probed", **asdict(self.guarantees))
+        if self._must_write_once and not self.guarantees.writes_once:
+            raise NotGuaranteed(f"{NotGuaranteed.__doc__} (seen: {asdict(self.guarantees)})")
 
     async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         """As in Blobs."""
@@ -81,8 +97,11 @@ class S3Blobs:
         found = await self.objects.head(key)
         if found is None:
             return await self.objects.head(target) is not None
+        is_refused = self.guarantees.copies_once
         try:
-            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=True)
+            if not is_refused and await self.objects.head(target) is not None:
+                raise Exists(target)
+            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=is_refused)
         except Exists:
             pass  # An earlier try came so far.
         except (Changed, FileNotFoundError) as gone:

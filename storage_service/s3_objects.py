@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ class S3Objects:
         found = await self.bucket.run(self.bucket.head(key))
         return None if found is None else _stored(key, found)
 
-    async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncIterator[bytes]:
+    async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         """As in ObjectStore."""
         conditions = {"IfMatch": if_match} if if_match else {}
         if start:

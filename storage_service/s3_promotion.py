@@ -41,7 +41,8 @@ class Promotion:
         """For what fits into memory. Raises StagedFileMissing, BytesDiffer, ObjectDamaged."""
         content = await self._content()
         try:
-            await self.objects.put(self.key, content, self.labels, if_absent=True)
+            await self._require_untaken(is_refused=self.guarantees.puts_once)
+            await self.objects.put(self.key, content, self.labels, if_absent=self.guarantees.puts_once)
         except Exists:
             await self._require_same()
 
@@ -51,18 +52,20 @@ class Promotion:
             staged = await self._staged()
             try:
                 if self._is_pinned(staged):
-                    return await self._copy_this_version(staged)
-                return await self._copy_aside(staged)
+                    await self._copy_this_version(staged)
+                else:
+                    await self._copy_aside(staged)
             except Changed:
                 continue
             except FileNotFoundError as missing:
                 raise StagedFileMissing from missing
-        return self._differ(None, "it was being written to")
+            else:
+                return
+        self._differ(None, "it was being written to")
 
     def _is_pinned(self, staged: Stored) -> bool:
-        kept = self.guarantees
         has_digest = staged.sha256 is not None or staged.composite is not None
-        return kept.copies_once and kept.copies_what_was_seen and kept.checks_sha256 and has_digest
+        return self.guarantees.writes_once and self.guarantees.checks_sha256 and has_digest
 
     async def _copy_this_version(self, staged: Stored) -> None:
         sha256 = staged.sha256 or await self._digest(staged)
@@ -83,14 +86,18 @@ class Promotion:
             sha256 = await self._digest(copied)
             if sha256 != self.declared.sha256:
                 self._differ(sha256, copied.size_bytes)
-            # Where the store does not refuse to write twice, at least nobody writes twice in peace.
-            if await self.objects.head(self.key) is not None:
-                raise Exists(self.key)
-            await self.objects.copy(aside, self.key, self.labels, if_match=copied.etag, if_absent=True)
+            is_refused = self.guarantees.copies_once
+            await self._require_untaken(is_refused=is_refused)
+            await self.objects.copy(aside, self.key, self.labels, if_match=copied.etag, if_absent=is_refused)
         except Exists:
             await self._require_same()
         finally:
             await self.objects.delete(aside)
+
+    async def _require_untaken(self, *, is_refused: bool) -> None:
+        """Raises Exists where the store would not; two who write at once write the same bytes then."""
+        if not is_refused and await self.objects.head(self.key) is not None:
+            raise Exists(self.key)
 
     async def _require_copied(self, staged: Stored) -> None:
         """The copy has the digest of what was read, by the store's own word or by reading it."""

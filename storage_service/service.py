@@ -52,8 +52,9 @@ class StorageService:
     clock: Callable[[], datetime]
 
     async def start(self) -> None:
-        """Bring the tables up to date, remove what dead processes left half-written."""
+        """Bring the tables up to date, look what the store keeps, remove what dead processes left half-written."""
         await upgrade(self.database, MIGRATIONS)
+        await self.blobs.prepare()
         if removed := await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT):
             logger().info("temporary files swept", count=removed)
 
@@ -71,7 +72,7 @@ def open_storage(
     rules: CareRules = _NO_RULES,
 ) -> StorageService:
     """Put the parts together."""
-    blobs = open_blobs(files, rules.orphans)
+    blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
     return StorageService(
         database=database,

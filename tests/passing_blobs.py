@@ -11,6 +11,9 @@ from storage_service.blobs import Blobs, Declared, Found, Labels
 class PassingBlobs:
     blobs: Blobs
 
+    async def prepare(self) -> None:
+        await self.blobs.prepare()
+
     async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
         await self.blobs.promote(upload, key, declared, labels)
 

@@ -24,7 +24,8 @@ class CareRules:
     `retention` limits artifacts by their type. A run of garbage collection that would take more than `max_objects`, or
     more than `max_percent` of what there is, is refused; `few` may go whatever their share. `interval` is the time
     from run to run, `audit_within` the time that a round through all artifacts takes; None: not by itself.
-    `orphans` is where they lie, if not in the store.
+    `orphans` is where they lie, if not in the store. With `must_write_once`, storage does not start on a store that
+    writes over what is there.
     """
 
     retention: Mapping[str, timedelta] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class CareRules:
     interval: timedelta | None = timedelta(days=1)
     audit_within: timedelta | None = timedelta(days=7)
     orphans: Path | None = None
+    must_write_once: bool = False
 
 
 def rules_of(settings: Settings) -> CareRules:
@@ -45,4 +47,5 @@ def rules_of(settings: Settings) -> CareRules:
         interval=timedelta(seconds=settings.gc_interval_s) or None,
         audit_within=timedelta(days=settings.audit_days) or None,
         orphans=settings.orphans_dir,
+        must_write_once=settings.artifacts_write_once == "required",
     )
