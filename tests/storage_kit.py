@@ -20,6 +20,7 @@ from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetT
 from mindbus.bus.handling import Handling
 from mindbus.files import FileStore
 from mindbus.sql.database import Database
+from storage_service.care.rules import CareRules
 from storage_service.models import Base
 from storage_service.service import StorageService, open_storage
 from workers.storage.worker import StorageWorker
@@ -53,10 +54,11 @@ class Depot:
     files: FileStore
     clock: Clock = field(default_factory=Clock)
     max_artifact_bytes: int = 64 * 1024 * 1024
+    rules: CareRules = field(default_factory=CareRules)
     arrange: Callable[[StorageService], StorageService] = field(default=lambda storage: storage)
 
     def __post_init__(self) -> None:
-        storage = open_storage(self.database, self.files, self.clock, self.max_artifact_bytes)
+        storage = open_storage(self.database, self.files, self.clock, self.max_artifact_bytes, rules=self.rules)
         self.storage = self.arrange(storage)
         self.worker = StorageWorker(self.storage)
 
@@ -142,8 +144,10 @@ class Depot:
             return published.read()
 
     def _keys_under(self, prefix: str) -> list[str]:
-        found = self.files.fs.find(f"{self.files.root}/{prefix}", withdirs=False)
-        return sorted(path.removeprefix(f"{self.files.root}/") for path in found)
+        found = self.files.fs.find(f"{self.files.root}/{prefix}", detail=True)
+        # An object store may tell of a folder in which there is nothing any more.
+        files = [path for path, told in found.items() if told["type"] == "file"]
+        return sorted(path.removeprefix(f"{self.files.root}/") for path in files)
 
 
 OpenDepot = Callable[..., Depot]

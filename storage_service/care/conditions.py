@@ -55,7 +55,8 @@ def stray_reason(blob: BlobRow | None, generation: int, *, is_held: bool) -> Orp
 
 
 def _own(now: datetime) -> ColumnElement[bool]:
-    return ManifestRow.retention_until <= now
+    # Never NULL: what is not due must be so in a negation, too.
+    return and_(ManifestRow.retention_until.is_not(None), ManifestRow.retention_until <= now)
 
 
 def _type(now: datetime, retention: Mapping[str, timedelta]) -> ColumnElement[bool]:
