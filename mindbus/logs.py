@@ -1,10 +1,18 @@
 """Structured logs: a fixed event name, fields beside it."""
 
 import logging
+import re
 import sys
 
 import structlog
 from structlog.typing import FilteringBoundLogger
+
+_SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
+# They tell whole addresses, or whole messages in which there may be one.
+_TALKATIVE = (
+    *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy"),
+    *("aiormq.connection", "aiormq.channel"),
+)
 
 
 def configure_logs(level: str, log_format: str) -> None:
@@ -33,3 +41,19 @@ def logger() -> FilteringBoundLogger:
     """The logger of whoever asks; fields go beside the event name."""
     log: FilteringBoundLogger = structlog.get_logger()
     return log
+
+
+def without_signatures(text: str) -> str:
+    """The same without what object stores take for a key."""
+    return _SIGNED_QUERY.sub("?…", text)
+
+
+def keep_signatures_out() -> None:
+    """Have other libraries' logs show no signed address, at whatever level; again is as good as once."""
+    for name in _TALKATIVE:
+        logging.getLogger(name).addFilter(_redact)
+
+
+def _redact(record: logging.LogRecord) -> bool:
+    record.msg, record.args = without_signatures(record.getMessage()), ()
+    return True

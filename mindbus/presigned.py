@@ -1,24 +1,23 @@
 """Bytes to and from an object store, by addresses that storage has signed."""
 
-import logging
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from ssl import SSLContext
 
 import httpx
 
-CHUNK_BYTES = 1024 * 1024
+from mindbus.logs import keep_signatures_out, without_signatures
+
+# As much as is lost where a connection breaks off.
+PIECE_BYTES = 64 * 1024
 _ERROR_BYTES = 64 * 1024
 _TIMEOUT = httpx.Timeout(60, connect=5)
-_SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
 _CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _OTHER_BYTES = {"BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "IncompleteBody"}
 _EXPIRED = {"ExpiredToken", "TokenRefreshRequired"}
-# httpx tells every request with its whole address; what it stands on may tell more some day.
-_TALKATIVE = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy")
 
 
 class StoreAway(OSError):
@@ -37,8 +36,7 @@ class Courier:
     """Carries bytes in pieces, a connection for each transfer; the addresses are shown to nobody, in no log."""
 
     def __init__(self) -> None:
-        for name in _TALKATIVE:
-            logging.getLogger(name).addFilter(_redact)
+        keep_signatures_out()
 
     async def send(self, url: str, headers: Mapping[str, str], content: AsyncIterable[bytes]) -> None:
         """PUT the bytes that the address was signed for. Raises AddressExpired, BytesRefused, StoreAway."""
@@ -62,7 +60,8 @@ class Courier:
                 await _require(answer)
                 if is_part and answer.status_code != HTTPStatus.PARTIAL_CONTENT:
                     raise StoreAway(f"{StoreAway.__doc__} (it gives no ranges)")
-                yield answer.aiter_raw(CHUNK_BYTES)
+                async with aclosing(_pieces(answer)) as pieces:
+                    yield pieces
 
     def _client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(timeout=_TIMEOUT, verify=self._certificates)
@@ -79,8 +78,15 @@ def _plainly() -> Iterator[None]:
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as failure:
-        reason = f"{type(failure).__name__}: {_SIGNED_QUERY.sub('?…', str(failure))}"
+        reason = f"{type(failure).__name__}: {without_signatures(str(failure))}"
         raise StoreAway(f"{StoreAway.__doc__} ({reason})") from None
+
+
+async def _pieces(answer: httpx.Response) -> AsyncGenerator[bytes]:
+    with _plainly():
+        async with aclosing(answer.aiter_raw(PIECE_BYTES)) as pieces:  # type: ignore[type-var]  # it is a generator
+            async for piece in pieces:
+                yield piece
 
 
 async def _require(answer: httpx.Response) -> None:
@@ -102,8 +108,3 @@ async def _beginning(answer: httpx.Response) -> bytes:
     async for chunk in answer.aiter_bytes(_ERROR_BYTES):
         return chunk
     return b""
-
-
-def _redact(record: logging.LogRecord) -> bool:
-    record.msg, record.args = _SIGNED_QUERY.sub("?…", record.getMessage()), ()
-    return True

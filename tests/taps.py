@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
@@ -15,12 +15,16 @@ FIREHOSE = "amq.rabbitmq.trace"
 
 @dataclass(frozen=True)
 class Body:
-    """What was published: where, under which key, how large."""
+    """What was published: where, under which key, what."""
 
     exchange: str
     routing_key: str
     type: str
-    size_bytes: int
+    content: bytes = field(repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.content)
 
 
 @asynccontextmanager
@@ -33,7 +37,7 @@ async def every_body(amqp_url: str, vhost: str, management: Management) -> Async
         kind = properties.get("type", "") if isinstance(properties, dict) else ""
         exchange = str(message.headers["exchange_name"])
         _, _, key = str(message.routing_key).partition(".")
-        bodies.append(Body(exchange, key, str(kind), len(message.body)))
+        bodies.append(Body(exchange, key, str(kind), message.body))
 
     await management.trace_vhost(vhost, on=True)
     async with await aio_pika.connect(amqp_url) as connection, connection.channel() as channel:

@@ -12,6 +12,7 @@ from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
 from mindbus.files import open_files
+from mindbus.logs import keep_signatures_out
 from mindbus.settings import Settings
 from mindbus.store_access import has_direct_access
 
@@ -37,6 +38,7 @@ def new_client(transport: Transport, speaker: Speaker, settings: Settings) -> Cl
 
 def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
     """A participant with an instance of its own."""
+    keep_signatures_out()
     instance = secrets.token_hex(4)
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
     claims = Claims(open_files(settings)) if has_direct_access(settings) else PresignedClaims()
