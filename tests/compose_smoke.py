@@ -5,6 +5,7 @@
 
 import asyncio
 import hashlib
+import json
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -55,10 +56,7 @@ async def smoke(stack: Stack) -> None:
     async with Management(url, "mindbus", "mindbus") as management:
         print(f"         RabbitMQ {(await management.overview())['rabbitmq_version']} at {url}")
         await an_article_while_writers_die(stack, management)
-        async with timed("an article in Russian, the brief on standard input"):
-            brief = (await asyncio.to_thread(_read, RUSSIAN)).encode()
-            run = await stack.cli("process", "run", "article", "--input", "/dev/stdin", stdin=brief)
-            await require_complete(stack, run)
+        await an_article_while_storage_dies(stack)
         await require_calm(management)
 
 
@@ -83,6 +81,28 @@ async def an_article_while_writers_die(stack: Stack, management: Management) -> 
     await require_complete(stack, run)
     async with timed("the critic is back by itself, healthy"):
         await until(lambda: _is_back(stack, critic["Id"]), 90, "the critic was restarted")
+
+
+async def an_article_while_storage_dies(stack: Stack) -> None:
+    """A second storage stands by; the first one dies in the middle of a run in Russian, its brief on standard input."""
+    async with timed("--scale storage=2: the second one stands by"):
+        await stack.compose("up", "-d", "--no-recreate", "--no-deps", "--wait", "--scale", "storage=2", "storage")
+        states = await _states_of_storage(stack)
+        if sorted(states.values()) != ["ready", "standing_by"]:
+            raise Wrong(f"one storage leads, another stands by; here they are {states}")
+    (leader,) = [container for container, state in states.items() if state == "ready"]
+    brief = (await asyncio.to_thread(_read, RUSSIAN)).encode()
+    running = asyncio.create_task(stack.cli("process", "run", "article", "--input", "/dev/stdin", stdin=brief))
+    try:
+        async with timed("storage is killed in the middle of a run, the other one takes over"):
+            await until(lambda: _has_begun(stack), 60, "a run is under way")
+            await stack.die((await stack.containers("storage"))[leader])
+            await until(lambda: _has_taken_over(stack, leader), 60, "the standby takes over")
+        run = await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    await require_complete(stack, run)
 
 
 async def require_complete(stack: Stack, run: dict[str, Any]) -> None:
@@ -142,6 +162,28 @@ async def _is_calm(management: Management) -> list[Queue]:
 async def _is_back(stack: Stack, container_id: str) -> bool:
     container = (await stack.containers("critic"))[container_id]
     return bool(container["RestartCount"] == 1 and container["State"]["Health"]["Status"] == "healthy")
+
+
+async def _states_of_storage(stack: Stack) -> dict[str, str]:
+    """Ready or standing by, by container; one that does not answer is neither."""
+    states = {}
+    for container in await stack.containers("storage"):
+        try:
+            health = json.loads(await call("docker", "exec", container, "mindbus", "health", "storage", "--json"))
+        except Failed:
+            continue
+        states[container] = health["state"]
+    return states
+
+
+async def _has_taken_over(stack: Stack, before: str) -> bool:
+    states = await _states_of_storage(stack)
+    return any(state == "ready" for container, state in states.items() if container != before)
+
+
+async def _has_begun(stack: Stack) -> bool:
+    runs = await stack.cli("process", "ls", "--status", "running")
+    return bool(runs)
 
 
 def _read(path: str) -> str:
