@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _logs() -> None:
     configure_logs("INFO", "console")
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Say something to whoever runs the tests."""
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}")
+
+    return say
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """What the crash tests share: silence, a seed to replay."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,14 +17,3 @@ def _silence() -> Iterator[None]:
     configure_logs("CRITICAL", "console")
     yield
     configure_logs("INFO", "console")
-
-
-@pytest.fixture
-def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Say something to whoever runs the tests."""
-
-    def say(text: str) -> None:
-        with capsys.disabled():
-            print(f"\n{text}")
-
-    return say
