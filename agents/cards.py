@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agents.card_rules import BadCard, Problem, problems_of, said_by_schema
-from agents.located_yaml import Located, NotUsableYaml, read_located
+from agents.card_rules import BadCard, problems_of
+from agents.located_yaml import Located
+from agents.yaml_problems import Problem, read_document, said_by_schema
 from bus_schema.process import Card, StartProcess
 
 _MAX_BYTES = 256 * 1024
@@ -59,7 +60,7 @@ def parse_card(text: bytes, source: str, roles: Collection[str]) -> Card:
     try:
         card = Card.model_validate(document.value)
     except ValidationError as invalid:
-        raise BadCard(said_by_schema(invalid, source, document.line_of)) from invalid
+        raise BadCard(said_by_schema(invalid, source, document.line_of, Card)) from invalid
     require_runnable(card, roles, source, document)
     return card
 
@@ -79,15 +80,7 @@ def _document(text: bytes, source: str) -> Located:
         raise BadCard(
             [Problem(source, 1, "file", f"is larger than {_MAX_BYTES // 1024} KiB; a card is a page of text")]
         )
-    try:
-        document = read_located(text.decode("utf-8-sig"))
-    except UnicodeDecodeError as undecodable:
-        line = text.count(b"\n", 0, undecodable.start) + 1
-        raise BadCard(
-            [Problem(source, line, "file", "is not text in UTF-8; save it in that encoding")]
-        ) from undecodable
-    except NotUsableYaml as unusable:
-        raise BadCard([Problem(source, unusable.line, "file", unusable.message)]) from unusable
+    document = read_document(text, source, BadCard)
     if not isinstance(document.value, dict):
         message = "a card is a mapping that starts with `name:`, `result:` and `steps:`"
         raise BadCard([Problem(source, 1, "file", message)])

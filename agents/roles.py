@@ -4,11 +4,10 @@ from functools import cache
 from importlib import resources
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.card_rules import Problem, said_by_schema
-from agents.located_yaml import NotUsableYaml, read_located
 from agents.models.language_model import ModelParams
+from agents.yaml_problems import BadFile, Problem, read_file
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
 
@@ -51,12 +50,8 @@ class Role(BaseModel):
         return self
 
 
-class BadRole(ValueError):
+class BadRole(BadFile):
     """The role cannot be played; each line says where, what is wrong, what to do."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("\n".join(map(str, problems)))
-        self.problems = tuple(problems)
 
 
 class UnknownRole(LookupError):
@@ -86,16 +81,4 @@ def shipped_role(name: str) -> Role:
 
 def parse_role(text: bytes, source: str) -> Role:
     """Read a role from YAML; `source` is what its errors call it. Raises BadRole with every problem found."""
-    try:
-        document = read_located(text.decode("utf-8-sig"))
-    except UnicodeDecodeError as undecodable:
-        line = text.count(b"\n", 0, undecodable.start) + 1
-        raise BadRole(
-            [Problem(source, line, "file", "is not text in UTF-8; save it in that encoding")]
-        ) from undecodable
-    except NotUsableYaml as unusable:
-        raise BadRole([Problem(source, unusable.line, "file", unusable.message)]) from unusable
-    try:
-        return Role.model_validate(document.value)
-    except ValidationError as invalid:
-        raise BadRole(said_by_schema(invalid, source, document.line_of)) from invalid
+    return read_file(text, source, Role, BadRole)
