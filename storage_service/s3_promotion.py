@@ -88,11 +88,18 @@ class Promotion:
                 self._differ(sha256, copied.size_bytes)
             is_refused = self.guarantees.copies_once
             await self._require_untaken(is_refused=is_refused)
-            await self.objects.copy(aside, self.key, self.labels, if_match=copied.etag, if_absent=is_refused)
+            await self._publish(aside, copied.etag, is_refused=is_refused)
         except Exists:
             await self._require_same()
         finally:
             await self.objects.delete(aside)
+
+    async def _publish(self, aside: str, etag: str, *, is_refused: bool) -> None:
+        try:
+            await self.objects.copy(aside, self.key, self.labels, if_match=etag, if_absent=is_refused)
+        except (Changed, FileNotFoundError) as swept:
+            # After a stall of a day; that says nothing of the upload.
+            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({aside})") from swept
 
     async def _require_untaken(self, *, is_refused: bool) -> None:
         """Raises Exists where the store would not; two who write at once write the same bytes then."""
@@ -147,7 +154,7 @@ class Promotion:
         except FileNotFoundError as missing:
             raise StagedFileMissing from missing
         sha256 = hashlib.sha256(content).hexdigest()
-        if sha256 != self.declared.sha256:
+        if (sha256, len(content)) != (self.declared.sha256, self.declared.size_bytes):
             self._differ(sha256, len(content))
         return bytes(content)
 
