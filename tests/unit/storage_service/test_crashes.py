@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import pytest
@@ -18,32 +18,10 @@ from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.registry import SqlRegistry
 from storage_service.service import StorageService
 from tests.passing_blobs import PassingBlobs
+from tests.power_cuts import Power, PowerCut
 from tests.storage_kit import ON_FILES, RESEARCHER, Depot, OpenDepot
 
 CONTENT = "# Отчёт\nfindings\n".encode() * 100
-
-
-class PowerCut(BaseException):
-    """Nothing may catch this: the process is gone."""
-
-
-@dataclass
-class Power:
-    """Counts the moments before and after each effect, then fails at one of them."""
-
-    fails_at: int | None = None
-    moments: list[str] = field(default_factory=list)
-
-    @asynccontextmanager
-    async def effect(self, name: str) -> AsyncIterator[None]:
-        self._pass(f"before {name}")
-        yield
-        self._pass(f"after {name}")
-
-    def _pass(self, moment: str) -> None:
-        self.moments.append(moment)
-        if len(self.moments) - 1 == self.fails_at:
-            raise PowerCut(moment)
 
 
 class PoweredRegistry(SqlRegistry):
