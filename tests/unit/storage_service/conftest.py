@@ -10,6 +10,7 @@ import pytest
 from mindbus.files import FileStore, open_folder
 from mindbus.sql.database import Database
 from tests.postgres import DatabaseOf
+from tests.seaweed import Place
 from tests.storage_kit import Depot, OpenDepot
 
 
@@ -18,10 +19,15 @@ def local_files(tmp_path: Path) -> FileStore:
     return open_folder((tmp_path / "artifacts").as_uri())
 
 
+@pytest.fixture
+def s3_files(s3_place: Place) -> FileStore:
+    return s3_place.files()
+
+
 @pytest.fixture(
     params=[
         pytest.param(("sqlite_database_of", "local_files"), id="sqlite + files"),
-        pytest.param(("postgres_database_of", "local_files"), id="postgres + files", marks=pytest.mark.backends),
+        pytest.param(("postgres_database_of", "s3_files"), id="postgres + seaweed", marks=pytest.mark.backends),
     ]
 )
 def backends(request: pytest.FixtureRequest) -> tuple[DatabaseOf, FileStore]:
