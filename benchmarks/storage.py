@@ -9,7 +9,7 @@ import random
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,12 +22,15 @@ from mindbus.logs import configure_logs
 from mindbus.node.private import PrivateNode
 from mindbus.settings import Settings
 from mindbus.supervision.health import HealthFolder, Unwell
+from tests.seaweed_server import BUCKET, PrivateSeaweed
 
 _SEED = 20261121
 _MIB = 1024 * 1024
 _LOOKS = 600
 
 Carry = Callable[[Large], Awaitable[Took]]
+# What the settings say of a store, with whom MindBus is measured beside there.
+World = tuple[dict[str, object], dict[str, Carry]]
 
 
 class Unsound(Exception):
@@ -126,12 +129,10 @@ class Bench:
 
 @asynccontextmanager
 async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Bench]:
-    peers: dict[str, Carry] = {
-        "cp+sha256sum": CopyAndSum(folder / "plain").carry,
-        "cp+hashlib": CopyAndHash(folder / "plain").carry,
-    }
-    settings = Settings(amqp_url=amqp_url, data_dir=folder / "data", log_level="ERROR")
     async with AsyncExitStack() as stack:
+        where, peers = await stack.enter_async_context(_WORLDS[store](folder))
+        given = {"amqp_url": amqp_url, "data_dir": folder / "data", "log_level": "ERROR"}
+        settings = Settings.model_validate(given | where)
         environment = settings.environment()
         worker = await stack.enter_async_context(
             child("storage", "-m", "mindbus.cli.main", "worker", "storage", environment=environment)
@@ -142,6 +143,41 @@ async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Ben
         )
         await agent.wait_ready()
         yield Bench(folder, agent, worker, peers)
+
+
+@asynccontextmanager
+async def _in_files(folder: Path) -> AsyncIterator[World]:
+    plain = folder / "plain"
+    yield {}, {"cp+sha256sum": CopyAndSum(plain).carry, "cp+hashlib": CopyAndHash(plain).carry}
+
+
+@asynccontextmanager
+async def _in_s3(_folder: Path) -> AsyncIterator[World]:
+    server = PrivateSeaweed()
+    await server.start()
+    try:
+        account = server.account
+        told = json.dumps([server.endpoint_url, BUCKET, account.access_key, account.secret_key])
+        async with child("s3fs", "-m", "benchmarks.storage_peers") as peer:
+            await peer.tell(told)
+            await peer.wait_ready()
+
+            async def carry(order: Large) -> Took:
+                return Took.model_validate_json(await peer.ask(order))
+
+            where: dict[str, object] = {
+                "artifacts_url": f"s3://{BUCKET}/bench",
+                "s3_endpoint_url": server.endpoint_url,
+                "s3_access_key": account.access_key,
+                "s3_secret_key": account.secret_key,
+                "s3_region": account.region,
+            }
+            yield where, {"s3fs+sha256": carry}
+    finally:
+        await server.remove()
+
+
+_WORLDS: dict[Store, Callable[[Path], AbstractAsyncContextManager[World]]] = {"files": _in_files, "s3": _in_s3}
 
 
 async def _until_ready(settings: Settings) -> None:

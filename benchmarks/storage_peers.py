@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import sys
 import time
 from pathlib import Path
@@ -65,8 +66,8 @@ def _plain_s3fs(order: Large, fs: Any, bucket: str) -> Took:
 
 
 def main() -> None:
-    """A process that carries files with s3fs as it comes: `python -m benchmarks.storage_peers ENDPOINT KEY SECRET`."""
-    endpoint, bucket, key, secret = (sys.stdin.readline().strip() for _ in range(4))
+    """A process that carries files with s3fs as it comes; told where to in its first line."""
+    endpoint, bucket, key, secret = json.loads(sys.stdin.readline())
     options = {"s3": {"addressing_style": "path"}, "signature_version": "s3v4"}
     region = {"region_name": "us-east-1"}
     fs = s3fs.S3FileSystem(key=key, secret=secret, endpoint_url=endpoint, client_kwargs=region, config_kwargs=options)

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 Store = Literal["files", "s3"]
-STORES: tuple[Store, ...] = ("files",)
+STORES: tuple[Store, ...] = ("files", "s3")
 
 
 class Large(BaseModel):
