@@ -20,6 +20,7 @@ from mindbus.bus.failures import Refused
 from mindbus.bus.handling import Handling
 from mindbus.files import open_folder
 from mindbus.sql.database import Database
+from tests.signatures import with_signatures
 from tests.storage_kit import Depot, an_envelope
 
 OWNER = "agent.researcher.1"
@@ -187,7 +188,8 @@ async def worlds(tmp_path: Path, migrated: Path) -> AsyncIterator[Worlds]:
         folder.mkdir()
         shutil.copy(migrated / "storage.db", folder)
         database = Database(f"sqlite+aiosqlite:///{folder / 'storage.db'}", "storage")
-        made.append(World(Depot(folder, database, open_folder((folder / "artifacts").as_uri()))))
+        files = open_folder((folder / "artifacts").as_uri())
+        made.append(World(Depot(folder, database, files, arrange=with_signatures)))
         await made[-1].furnish(has_artifacts=name == "hidden")
     yield Worlds(*made)
     for world in made:
@@ -199,6 +201,10 @@ Ask = Callable[[World, Case], Awaitable[Heard]]
 
 async def get(world: World, case: Case) -> Heard:
     return await world.hear(case, GetArtifact(artifact_id=case.shelf.artifact))
+
+
+async def get_signed(world: World, case: Case) -> Heard:
+    return await world.hear(case, GetArtifact(artifact_id=case.shelf.artifact, presigned=True))
 
 
 async def versions(world: World, case: Case) -> Heard:
@@ -239,6 +245,7 @@ def correct(case: Case) -> str | None:
     ("ask", "rule"),
     [
         (get, read),
+        (get_signed, read),
         (versions, read),
         (lineage_up, read),
         (lineage_down, read),

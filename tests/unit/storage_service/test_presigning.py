@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from datetime import datetime, timedelta
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from botocore.auth import S3SigV4QueryAuth
@@ -12,25 +11,13 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from storage_service.blobs import Declared
-from storage_service.presigning import Presigner, SigningAccount
 from tests.hostile_addresses import hostile_names
+from tests.signatures import SECRET, a_presigner, query_of
 from tests.storage_kit import NOON
 
 CONTENT = b"findings"
 DECLARED = Declared(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
 KEY = f"staging/2026/03/14/user_a@b_example/{'0' * 32}"
-SECRET = "hush/+hush"
-
-
-def a_presigner(
-    endpoint_url: str = "https://s3.example.org", token: str | None = None, now: datetime = NOON
-) -> Presigner:
-    account = SigningAccount(endpoint_url, "eu-north-1", "AKEXAMPLE", SECRET, token)
-    return Presigner("mindbus", "team one/данные", lambda: account, lambda: now)
-
-
-def query_of(url: str) -> dict[str, str]:
-    return {name: value for name, (value,) in parse_qs(urlsplit(url).query, strict_parsing=True).items()}
 
 
 def as_its_makers_sign(url: str, method: str, headers: dict[str, str], token: str | None) -> str:
@@ -50,20 +37,20 @@ def signed_at(url: str) -> datetime:
 @pytest.mark.parametrize("token", [None, "role/token=="])
 @pytest.mark.parametrize("endpoint", ["https://s3.example.org", "http://127.0.0.1:8333/", "https://[::1]:9000"])
 def test_an_address_is_what_the_makers_of_the_signature_would_sign(endpoint: str, token: str | None) -> None:
-    put = a_presigner(endpoint, token).put(KEY, DECLARED)
-    get = a_presigner(endpoint, token).get(KEY, "art_1", "text/markdown")
+    put = a_presigner(NOON, endpoint, token).put(KEY, DECLARED)
+    get = a_presigner(NOON, endpoint, token).get(KEY, "art_1", "text/markdown")
     theirs_put = as_its_makers_sign(put.url, "PUT", put.headers, token)
     theirs_get = as_its_makers_sign(get.url, "GET", {}, token)
 
-    ours_put = a_presigner(endpoint, token, signed_at(theirs_put)).put(KEY, DECLARED).url
-    ours_get = a_presigner(endpoint, token, signed_at(theirs_get)).get(KEY, "art_1", "text/markdown").url
+    ours_put = a_presigner(signed_at(theirs_put), endpoint, token).put(KEY, DECLARED).url
+    ours_get = a_presigner(signed_at(theirs_get), endpoint, token).get(KEY, "art_1", "text/markdown").url
 
     assert (query_of(ours_put), ours_put.split("?")[0]) == (query_of(theirs_put), theirs_put.split("?")[0])
     assert (query_of(ours_get), ours_get.split("?")[0]) == (query_of(theirs_get), theirs_get.split("?")[0])
 
 
 def test_a_put_is_signed_for_these_bytes_once_within_a_quarter_of_an_hour() -> None:
-    put = a_presigner().put(KEY, DECLARED)
+    put = a_presigner(NOON).put(KEY, DECLARED)
 
     assert put.headers == {
         "content-length": "8",
@@ -76,7 +63,7 @@ def test_a_put_is_signed_for_these_bytes_once_within_a_quarter_of_an_hour() -> N
 
 
 def test_a_get_is_signed_for_five_minutes_as_an_attachment_of_its_type() -> None:
-    get = a_presigner().get(KEY, "art_0190f1f4", "text/markdown; charset=utf-8")
+    get = a_presigner(NOON).get(KEY, "art_0190f1f4", "text/markdown; charset=utf-8")
     query = query_of(get.url)
 
     assert query["X-Amz-Expires"] == "300"
@@ -86,15 +73,15 @@ def test_a_get_is_signed_for_five_minutes_as_an_attachment_of_its_type() -> None
 
 
 def test_the_port_that_a_scheme_implies_is_not_signed_since_no_client_names_it() -> None:
-    signed = a_presigner("https://s3.example.org:443").put(KEY, DECLARED).url
+    signed = a_presigner(NOON, "https://s3.example.org:443").put(KEY, DECLARED).url
 
-    assert signed == a_presigner("https://s3.example.org").put(KEY, DECLARED).url
+    assert signed == a_presigner(NOON, "https://s3.example.org").put(KEY, DECLARED).url
 
 
 @pytest.mark.parametrize("hostile", hostile_names())
 def test_no_name_and_no_type_gets_more_into_a_header_than_a_file_name_and_a_type(hostile: str) -> None:
     for name, content_type in ((hostile, "text/plain"), ("art_1", hostile), ("art_1", f"text/{hostile}")):
-        query = query_of(a_presigner().get(KEY, name, content_type).url)
+        query = query_of(a_presigner(NOON).get(KEY, name, content_type).url)
 
         assert re.fullmatch(
             r'attachment; filename="[A-Za-z0-9_-]{1,128}(\.[a-z0-9]{1,12})?"', query["response-content-disposition"]
@@ -103,7 +90,7 @@ def test_no_name_and_no_type_gets_more_into_a_header_than_a_file_name_and_a_type
 
 
 def test_neither_key_nor_address_is_shown_where_an_object_is() -> None:
-    presigner = a_presigner(token="role/token")
+    presigner = a_presigner(NOON, token="role/token")
     put, get = presigner.put(KEY, DECLARED), presigner.get(KEY, "art_1", "text/plain")
 
     shown = f"{presigner.account()} {put} {get} {put!r} {get!r}"
