@@ -17,7 +17,7 @@ ALL = Guarantees(
     checks_what_was_signed=True,
     lists_what_was_written=True,
 )
-_PIECE_BYTES = 4096
+_PIECE_BYTES = 64 * 1024
 
 
 def md5(content: bytes) -> str:

@@ -1,29 +1,116 @@
-"""Staged bytes become objects whole, or not at all."""
+"""Staged bytes become objects whole, or not at all, wherever they lie."""
 
 import asyncio
 import hashlib
-import io
 import os
-import socket
-import stat
-import threading
-import time
-import tracemalloc
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from mindbus.files import FileStore, open_folder
-from storage_service.backends import open_blobs
-from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, copy_declared, object_key
+from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, object_key
 from storage_service.local_blobs import LocalBlobs
-from storage_service.refusals import BytesDiffer, NotAPlainFile, Refusal, StagedFileMissing
+from storage_service.objects import NO_LABELS, Guarantees, ObjectStore
+from storage_service.refusals import BytesDiffer, StagedFileMissing
+from storage_service.s3_blobs import S3Blobs
+from storage_service.s3_objects import S3Objects
+from tests.lax_objects import ALL, LaxObjects
+from tests.seaweed import Place
 
 UPLOAD = "staging/2026/03/14/agent_researcher/0123456789abcdef0123456789abcdef"
-LABELS = Labels("art_1", "agent.researcher.1")
+LABELS = Labels("art_1", "user.Анна@example")
 CONTENT = "Вывод: findings\n".encode() * 1000
+ORPHAN = "orphans/2026-03-14"
+
+
+class Shelf(Protocol):
+    """What lies in the store, past all rules."""
+
+    @property
+    def blobs(self) -> Blobs: ...
+
+    async def put(self, key: str, content: bytes) -> None: ...
+
+    async def content(self, key: str) -> bytes | None: ...
+
+    async def keys(self, prefix: str) -> list[str]: ...
+
+
+@dataclass
+class FolderShelf:
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.blobs = LocalBlobs(self.root)
+
+    async def put(self, key: str, content: bytes) -> None:
+        (self.root / key).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / key).write_bytes(content)
+
+    async def content(self, key: str) -> bytes | None:
+        return (self.root / key).read_bytes() if (self.root / key).exists() else None
+
+    async def keys(self, prefix: str) -> list[str]:
+        found = (str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file())
+        return sorted(key for key in found if key.startswith(prefix))
+
+
+@dataclass
+class ObjectShelf:
+    objects: ObjectStore
+    guarantees: Guarantees
+    whole_bytes: int
+
+    def __post_init__(self) -> None:
+        self.blobs = S3Blobs(self.objects, self.guarantees, self.whole_bytes)
+
+    async def put(self, key: str, content: bytes) -> None:
+        await self.objects.put(key, content, NO_LABELS, if_absent=False)
+
+    async def content(self, key: str) -> bytes | None:
+        if await self.objects.head(key) is None:
+            return None
+        return b"".join([piece async for piece in self.objects.read(key)])
+
+    async def keys(self, prefix: str) -> list[str]:
+        return [found.key async for found in self.objects.list(prefix)]
+
+
+SMALL, LARGE = 1024 * 1024, -1
+NOTHING = Guarantees(lists_what_was_written=True)
+DROPS_DIGESTS = replace(ALL, checks_sha256=False)
+OBJECT_STORES = {
+    "one that keeps everything, small": (ALL, SMALL),
+    "one that keeps everything, large": (ALL, LARGE),
+    "one that keeps nothing, small": (NOTHING, SMALL),
+    "one that keeps nothing, large": (NOTHING, LARGE),
+    "one without digests, large": (DROPS_DIGESTS, LARGE),
+}
+ON_SEAWEED = ["one that keeps everything, small", "one that keeps everything, large", "one that keeps nothing, large"]
+
+
+@pytest.fixture(
+    params=[
+        "folder",
+        *OBJECT_STORES,
+        *(pytest.param(f"seaweedfs as {name}", marks=pytest.mark.backends) for name in ON_SEAWEED),
+    ]
+)
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    if request.param == "folder":
+        return FolderShelf(tmp_path)
+    guarantees, whole_bytes = OBJECT_STORES[request.param.removeprefix("seaweedfs as ")]
+    if not request.param.startswith("seaweedfs"):
+        return ObjectShelf(LaxObjects(guarantees), guarantees, whole_bytes)
+    place: Place = request.getfixturevalue("s3_place")
+    return ObjectShelf(S3Objects(place.bucket()), guarantees, whole_bytes)
+
+
+@pytest.fixture
+def blobs(shelf: Shelf) -> Blobs:
+    return shelf.blobs
 
 
 def declared(content: bytes = CONTENT) -> Declared:
@@ -33,50 +120,23 @@ def declared(content: bytes = CONTENT) -> Declared:
 KEY = object_key(declared().sha256, 1)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> FileStore:
-    return open_folder(tmp_path.as_uri())
-
-
-@pytest.fixture
-def blobs(files: FileStore) -> Blobs:
-    return open_blobs(files)
-
-
-@pytest.fixture
-def local(tmp_path: Path) -> LocalBlobs:
-    return LocalBlobs(tmp_path)
-
-
-@pytest.fixture
-def staged(tmp_path: Path) -> Path:
-    """Where a local upload lies; not there yet."""
-    path = tmp_path / UPLOAD
-    path.parent.mkdir(parents=True)
-    return path
-
-
-def stage(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-
-
-async def test_staged_bytes_are_published_under_their_key(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, CONTENT)
+async def test_staged_bytes_are_published_under_their_key(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
 
     await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
-    with files.open_read(KEY) as published:
-        assert published.read() == CONTENT
-    assert files.exists(UPLOAD)
+    assert await shelf.content(KEY) == CONTENT
+    assert await shelf.keys("") == [KEY, UPLOAD]
 
 
-async def test_publishing_again_changes_nothing(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, CONTENT)
+async def test_publishing_again_changes_nothing(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
     await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
-    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
+    await blobs.promote(UPLOAD, KEY, declared(), Labels("art_2", "user.eve"))
 
-    assert files.size_bytes(KEY) == len(CONTENT)
+    assert await shelf.content(KEY) == CONTENT
+    assert await blobs.labels(KEY) in (LABELS, None)
 
 
 @pytest.mark.parametrize(
@@ -84,28 +144,37 @@ async def test_publishing_again_changes_nothing(blobs: Blobs, files: FileStore) 
     [b"", CONTENT[:-1], CONTENT + b"!", CONTENT[:-1] + b"!", CONTENT * 2],
     ids=["empty", "shorter", "longer", "one byte differs", "twice"],
 )
-async def test_other_bytes_than_declared_are_not_published(blobs: Blobs, files: FileStore, other: bytes) -> None:
-    files.put(UPLOAD, other)
+async def test_other_bytes_than_declared_are_not_published(blobs: Blobs, shelf: Shelf, other: bytes) -> None:
+    await shelf.put(UPLOAD, other)
 
     with pytest.raises(BytesDiffer):
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
-    assert not files.exists(KEY)
-    assert files.exists(UPLOAD)
-    assert not files.fs.find(f"{files.root}/objects")
+    assert await shelf.keys("") == [UPLOAD]
 
 
-async def test_an_empty_artifact_is_an_artifact(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, b"")
+async def test_other_bytes_are_not_published_even_where_the_declared_ones_are(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
+    await shelf.put(UPLOAD, CONTENT[::-1])
+
+    with pytest.raises(BytesDiffer):
+        await blobs.promote(UPLOAD, KEY, declared(), LABELS)
+
+    assert await shelf.content(KEY) == CONTENT
+
+
+async def test_an_empty_artifact_is_an_artifact(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, b"")
     key = object_key(declared(b"").sha256, 1)
 
     await blobs.promote(UPLOAD, key, declared(b""), LABELS)
 
-    assert files.size_bytes(key) == 0
+    assert await blobs.size_bytes(key) == 0
 
 
-async def test_a_known_digest_is_no_right_to_its_bytes(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, CONTENT)
+async def test_a_known_digest_is_no_right_to_its_bytes(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
     await blobs.promote(UPLOAD, KEY, declared(), LABELS)
     await blobs.discard(UPLOAD)
 
@@ -113,225 +182,154 @@ async def test_a_known_digest_is_no_right_to_its_bytes(blobs: Blobs, files: File
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
 
-async def test_an_object_of_another_size_is_reported_as_damaged(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, CONTENT)
-    files.put(KEY, CONTENT[:10])
+async def test_an_object_of_another_size_is_reported_as_damaged(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
+    await shelf.put(KEY, CONTENT[:10])
 
     with pytest.raises(ObjectDamaged):
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
+    assert await shelf.content(KEY) == CONTENT[:10]
 
-async def test_a_missing_upload_is_said_to_be_missing(blobs: Blobs) -> None:
+
+async def test_a_missing_upload_is_said_to_be_missing(blobs: Blobs, shelf: Shelf) -> None:
     with pytest.raises(StagedFileMissing):
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
 
-async def test_discarding_twice_is_as_good_as_once(blobs: Blobs, files: FileStore) -> None:
-    files.put(UPLOAD, CONTENT)
+async def test_registrations_of_the_same_bytes_at_once_publish_one_object(blobs: Blobs, shelf: Shelf) -> None:
+    uploads = [f"{UPLOAD[:-1]}{number}" for number in range(4)]
+    for upload in uploads:
+        await shelf.put(upload, CONTENT)
+
+    await asyncio.gather(*(blobs.promote(upload, KEY, declared(), LABELS) for upload in uploads))
+
+    assert await shelf.content(KEY) == CONTENT
+    assert await shelf.keys("objects/") == [KEY]
+
+
+async def test_an_object_says_for_whom_it_was_published(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
+
+    # A folder keeps nothing beside the bytes.
+    assert await blobs.labels(KEY) == (None if isinstance(blobs, LocalBlobs) else LABELS)
+    assert await blobs.labels("objects/nothing") is None
+
+
+async def test_discarding_twice_is_as_good_as_once(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
 
     await blobs.discard(UPLOAD)
     await blobs.discard(UPLOAD)
 
-    assert not files.exists(UPLOAD)
+    assert await shelf.keys("") == []
 
 
-async def test_leftovers_of_dead_processes_are_swept_but_no_copy_under_way(blobs: Blobs, files: FileStore) -> None:
-    files.fs.makedirs(f"{files.root}/objects/.tmp", exist_ok=True)
-    files.fs.pipe_file(f"{files.root}/objects/.tmp/0123", b"half")
+async def test_leftovers_of_dead_processes_are_swept_but_no_copy_under_way(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put("objects/.tmp/0123", b"half")
     now = datetime.now(UTC)
 
     assert await blobs.sweep_temporary(now - timedelta(hours=1)) == 0
     assert await blobs.sweep_temporary(now + timedelta(hours=1)) == 1
-    assert not files.fs.find(f"{files.root}/objects/.tmp")
+    assert await shelf.keys("") == []
 
 
-def test_no_more_than_one_byte_beyond_the_declared_size_is_read() -> None:
-    endless = io.BytesIO(b"x" * 5_000_000)
+async def test_a_folder_is_listed_with_all_that_lies_under_it(blobs: Blobs, shelf: Shelf) -> None:
+    for key in ("staging/a/1", "staging/a/b/2", "staging2/3", "claims/4"):
+        await shelf.put(key, key.encode())
 
-    with pytest.raises(BytesDiffer) as differs:
-        copy_declared(endless.read, lambda _chunk: None, Declared("0" * 64, 1_000_000))
+    found = {each.key: each async for each in blobs.listing("staging")}
 
-    assert endless.tell() == 1_000_001
-    assert differs.value.details["staged_size_bytes"] == "more than 1000000"
-
-
-async def test_an_object_is_read_only_and_has_one_name(local: LocalBlobs, staged: Path) -> None:
-    stage(staged, CONTENT)
-
-    await local.promote(UPLOAD, KEY, declared(), LABELS)
-
-    found = (local.root / KEY).stat()
-    assert stat.S_IMODE(found.st_mode) == 0o440
-    assert found.st_nlink == 1
-    assert not list((local.root / "objects/.tmp").iterdir())
+    assert sorted(found) == ["staging/a/1", "staging/a/b/2"]
+    assert found["staging/a/b/2"].size_bytes == len("staging/a/b/2")
+    assert abs(found["staging/a/1"].modified - datetime.now(UTC)) < timedelta(minutes=5)
+    assert [each async for each in blobs.listing("nothing")] == []
 
 
-def _symlink(staged: Path, secret: Path) -> None:
-    staged.symlink_to(secret)
+async def test_a_digest_is_that_of_the_bytes_as_they_are_now(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(KEY, CONTENT)
+    assert await blobs.digest(KEY) == declared()
+
+    await shelf.put(KEY, b"rotten")
+
+    assert await blobs.digest(KEY) == declared(b"rotten")
+    with pytest.raises(FileNotFoundError):
+        await blobs.digest(f"{KEY}0")
 
 
-def _hard_link(staged: Path, secret: Path) -> None:
-    os.link(secret, staged)
+async def test_moving_twice_is_as_good_as_once(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(UPLOAD, CONTENT)
+    await blobs.promote(UPLOAD, KEY, declared(), LABELS)
+    labels = await blobs.labels(KEY)
+
+    assert await blobs.move(KEY, f"{ORPHAN}/{KEY}")
+    assert await blobs.move(KEY, f"{ORPHAN}/{KEY}")
+
+    assert await shelf.keys("o") == [f"{ORPHAN}/{KEY}"]
+    assert await shelf.content(f"{ORPHAN}/{KEY}") == CONTENT
+    assert await blobs.labels(f"{ORPHAN}/{KEY}") == labels
 
 
-def _pipe(staged: Path, _secret: Path) -> None:
-    os.mkfifo(staged)
+async def test_moving_what_is_nowhere_is_said_to_have_moved_nothing(blobs: Blobs) -> None:
+    assert not await blobs.move(KEY, f"{ORPHAN}/{KEY}")
 
 
-def _folder(staged: Path, _secret: Path) -> None:
-    staged.mkdir()
+async def test_moving_keeps_what_is_there_already(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(KEY, CONTENT)
+    await shelf.put(f"{ORPHAN}/{KEY}", b"earlier")
+
+    assert await blobs.move(KEY, f"{ORPHAN}/{KEY}")
+
+    assert await shelf.content(f"{ORPHAN}/{KEY}") == b"earlier"
+    assert await shelf.content(KEY) is None
 
 
-def _socket(staged: Path, _secret: Path) -> None:
-    # The address of a socket is short, so it is bound from its own folder.
-    here = os.open(".", os.O_RDONLY)
-    os.chdir(staged.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(staged.name)
-    finally:
-        os.fchdir(here)
-        os.close(here)
+async def test_a_small_file_is_written_over_whole(blobs: Blobs, shelf: Shelf) -> None:
+    await blobs.write("manifests/ab/art_1.json", b"{}")
+    await blobs.write("manifests/ab/art_1.json", CONTENT)
+
+    assert await blobs.read("manifests/ab/art_1.json") == CONTENT
+    assert await shelf.keys("") == ["manifests/ab/art_1.json"]
+    with pytest.raises(FileNotFoundError):
+        await blobs.read("manifests/ab/art_2.json")
 
 
-def _linked_owner(staged: Path, secret: Path) -> None:
-    elsewhere = secret.parent / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / staged.name).write_bytes(CONTENT)
-    staged.parent.rmdir()
-    staged.parent.symlink_to(elsewhere)
+async def test_deleting_twice_is_as_good_as_once(blobs: Blobs, shelf: Shelf) -> None:
+    await shelf.put(KEY, CONTENT)
+
+    await blobs.delete(KEY)
+    await blobs.delete(KEY)
+
+    assert await blobs.size_bytes(KEY) is None
+    assert await shelf.keys("") == []
 
 
-def _linked_staging(staged: Path, secret: Path) -> None:
-    root = staged.parents[5]
-    stage(staged, CONTENT)
-    (root / "staging").rename(root / "elsewhere")
-    (root / "staging").symlink_to(root / "elsewhere")
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize(
-    "trick", [_symlink, _hard_link, _pipe, _folder, _socket, _linked_owner, _linked_staging], ids=lambda f: f.__name__
-)
-async def test_only_a_plain_file_of_its_own_is_promoted(
-    local: LocalBlobs, staged: Path, tmp_path: Path, trick: Callable[[Path, Path], None]
-) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(CONTENT)
-    trick(staged, secret)
-
-    with pytest.raises(NotAPlainFile):
-        await local.promote(UPLOAD, KEY, declared(), LABELS)
-
-    assert not (tmp_path / KEY).exists()
-
-
-async def test_a_root_that_is_itself_a_link_is_the_operators_business(tmp_path: Path, staged: Path) -> None:
-    stage(staged, CONTENT)
-    (tmp_path / "link").symlink_to(tmp_path)
-
-    await LocalBlobs(tmp_path / "link").promote(UPLOAD, KEY, declared(), LABELS)
-
-    assert (tmp_path / KEY).read_bytes() == CONTENT
-
-
-async def test_a_file_where_a_folder_should_be_is_no_plain_upload(local: LocalBlobs, staged: Path) -> None:
-    staged.parent.rmdir()
-    staged.parent.write_bytes(CONTENT)
-
-    with pytest.raises(NotAPlainFile):
-        await local.promote(UPLOAD, KEY, declared(), LABELS)
-
-
-async def test_an_open_writer_cannot_reach_the_published_object(local: LocalBlobs, staged: Path) -> None:
-    with staged.open("wb", buffering=0) as writer:
-        writer.write(CONTENT)
-        await local.promote(UPLOAD, KEY, declared(), LABELS)
-        writer.seek(0)
-        writer.write(b"afterwards")
-
-    assert (local.root / KEY).read_bytes() == CONTENT
-
-
-async def test_whatever_a_writer_does_meanwhile_only_the_declared_bytes_are_published(
-    local: LocalBlobs, staged: Path
-) -> None:
-    content = os.urandom(4_000_000)
+async def test_whoever_writes_meanwhile_only_the_declared_bytes_are_published(blobs: Blobs, shelf: Shelf) -> None:
+    content = os.urandom(300_000)
     key = object_key(declared(content).sha256, 1)
-    outcomes = set()
+    await shelf.put(UPLOAD, content)
+    is_over = asyncio.Event()
+    writing = asyncio.create_task(_write_in_turn(shelf, (content[::-1], content), is_over))
 
-    for seed in range(12):
-        stage(staged, content)
-        stop = threading.Event()
-        writer = threading.Thread(target=_scribble, args=(staged, content, seed, stop))
-        writer.start()
+    outcomes = set()
+    for _ in range(6):
         try:
-            await local.promote(UPLOAD, key, declared(content), LABELS)
+            await blobs.promote(UPLOAD, key, declared(content), LABELS)
             outcomes.add("published")
-        except Refusal as refusal:
+        except (BytesDiffer, StagedFileMissing) as refusal:
             outcomes.add(type(refusal).__name__)
-        finally:
-            stop.set()
-            writer.join()
-        if (local.root / key).exists():
-            assert (local.root / key).read_bytes() == content
+        assert await shelf.content(key) in (content, None)
+    is_over.set()
+    await writing
 
     assert outcomes <= {"published", "BytesDiffer"}
+    assert not await shelf.keys("objects/.tmp")
 
 
-def _scribble(path: Path, content: bytes, seed: int, stop: threading.Event) -> None:
-    with path.open("r+b", buffering=0) as target:
-        position = seed * 300_000
-        while not stop.is_set():
-            target.seek(position)
-            target.write(bytes([content[position] ^ 1]))
-            target.seek(position)
-            target.write(bytes([content[position]]))
-            position = (position + 65_537) % len(content)
-
-
-async def test_promotions_of_the_same_bytes_at_once_publish_one_object(local: LocalBlobs, staged: Path) -> None:
-    stage(staged, CONTENT)
-
-    await asyncio.gather(*(local.promote(UPLOAD, KEY, declared(), LABELS) for _ in range(12)))
-
-    assert (local.root / KEY).read_bytes() == CONTENT
-    assert not list((local.root / "objects/.tmp").iterdir())
-
-
-class Gated(LocalBlobs):
-    """Promotes only once the event loop has let it."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.gate = threading.Event()
-
-    def _promote(self, upload: str, key: str, declared: Declared) -> None:
-        assert self.gate.wait(10), "the loop was blocked"
-        super()._promote(upload, key, declared)
-
-
-async def test_the_loop_runs_on_while_bytes_are_copied(tmp_path: Path, staged: Path) -> None:
-    stage(staged, CONTENT)
-    gated = Gated(tmp_path)
-    promoting = asyncio.create_task(gated.promote(UPLOAD, KEY, declared(), LABELS))
-
-    asyncio.get_running_loop().call_soon(gated.gate.set)
-    await promoting
-
-    assert (tmp_path / KEY).exists()
-
-
-async def test_copying_takes_constant_memory(local: LocalBlobs, staged: Path) -> None:
-    size = 48 * 1024 * 1024
-    with staged.open("wb") as target:
-        target.truncate(size)
-    digest = hashlib.sha256(bytes(size)).hexdigest()
-
-    tracemalloc.start()
-    began = time.monotonic()
-    await local.promote(UPLOAD, object_key(digest, 1), Declared(digest, size), LABELS)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert peak < 8 * 1024 * 1024, f"{peak} bytes in {time.monotonic() - began:.1f} s"
+async def _write_in_turn(shelf: Shelf, contents: tuple[bytes, bytes], is_over: asyncio.Event) -> None:
+    number = 0
+    while not is_over.is_set():
+        await shelf.put(UPLOAD, contents[number % 2])
+        number += 1
+        await asyncio.sleep(0)
