@@ -1,14 +1,10 @@
-"""What the crash tests share: silence, a seed to replay."""
+"""What the crash tests share: silence."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from mindbus.logs import configure_logs
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seed", type=int, help="tell only the schedule of this seed, print its trace")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mindbus.bus.failures import BusUnavailable, TemporaryFailure
+
 T = TypeVar("T")
+EXPECTED = (OSError, TemporaryFailure, BusUnavailable)
 
 
 class SimulatedCrash(BaseException):
@@ -64,13 +67,14 @@ class Gates:
         self.changed = Event()
         self.waiting: list[Gate] = []
         self.trace: list[str] = []
+        self.mistakes: list[str] = []
         self._processes: list[Process] = []
         self._actors: list[Actor] = []
 
     def start(self, name: str, process: Process, work: Coroutine[Any, Any, None]) -> Actor:
         """Let a process do something."""
         actor = Actor(name, process)
-        actor.task = self.loop.create_task(_as(actor, work))
+        actor.task = self.loop.create_task(self._as(actor, work))
         actor.task.add_done_callback(lambda _task: self.changed.set())
         self._actors.append(actor)
         process.tasks.append(actor.task)
@@ -150,6 +154,18 @@ class Gates:
         """Write into the trace what somebody else does."""
         self.trace.append(what)
 
+    async def _as(self, actor: Actor, work: Coroutine[Any, Any, None]) -> None:
+        _actor.set(actor)
+        try:
+            await work
+        except SimulatedCrash:
+            return
+        except EXPECTED as trouble:
+            # As in Service: what fails is logged, and begun again.
+            self.note(f"{actor.process.name} {actor.name} ends with {trouble!r}")
+        except Exception as mistake:  # noqa: BLE001  # whoever tells the story reports it
+            self.mistakes.append(f"{actor.name}: {mistake!r}")
+
     def _leave(self, gate: Gate, how: str) -> None:
         self.waiting.remove(gate)
         self.trace.append(f"{gate.actor.process.name} {gate.actor.name}: {gate.moment}{how}")
@@ -158,11 +174,3 @@ class Gates:
 def acting() -> Actor:
     """Who does this."""
     return _actor.get()
-
-
-async def _as(actor: Actor, work: Coroutine[Any, Any, None]) -> None:
-    _actor.set(actor)
-    try:
-        await work
-    except SimulatedCrash:
-        return

@@ -7,6 +7,7 @@ from typing import Any
 
 from bus_schema.envelope import Kind
 from mindbus.bus.transport import Outgoing
+from tests.crashes.uploads import Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,50 +20,72 @@ class Artifact:
 
 @dataclass(slots=True)
 class Invariants:
-    """A reader who looks at everything after every effect, and never forgets what it was told."""
+    """A reader who looks at everything after every effect, and never forgets what it was told.
 
-    asked: set[str] = field(default_factory=set)
+    `swept` are the staged files that lay too long, so that their agents have to stage them anew.
+    """
+
+    asked: dict[str, Upload] = field(default_factory=dict)
     seen: dict[str, Artifact] = field(default_factory=dict)
+    artifacts: Mapping[str, Artifact] = field(default_factory=dict)
+    swept: set[str] = field(default_factory=set)
     answers: dict[str, bytes] = field(default_factory=dict)
+    turned_away: list[Upload] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
-    def look(self, artifacts: Mapping[str, Artifact], content_of: Callable[[str], bytes | None]) -> None:
-        """An artifact that exists has its bytes, goes on existing as it is."""
-        if any(artifacts.get(artifact_id) != artifact for artifact_id, artifact in self.seen.items()):
-            self.broken.append(f"{self.seen} had been committed, now there are {artifacts}")
+    def look(
+        self,
+        artifacts: Mapping[str, Artifact],
+        content_of: Callable[[str], bytes | None],
+        expired: Collection[str] = (),
+    ) -> None:
+        """An artifact that exists has its bytes, and goes on existing as it is until its time is over."""
+        for artifact_id, artifact in self.seen.items():
+            if artifacts.get(artifact_id) != artifact and artifact_id not in expired:
+                self.broken.append(f"{artifact_id} was {artifact}, now it is {artifacts.get(artifact_id)}")
         for artifact_id, artifact in artifacts.items():
             content = content_of(artifact.object_key)
             if content is None:
                 self.broken.append(f"{artifact_id} is committed without bytes at {artifact.object_key}")
             elif hashlib.sha256(content).hexdigest() != artifact.sha256:
                 self.broken.append(f"{artifact_id} is committed with other bytes at {artifact.object_key}")
+        self.artifacts = artifacts
         self.seen.update(artifacts)
 
     def hear(self, message: Outgoing) -> None:
         """A yes is true when it is said; a message has one answer, however often it is given."""
         envelope = message.envelope
         data = envelope.data or {}
-        if envelope.mbkind is Kind.EVENT:
+        if envelope.mbkind is Kind.EVENT and "artifact" in data:
             self._require_committed(data["artifact"]["artifact_id"], "announced")
         if envelope.mbkind is not Kind.REPLY:
             return
         assert envelope.causationid is not None
+        is_first = envelope.causationid not in self.answers
         if self.answers.setdefault(envelope.causationid, message.body) != message.body:
             self.broken.append(f"{envelope.causationid} has two answers")
         if data["status"] == "ok":
             self._require_committed(data["result"]["artifact_id"], "confirmed")
-        else:
-            self.broken.append(f"a valid upload was refused: {data['code']} {data['message']}")
+        elif is_first:
+            self._consider_refusal(self.asked[envelope.causationid], data)
 
     def require_quiet(self, left: Mapping[str, Collection[Any]], objects: Collection[str]) -> None:
-        """Nothing is left to do, nothing is left over, nobody waits for an answer."""
+        """Nothing is left to do, nothing is left over, nobody waits for an answer, everything staged exists."""
         self.broken += [f"{what} are left over: {things}" for what, things in left.items() if things]
-        if unanswered := self.asked - self.answers.keys():
+        if unanswered := self.asked.keys() - self.answers.keys():
             self.broken.append(f"never answered: {sorted(unanswered)}")
-        referred = {artifact.object_key for artifact in self.seen.values()}
+        if missing := {upload.artifact_id for upload in self.asked.values()} - self.seen.keys():
+            self.broken.append(f"never registered: {sorted(missing)}")
+        referred = {artifact.object_key for artifact in self.artifacts.values()}
         if set(objects) != referred:
             self.broken.append(f"there are {sorted(objects)} where manifests refer to {sorted(referred)}")
 
     def _require_committed(self, artifact_id: str, how: str) -> None:
         if artifact_id not in self.seen:
             self.broken.append(f"{artifact_id} was {how} before it was committed")
+
+    def _consider_refusal(self, upload: Upload, data: Mapping[str, Any]) -> None:
+        if data["code"] == "file_not_found" and upload.key in self.swept:
+            self.turned_away.append(upload)
+        else:
+            self.broken.append(f"a valid upload was refused: {data['code']} {data['message']}")

@@ -12,6 +12,8 @@ from bus_schema.artifacts import Manifest
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.transport import Outgoing
 from storage_service.blobs import object_key
+from storage_service.care.copies import ManifestCopy
+from storage_service.care.registry import Notice, Removal
 from storage_service.models import GONE
 from tests.crashes.gates import Gates
 
@@ -35,6 +37,25 @@ class Row:
     manifest: Manifest
     logical_id: str
     generation: int
+    position: int
+    committed_at: datetime
+    retention_until: datetime | None
+    expired_at: datetime | None = None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether its time is over, and nobody has seen to that yet."""
+        return self.expired_at is None and self.retention_until is not None and self.retention_until <= now
+
+    @property
+    def copy(self) -> ManifestCopy:
+        """All that is known of it."""
+        return ManifestCopy(
+            manifest=self.manifest,
+            logical_id=self.logical_id,
+            generation=self.generation,
+            committed_at=self.committed_at,
+            expired_at=self.expired_at,
+        )
 
     @property
     def object_key(self) -> str:
@@ -51,14 +72,25 @@ class Tables:
     spent: dict[str, str] = field(default_factory=dict)
     inbox: dict[str, Sequence[Outgoing]] = field(default_factory=dict)
     outbox: dict[int, Outgoing] = field(default_factory=dict)
+    removals: dict[str, Removal] = field(default_factory=dict)
+    notices: dict[int, Notice] = field(default_factory=dict)
+    marks: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     drawn: int = 0
 
     def copy(self) -> "Tables":
         """For a transaction to write in."""
         return Tables(
             *(dict(self.manifests), dict(self.blobs), dict(self.spent), dict(self.inbox), dict(self.outbox)),
-            self.drawn,
+            *(dict(self.removals), dict(self.notices), dict(self.marks), self.drawn),
         )
+
+    def holders(self, sha256: str, generation: int) -> list[Row]:
+        """The artifacts that have these bytes."""
+        return [
+            row
+            for row in self.manifests.values()
+            if (row.manifest.sha256, row.generation) == (sha256, generation) and row.expired_at is None
+        ]
 
 
 class MemoryDatabase:

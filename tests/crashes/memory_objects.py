@@ -1,12 +1,12 @@
 """An object store in memory that keeps the conditions which S3 keeps."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
-from storage_service.objects import NO_LABELS, Changed, Exists, Stored
+from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, Stored
 from tests.crashes.gates import Gates
 
 _PIECE_BYTES = 16
@@ -21,12 +21,18 @@ class Kept:
     modified: datetime
     labels: Mapping[str, str]
 
+    def stored(self, key: str, guarantees: Guarantees, labels: Mapping[str, str] = NO_LABELS) -> Stored:
+        """As the store describes it; it knows a digest where it has checked one."""
+        sha256 = hashlib.sha256(self.content).hexdigest() if guarantees.checks_sha256 else None
+        return Stored(key, len(self.content), self.etag, self.modified, labels, sha256)
+
 
 @dataclass(slots=True)
 class Bucket:
-    """What outlives every process; `clock` is the store's own."""
+    """What outlives every process; `clock` is the store's own, conditions beyond its guarantees it ignores."""
 
     clock: Callable[[], datetime]
+    guarantees: Guarantees
     kept: dict[str, Kept] = field(default_factory=dict)
 
     def write(self, key: str, content: bytes, labels: Mapping[str, str] = NO_LABELS) -> None:
@@ -54,7 +60,7 @@ class MemoryObjects:
         """As in ObjectStore."""
         return await self.gates.effect("head", lambda: self._stored(key), _away)
 
-    async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncIterator[bytes]:
+    async def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         """As in ObjectStore."""
         kept = await self.gates.effect("get", lambda: self._require(key, if_match), _away)
         # What is read once is read to its end: a store never mixes two versions in one answer.
@@ -65,7 +71,8 @@ class MemoryObjects:
         """As in ObjectStore."""
 
         def put() -> None:
-            self._check_absent(key, if_absent)
+            if if_absent and self.bucket.guarantees.puts_once:
+                self._require_absent(key)
             self.bucket.write(key, content, labels)
 
         await self.gates.effect("put", put, _away)
@@ -76,8 +83,9 @@ class MemoryObjects:
         """As in ObjectStore."""
 
         def copy() -> None:
-            kept = self._require(source, if_match)
-            self._check_absent(target, if_absent)
+            kept = self._require(source, if_match if self.bucket.guarantees.copies_what_was_seen else None)
+            if if_absent and self.bucket.guarantees.copies_once:
+                self._require_absent(target)
             self.bucket.write(target, kept.content, labels)
 
         await self.gates.effect("copy", copy, _away)
@@ -89,8 +97,8 @@ class MemoryObjects:
     async def list(self, prefix: str) -> AsyncIterator[Stored]:
         """As in ObjectStore: a listing is of no single moment, so what goes meanwhile may be in it or not."""
         for key in await self.gates.effect("list", lambda: self.bucket.keys(prefix), _away):
-            if key in self.bucket.kept:
-                yield self._stored_without_labels(key)
+            if (kept := self.bucket.kept.get(key)) is not None:
+                yield kept.stored(key, self.bucket.guarantees)
 
     async def abort_uploads(self, before: datetime) -> int:
         """As in ObjectStore; nothing is ever half uploaded here."""
@@ -98,11 +106,7 @@ class MemoryObjects:
 
     def _stored(self, key: str) -> Stored | None:
         kept = self.bucket.kept.get(key)
-        return None if kept is None else Stored(key, len(kept.content), kept.etag, kept.modified, kept.labels)
-
-    def _stored_without_labels(self, key: str) -> Stored:
-        kept = self.bucket.kept[key]
-        return Stored(key, len(kept.content), kept.etag, kept.modified)
+        return None if kept is None else kept.stored(key, self.bucket.guarantees, kept.labels)
 
     def _require(self, key: str, if_match: str | None) -> Kept:
         kept = self.bucket.kept.get(key)
@@ -112,6 +116,6 @@ class MemoryObjects:
             raise Changed(key)
         return kept
 
-    def _check_absent(self, key: str, if_absent: bool) -> None:
-        if if_absent and key in self.bucket.kept:
+    def _require_absent(self, key: str) -> None:
+        if key in self.bucket.kept:
             raise Exists(key)

@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bus_schema.artifacts import Manifest
+from bus_schema.artifacts import Manifest, retention_of
 from storage_service.acl import Asker
+from storage_service.blobs import object_key
+from storage_service.care.cleaning import Spent
+from storage_service.care.copies import ManifestCopy
 from storage_service.models import DELETING, GONE, LIVE, PINNED
 from storage_service.refusals import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
 from storage_service.registry import PINNED_FOR, Overtaken, PinLost
@@ -65,9 +68,12 @@ class MemoryRegistry:
             raise Overtaken(manifest.id)
         if manifest.supersedes is not None and _is_superseded(tables.manifests, manifest.supersedes):
             raise Forked(artifact_id=manifest.supersedes)
-        row = Row(manifest, logical_id, generation)
-        told = manifest.model_copy(update={"uri": row.object_key, "status": "completed"})
-        tables.manifests[manifest.id] = replace(row, manifest=told)
+        key = object_key(manifest.sha256, generation)
+        told = manifest.model_copy(update={"uri": key, "status": "completed"})
+        kept, now = retention_of(manifest.retention), self.clock()
+        until = None if kept is None else now + kept
+        tables.drawn += 1
+        tables.manifests[manifest.id] = Row(told, logical_id, generation, tables.drawn, now, until)
         tables.blobs[manifest.sha256] = replace(blob, state=LIVE, size_bytes=manifest.size_bytes)
         tables.spent[upload] = manifest.id
         return told
@@ -76,9 +82,18 @@ class MemoryRegistry:
         """As in Registry."""
         (await at_hand().tables()).spent[upload] = artifact_id
 
-    async def spent_uploads(self, limit: int) -> Sequence[str]:
+    async def has_expired(self, artifact_id: str) -> bool:
         """As in Registry."""
-        return list((await self.connection.read()).spent)[:limit]
+        row = (await self.connection.read()).manifests.get(artifact_id)
+        return row is not None and row.expired_at is not None
+
+    async def spent_uploads(self, limit: int) -> Sequence[Spent]:
+        """As in Spending."""
+        return [Spent(*spent) for spent in (await self.connection.read()).spent.items()][:limit]
+
+    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+        """As in Spending."""
+        return (await self.connection.read()).manifests[artifact_id].copy
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
         """As in Registry."""

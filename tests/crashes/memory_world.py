@@ -1,25 +1,31 @@
 """A world in memory."""
 
+import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from mindbus.bus.delivery import Carrier
 from mindbus.folder_files import FolderFiles
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
-from storage_service.objects import ObjectStore
+from storage_service.care.caretaker import Care
+from storage_service.care.keys import copy_key
+from storage_service.care.rebuilder import Rebuilding
+from storage_service.objects import Guarantees, ObjectStore
 from storage_service.registration import Registrar, Registry
+from storage_service.s3_blobs import S3Blobs
 from storage_service.service import StorageService, open_storage
 from tests.crashes.gates import Gates
 from tests.crashes.invariants import Artifact, Invariants
 from tests.crashes.memory_broker import MemoryBroker
+from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Connection, MemoryDatabase
 from tests.crashes.memory_ledger import OutboxLedger
 from tests.crashes.memory_objects import Bucket, MemoryObjects
 from tests.crashes.memory_registry import MemoryRegistry
-from tests.crashes.promoting import S3Blobs
 from tests.crashes.schedules import Schedule
 from tests.crashes.simulation import SimulatedLoop
 from tests.crashes.storages import NOWHERE, ROOT_URL, Clock, Storage, Work, make_storage
@@ -37,23 +43,48 @@ class Design:
 
     registrar: Callable[[Registry, Blobs], Registrar] = a_registrar
     registry: Callable[[Connection, Clock], MemoryRegistry] = MemoryRegistry
-    blobs: Callable[[ObjectStore], Any] = S3Blobs
+    blobs: Callable[[ObjectStore, Guarantees, int], Blobs] = S3Blobs
     ledger: Callable[[Connection], OutboxLedger] = OutboxLedger
     carrier: type[Carrier] = Carrier
+    care: Callable[[Connection, Clock], MemoryCareRegistry] = MemoryCareRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """An object store, how far its clock is ahead, up to which size storage reads bytes whole."""
+
+    guarantees: Guarantees
+    is_ahead: timedelta = timedelta()
+    whole_bytes: int = 1024
+
+    @classmethod
+    def of(cls, chance: random.Random) -> "Store":
+        """Any."""
+        puts_once, copies_once, copies_what_was_seen, checks_sha256 = chance.choices((True, False), k=4)
+        guarantees = Guarantees(
+            puts_once=puts_once,
+            copies_once=copies_once,
+            copies_what_was_seen=copies_what_was_seen,
+            checks_sha256=checks_sha256,
+        )
+        return cls(guarantees, timedelta(hours=chance.choice((0, 0, 60, -60))), chance.choice((0, 1024)))
 
 
 AS_BUILT = Design()
+A_GOOD_STORE = Store(Guarantees(puts_once=True, copies_once=True, copies_what_was_seen=True, checks_sha256=True))
+# What nobody needs goes to the orphans within the first, is gone after the second.
+UNTIL_QUIET = (timedelta(hours=25), timedelta(days=8))
 
 
 class MemoryWorld:
     """Nothing in it takes time, so that whoever holds the gates decides what happens next."""
 
-    def __init__(self, design: Design = AS_BUILT) -> None:
-        self.design = design
+    def __init__(self, design: Design = AS_BUILT, store: Store = A_GOOD_STORE) -> None:
+        self.design, self.store = design, store
         self.loop = SimulatedLoop()  # type: ignore[abstract]  # it has neither sockets nor signals nor subprocesses
         self.clock = Clock()
         self.gates = Gates(self.loop, self._look)
-        self.bucket = Bucket(self.clock)
+        self.bucket = Bucket(lambda: self.clock.now + store.is_ahead, store.guarantees)
         self.database = MemoryDatabase()
         self.broker = MemoryBroker(self.gates)
         self.invariants = Invariants()
@@ -62,17 +93,24 @@ class MemoryWorld:
     def stage(self, upload: Upload) -> None:
         """As in World."""
         self.bucket.write(upload.key, upload.content)
-        self.invariants.asked.add(upload.message_id)
+        self.invariants.asked[upload.message_id] = upload
         self.broker.waiting.append(upload.message)
 
     def start(self, name: str) -> Storage:
         """As in World."""
         connection = Connection(self.database, self.gates)
         registry = self.design.registry(connection, self.clock)
-        blobs = self.design.blobs(MemoryObjects(self.bucket, self.gates))
+        blobs = self.design.blobs(MemoryObjects(self.bucket, self.gates), self.store.guarantees, self.store.whole_bytes)
         registrar = self.design.registrar(registry, blobs)
-        storage = replace(_nowhere(), registry=registry, registrar=registrar, blobs=blobs, clock=self.clock)
-        return make_storage(name, storage, self.design.ledger(connection), self.broker, self.design.carrier)
+        care = Care(
+            registry=cast("Rebuilding", self.design.care(connection, self.clock)),  # Nothing is rebuilt here.
+            manifests=registry,
+            blobs=blobs,
+            statistics=_nowhere().care.statistics,
+            clock=self.clock,
+        )
+        service = replace(_nowhere(), registry=registry, registrar=registrar, blobs=blobs, care=care, clock=self.clock)
+        return make_storage(name, service, self.design.ledger(connection), self.broker, self.design.carrier)
 
     def works(self, storage: Storage) -> Mapping[str, Work]:
         """As in World."""
@@ -81,19 +119,38 @@ class MemoryWorld:
             works["relay"] = storage.relay
         if self.database.committed.spent:
             works["clean"] = storage.clean
+        if self.database.committed.notices:
+            works["tell"] = storage.tell
         return works
 
     def require_quiet(self) -> None:
         """Have the invariants look for leftovers."""
+        tables = self.database.committed
         left: dict[str, Collection[Any]] = {
             "messages": [*self.broker.waiting, *self.broker.unsettled],
             "dead letters": self.broker.dead,
             "unpublished messages": self.database.committed.outbox,
             "spent uploads": self.database.committed.spent,
             "staged files": self.bucket.keys("staging/"),
+            "untold events": self.database.committed.notices,
+            "removals": self.database.committed.removals,
+            "half-written objects": self.bucket.keys("objects/.tmp/"),
             "orphans": self.bucket.keys("orphans/"),
         }
-        self.invariants.require_quiet(left, self.bucket.keys("objects/"))
+        left["copies that are of no manifest"] = set(self.bucket.keys("manifests/")) - set(
+            map(copy_key, tables.manifests)
+        )
+        left["manifests without a copy"] = [each for each in tables.manifests if not self._is_copied(each)]
+        self.invariants.require_quiet(left, self.bucket.keys("objects/sha256/"))
+
+    def tidy_up(self, storage: Storage) -> None:
+        """Collect, tell what was collected, audit: each to its end, undisturbed."""
+        for name in ("collect", "tell", "relay", "clean", "audit"):
+            self.gates.start(name, storage.process, getattr(storage, name)())
+            self.loop.run_ready()
+            while self.gates.waiting:
+                self.gates.let_on(self.gates.waiting[0])
+                self.loop.run_ready()
 
     def close(self) -> None:
         """Let nothing of an unfinished story linger."""
@@ -101,9 +158,20 @@ class MemoryWorld:
         self.loop.run_ready()
 
     def _look(self) -> None:
-        rows = self.database.committed.manifests
-        artifacts = {artifact_id: Artifact(row.object_key, row.manifest.sha256) for artifact_id, row in rows.items()}
-        self.invariants.look(artifacts, self._content_of)
+        tables, artifacts, expired = self.database.committed, {}, set()
+        for artifact_id, row in tables.manifests.items():
+            if row.expired_at is None:
+                artifacts[artifact_id] = Artifact(row.object_key, row.manifest.sha256)
+            elif row.retention_until is not None and row.retention_until <= self.clock.now:
+                expired.add(artifact_id)
+        self.invariants.look(artifacts, self._content_of, expired)
+        self.invariants.swept.update(key for key in tables.removals if key in self.bucket.kept)
+
+    def _is_copied(self, artifact_id: str) -> bool:
+        """Who stalled for longer than the artifact lived may have copied it as it was: it would expire once more."""
+        row = self.database.committed.manifests[artifact_id]
+        copied = self._content_of(copy_key(artifact_id))
+        return copied in (row.copy.to_bytes(), replace(row, expired_at=None).copy.to_bytes())
 
     def _content_of(self, key: str) -> bytes | None:
         kept = self.bucket.kept.get(key)
@@ -117,14 +185,17 @@ def _nowhere() -> StorageService:
 
 
 def tell(seed: int, design: Design = AS_BUILT) -> Schedule:
-    """Tell the story of a seed to its end. Raises Broken."""
-    world = MemoryWorld(design)
+    """Tell the story of a seed to its end, then see that nothing is left. Raises Broken."""
+    world = MemoryWorld(design, Store.of(random.Random(f"store of {seed}")))
     schedule = Schedule(seed, world, stories())
     try:
         while (move := schedule.next_move()) or world.loop.let_time_pass():
             if move:
                 move()
             world.loop.run_ready()
+        for passes in UNTIL_QUIET:
+            world.clock.now += passes + max(world.store.is_ahead, timedelta())
+            world.tidy_up(schedule.storages[0])
         world.require_quiet()
         schedule.require_unbroken()
     finally:

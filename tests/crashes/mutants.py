@@ -1,10 +1,12 @@
 """Protocols that are wrong in one place each; every one of them must be found out."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 
 from bus_schema.artifacts import Manifest
+from bus_schema.storage_care import OrphanReason
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import Ending
 from mindbus.bus.handling import Handling
@@ -12,8 +14,14 @@ from mindbus.bus.reading import Job
 from mindbus.bus.transport import Incoming, Outgoing, Transport
 from storage_service.acl import Asker
 from storage_service.blobs import Declared, Labels, object_key
+from storage_service.care.keys import Content
+from storage_service.care.registry import Removal, Unused
+from storage_service.models import DELETING, LIVE, PINNED
 from storage_service.registration import Registered, Registrar
+from storage_service.registry import PINNED_FOR
 from storage_service.staging import upload_key
+from tests.crashes.memory_care import MemoryCareRegistry
+from tests.crashes.memory_database import Blob, Tables, at_hand
 from tests.crashes.memory_ledger import OutboxEntry, OutboxLedger
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.memory_world import AS_BUILT, Design
@@ -100,6 +108,77 @@ class AcksBeforeItHandles(Carrier):
         await super().carry(incoming)
 
 
+class UsesAKeyAgain(MemoryRegistry):
+    """No generation: a collector that sleeps before it deletes wakes to delete the bytes of a new artifact."""
+
+    async def pin(self, sha256: str) -> int:
+        def pin(tables: Tables) -> int:
+            blob = tables.blobs.get(sha256, Blob())
+            state = LIVE if blob.state == LIVE else PINNED
+            tables.blobs[sha256] = Blob(1, state, blob.size_bytes, self.clock() + PINNED_FOR)
+            return 1
+
+        return await self.connection.write("pin", pin)
+
+
+class CommitsWhatIsCollected(MemoryRegistry):
+    """No second look at the content: what was pinned long ago may be gone."""
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        tables = await at_hand().tables()
+        tables.blobs[manifest.sha256] = replace(tables.blobs[manifest.sha256], state=PINNED, generation=generation)
+        return await super().commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
+
+
+class CondemnsWhatItSawUnused(MemoryCareRegistry):
+    """A snapshot: what has come into use since then goes, too."""
+
+    async def condemn(self, removal: Removal, before: datetime) -> bool:
+        def condemn(tables: Tables) -> bool:
+            assert removal.content is not None
+            sha256 = removal.content.sha256
+            tables.blobs[sha256] = replace(tables.blobs[sha256], state=DELETING)
+            tables.removals[removal.key] = removal
+            return True
+
+        return await self.connection.write("condemn", condemn)
+
+
+class OutlawsWhatIsPinned(MemoryCareRegistry):
+    """Takes an object without a manifest for nobody's, without a look at its pin."""
+
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+        return []
+
+    async def strays(self, contents: Collection[Content]) -> Mapping[Content, OrphanReason]:
+        tables = await self.connection.read()
+        return {content: "unknown" for content in contents if not tables.holders(content.sha256, content.generation)}
+
+    async def outlaw(self, removal: Removal) -> bool:
+        def outlaw(tables: Tables) -> bool:
+            return tables.removals.setdefault(removal.key, removal) is removal
+
+        return await self.connection.write("outlaw", outlaw)
+
+
+class ExpiresTheBytesWithTheArtifact(MemoryCareRegistry):
+    """Bytes that two artifacts share are not one artifact's to take along."""
+
+    async def condemn(self, removal: Removal, before: datetime) -> bool:
+        content = removal.content
+        assert content is not None
+        tables = await self.connection.read()
+        if any(row.expired_at for row in tables.manifests.values() if row.manifest.sha256 == content.sha256):
+            return await CondemnsWhatItSawUnused(self.connection, self.clock).condemn(removal, before)
+        return await super().condemn(removal, before)
+
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+        tables = await self.connection.read()
+        expired = [row for row in tables.manifests.values() if row.expired_at]
+        contents = [Content(row.manifest.sha256, row.generation) for row in expired]
+        return [Unused(content, 1) for content in contents if content.sha256 > after]
+
+
 def _registrar(kind: type[Registrar]) -> Design:
     return replace(AS_BUILT, registrar=lambda registry, blobs: kind(registry, blobs, ROOT_URL, 1024))
 
@@ -111,4 +190,9 @@ MUTANTS: dict[str, Design] = {
     },
     **{kind.__name__: replace(AS_BUILT, ledger=kind) for kind in (ForgetsWhatItHasHandled, DeletesBeforeItPublishes)},
     **{kind.__name__: replace(AS_BUILT, carrier=kind) for kind in (AnswersBeforeTheCommit, AcksBeforeItHandles)},
+    **{kind.__name__: replace(AS_BUILT, registry=kind) for kind in (UsesAKeyAgain, CommitsWhatIsCollected)},
+    **{
+        kind.__name__: replace(AS_BUILT, care=kind)
+        for kind in (CondemnsWhatItSawUnused, OutlawsWhatIsPinned, ExpiresTheBytesWithTheArtifact)
+    },
 }

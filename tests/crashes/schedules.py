@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 
 from tests.crashes.gates import Actor, Gate
@@ -11,6 +12,11 @@ from tests.crashes.storages import Storage, Work, World
 from tests.crashes.uploads import Upload
 
 MAX_STEPS = 5_000
+# Past the time for which a pin and a staged file are safe.
+_JUMP = timedelta(hours=26)
+_OFTEN = 0.04
+# While all others sleep.
+_IN_SLEEP = 0.7
 Move = Callable[[], None]
 
 
@@ -23,6 +29,8 @@ class Told:
     """What a schedule was made of."""
 
     steps: int = 0
+    jumps: int = 0
+    collections: int = 0
     crashes: list[str] = field(default_factory=list)
     naps: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -35,6 +43,9 @@ class Temper:
     crashes: int
     naps: int
     failures: int
+    jumps: int
+    collections: int
+    audits: int
     persistence: float
     mischief: float
 
@@ -45,6 +56,9 @@ class Temper:
             chance.choice((0, 1, 1, 2, 3)),
             chance.choice((0, 1, 1, 2, 3)),
             chance.choice((0, 0, 1, 2)),
+            chance.choice((0, 1, 2)),
+            chance.choice((0, 1, 2, 3)),
+            chance.choice((0, 0, 1)),
             chance.choice((0.0, 0.5, 0.9)),
             chance.choice((0.02, 0.08, 0.2)),
         )
@@ -79,6 +93,9 @@ class Schedule:
         if own and self._chance.random() < self._temper.persistence:
             return self._at(self._chance.choice(own))
         works = self._works()
+        weather = self._weather()
+        if weather and (self._chance.random() < _OFTEN if gates or works else self._chance.random() < _IN_SLEEP):
+            return self._chance.choice(weather)
         if not gates and not works:
             return self._wake()
         at = self._chance.randrange(len(gates) + len(works))
@@ -86,7 +103,7 @@ class Schedule:
 
     def require_unbroken(self) -> None:
         """Raises Broken."""
-        if broken := self.world.invariants.broken:
+        if broken := self.world.invariants.broken + self.world.gates.mistakes:
             raise Broken("\n".join((f"seed {self.seed}: {'; '.join(broken)}", *self.world.gates.trace)))
 
     def _at(self, gate: Gate) -> Move:
@@ -145,16 +162,43 @@ class Schedule:
 
         return wake
 
+    def _weather(self) -> list[Move]:
+        """What comes by itself, sooner or later."""
+        moves: list[Move] = [self._jump] if self._temper.jumps else []
+        for storage in self.storages:
+            if self._temper.collections and self._is_free(storage, "gc"):
+                moves.append(partial(self._collect, storage))
+            if self._temper.audits and self._is_free(storage, "audit"):
+                moves.append(partial(self._audit, storage))
+        return moves
+
+    def _jump(self) -> None:
+        self._temper.jumps -= 1
+        self.told.jumps += 1
+        self.world.clock.now += _JUMP
+        self.world.gates.note(f"it is {self.world.clock.now:%d %b %H:%M}")
+
+    def _collect(self, storage: Storage) -> None:
+        self._temper.collections -= 1
+        self.told.collections += 1
+        self._begin(storage, "gc", storage.collect)
+
+    def _audit(self, storage: Storage) -> None:
+        self._temper.audits -= 1
+        self._begin(storage, "audit", storage.audit)
+
     def _works(self) -> list[Move]:
         """What could be begun now."""
         moves: list[Move] = [partial(self._stage, each) for each in self._unstaged]
+        turned_away = self.world.invariants.turned_away
+        moves += [partial(self._stage_again, each) for each in turned_away]
         for storage in self.storages:
             moves += [partial(self._deliver, message, storage) for message in self.world.broker.waiting]
             # Each kind of work once at a time, as in Service.
             moves += [
                 partial(self._begin, storage, name, work)
                 for name, work in self.world.works(storage).items()
-                if (actor := self._busy.get((storage, name))) is None or actor.is_done
+                if self._is_free(storage, name)
             ]
         return moves
 
@@ -163,9 +207,18 @@ class Schedule:
         self.world.gates.note(f"{upload.artifact_id} is staged")
         self.world.stage(upload)
 
+    def _stage_again(self, upload: Upload) -> None:
+        self.world.invariants.turned_away.remove(upload)
+        self.world.gates.note(f"{upload.artifact_id} is staged again")
+        self.world.stage(upload.again())
+
     def _deliver(self, message: Message, storage: Storage) -> None:
         delivery = self.world.broker.deliver(message, storage.process)
         self.world.gates.start(f"register {message.properties.message_id}", storage.process, storage.carry(delivery))
+
+    def _is_free(self, storage: Storage, name: str) -> bool:
+        actor = self._busy.get((storage, name))
+        return actor is None or actor.is_done
 
     def _begin(self, storage: Storage, name: str, work: Work) -> None:
         self._busy[storage, name] = self.world.gates.start(name, storage.process, work())

@@ -8,11 +8,13 @@ from typing import Any, Protocol
 
 from mindbus.bus.claims import Claims
 from mindbus.bus.delivery import Carrier
+from mindbus.bus.endings import sorted_out
 from mindbus.bus.ledger import Ledger
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
 from mindbus.folder_files import FolderFiles
+from storage_service.acl import Asker
 from storage_service.service import StorageService
 from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
@@ -23,7 +25,12 @@ from workers.storage.worker import StorageWorker
 ROOT_URL = "s3://bucket"
 # Nothing is ever looked for there.
 NOWHERE = Path("/nowhere")
+OPERATOR = Asker("user.local")
 Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class AuditTroubled(Exception):
+    """An artifact is not what it should be, or was not for a while."""
 
 
 @dataclass(slots=True)
@@ -34,6 +41,13 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
+
+
+class Worker(StorageWorker):
+    """The real one, with a ledger and a service that are given to it."""
+
+    def __init__(self, service: StorageService, ledger: Ledger) -> None:
+        self.storage, self.ledger = service, ledger
 
 
 class RelayingLedger(Ledger, Protocol):
@@ -47,10 +61,9 @@ class Storage:
     """A process of storage."""
 
     process: Process
-    worker: StorageWorker
-    ledger: RelayingLedger
-    broker: MemoryBroker
     carrier: Carrier
+    ledger: RelayingLedger
+    worker: StorageWorker
 
     async def carry(self, delivery: Delivery) -> None:
         """Handle one delivery, as Service does."""
@@ -61,12 +74,32 @@ class Storage:
 
     async def relay(self) -> None:
         """Publish what the outbox holds."""
-        await self.ledger.relay(self.broker)
+        await self.ledger.relay(self.carrier.transport)
 
     async def clean(self) -> None:
-        """Remove the staged files that are needed no more."""
-        async with self.ledger.entry("storage", None):
-            await self.worker.clean()
+        """Do what follows a commit."""
+        await self._tick(self.worker.clean)
+
+    async def tell(self) -> None:
+        """Tell what the care of the store has done."""
+        await self._tick(self.worker.tell)
+
+    async def collect(self) -> None:
+        """Collect garbage."""
+        report = await self.worker.storage.care.collect(OPERATOR, dry_run=False, max_objects=None)
+        assert report.refusal is None
+
+    async def audit(self) -> None:
+        """Look whether every artifact has its bytes."""
+        page = await self.worker.storage.care.audit(OPERATOR, None, 1000, rehash=True)
+        if page.missing or page.damaged or page.restored:
+            raise AuditTroubled(page)
+
+    async def _tick(self, method: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        async with self.ledger.entry(self.worker.name, None) as entry:
+            outgoing = await sorted_out(await method(), self.carrier.speaker, None)
+            if outgoing:
+                await entry.record(outgoing)
 
 
 class World(Protocol):
@@ -92,12 +125,15 @@ class World(Protocol):
 
 
 def make_storage(
-    name: str, storage: StorageService, ledger: RelayingLedger, broker: MemoryBroker, carrier: type[Carrier] = Carrier
+    name: str,
+    service: StorageService,
+    ledger: RelayingLedger,
+    broker: MemoryBroker,
+    kind: type[Carrier] = Carrier,
 ) -> Storage:
-    """Put a process together, as the fleet does."""
-    worker = StorageWorker(storage)
-    worker.ledger = ledger
+    """A process as the fleet would make it."""
+    worker = Worker(service, ledger)
     claims = Claims(FolderFiles(NOWHERE, NOWHERE.as_uri()))
     speaker = Speaker("storage", name, "svc.storage", f"reply.storage.{name}", claims)
-    carried = carrier(worker, speaker, broker, rungs_of("1s"), commands_queue("storage"), {})
-    return Storage(Process(name), worker, ledger, broker, carried)
+    carrier = kind(worker, speaker, broker, rungs_of("1s"), commands_queue("storage"), {})
+    return Storage(Process(name), carrier, ledger, worker)

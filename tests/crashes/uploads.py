@@ -23,13 +23,31 @@ class Upload:
 
     key: str
     content: bytes
-    artifact_id: str
+    manifest: Manifest
     message_id: str
     message: Message
 
+    @property
+    def artifact_id(self) -> str:
+        """What it becomes."""
+        return self.manifest.id
+
+    def again(self) -> "Upload":
+        """The same, staged anew by an agent that was told that it is gone."""
+        return an_upload(
+            self.manifest.id,
+            self.manifest.created_by,
+            f"{self.message_id}_again",
+            f"{int(self.key[-1], 16) + 3:x}"[-1],
+            self.content,
+            self.manifest.retention,
+        )
+
 
 @cache
-def an_upload(artifact: str, by: str, message_id: str, upload_id: str, content: bytes = b"findings") -> Upload:
+def an_upload(
+    artifact: str, by: str, message_id: str, upload_id: str, content: bytes, retention: str = "infinite"
+) -> Upload:
     """A valid one."""
     owner = owner_of(by)
     key = f"staging/{NOON:%Y/%m/%d}/{folder_of(owner)}/{upload_id * 32}"
@@ -44,6 +62,7 @@ def an_upload(artifact: str, by: str, message_id: str, upload_id: str, content: 
         size_bytes=len(content),
         checksum=f"sha256:{hashlib.sha256(content).hexdigest()}",
         owner=owner,
+        retention=retention,
     )
     command = RegisterArtifact(manifest=manifest)
     envelope = Envelope(
@@ -59,18 +78,20 @@ def an_upload(artifact: str, by: str, message_id: str, upload_id: str, content: 
     )
     exchange = commands_exchange("storage")
     message = Message(envelope.to_wire(), properties_of(envelope), exchange, command.wire.routing_key)
-    return Upload(key, content, artifact, message_id, message)
+    return Upload(key, content, manifest, message_id, message)
 
 
 # Their ids are given a suffix where many stories are told in one world.
 def stories(suffix: str = "") -> tuple[tuple[Upload, ...], ...]:
     """Registers of the same bytes."""
     content = f"findings {suffix}".encode()
-    first = an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_a{suffix}", "a", content)
+    first = an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_a{suffix}", "0", content)
     return (
         # Two agents have made the same bytes.
-        (first, an_upload(f"art_b{suffix}", "agent.critic.1", f"msg_b{suffix}", "b", content)),
+        (first, an_upload(f"art_b{suffix}", "agent.critic.1", f"msg_b{suffix}", "1", content)),
+        # One of them for a day.
+        (first, an_upload(f"art_d{suffix}", "agent.critic.1", f"msg_e{suffix}", "1", content, "1d")),
         # An agent that heard no answer has uploaded its artifact anew, or registers the same upload once more.
-        (first, an_upload(f"art_a{suffix}", "agent.researcher.2", f"msg_c{suffix}", "c", content)),
-        (first, an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_d{suffix}", "a", content)),
+        (first, an_upload(f"art_a{suffix}", "agent.researcher.2", f"msg_c{suffix}", "2", content)),
+        (first, an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_d{suffix}", "0", content)),
     )

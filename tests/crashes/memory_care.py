@@ -1,0 +1,201 @@
+"""The care registry in memory."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bus_schema.messages import Event
+from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, OrphanReason
+from storage_service.care.copies import ManifestCopy
+from storage_service.care.keys import Content
+from storage_service.care.registry import Due, Holdings, Kept, Notice, Removal, Unused
+from storage_service.models import DELETING, GONE, LIVE, PINNED
+from tests.crashes.memory_database import Blob, Connection, Tables, at_hand
+
+
+class MemoryCareRegistry:
+    """What SqlCareRegistry does, where only an artifact's own retention makes it due."""
+
+    def __init__(self, connection: Connection, clock: Callable[[], datetime]) -> None:
+        self.connection, self.clock = connection, clock
+
+    async def holdings(self) -> Holdings:
+        """As in CareRegistry."""
+        tables = await self.connection.read()
+        artifacts = sum(row.expired_at is None for row in tables.manifests.values())
+        return Holdings(artifacts, sum(blob.state == LIVE for blob in tables.blobs.values()))
+
+    async def kept(self, after: int, limit: int) -> Sequence[Kept]:
+        """As in CareRegistry."""
+        rows = sorted((await self.connection.read()).manifests.values(), key=lambda row: row.position)
+        kept = [row for row in rows if row.position > after and row.expired_at is None]
+        return [
+            Kept(row.manifest.id, row.position, Content(row.manifest.sha256, row.generation), row.manifest.size_bytes)
+            for row in kept[:limit]
+        ]
+
+    async def due(self, after: int, limit: int) -> Sequence[Due]:
+        """As in CareRegistry."""
+        rows = sorted((await self.connection.read()).manifests.values(), key=lambda row: row.position)
+        due = [row for row in rows if row.position > after and row.is_due(self.clock())]
+        return [Due(row.manifest.id, row.position, row.manifest.size_bytes, "own") for row in due[:limit]]
+
+    async def expire(self, due: Due) -> bool:
+        """As in CareRegistry."""
+
+        def expire(tables: Tables) -> bool:
+            row = tables.manifests[due.artifact_id]
+            if not row.is_due(self.clock()):
+                return False
+            tables.manifests[due.artifact_id] = replace(row, expired_at=self.clock())
+            manifest = row.manifest
+            _notice(
+                tables,
+                ArtifactExpired(
+                    artifact=manifest.ref,
+                    trace_id=manifest.trace_id,
+                    step_id=manifest.step_id,
+                    artifact_type=manifest.artifact_type,
+                    owner=manifest.owner,
+                    reason=due.reason,
+                ),
+                manifest.trace_id,
+            )
+            return True
+
+        return await self.connection.write("expire", expire)
+
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+        """As in CareRegistry."""
+        tables = await self.connection.read()
+        unused = [
+            Unused(Content(sha256, blob.generation), blob.size_bytes or 0)
+            for sha256, blob in sorted(tables.blobs.items())
+            if sha256 > after
+            and _is_collectable(blob, before)
+            and not any(not row.is_due(self.clock()) for row in tables.holders(sha256, blob.generation))
+        ]
+        return unused[:limit]
+
+    async def condemn(self, removal: Removal, before: datetime) -> bool:
+        """As in CareRegistry."""
+        content = removal.content
+
+        def condemn(tables: Tables) -> bool:
+            blob = None if content is None else tables.blobs.get(content.sha256)
+            if content is None or blob is None or blob.generation != content.generation:
+                return False
+            if not _is_collectable(blob, before) or tables.holders(content.sha256, content.generation):
+                return False
+            tables.blobs[content.sha256] = replace(blob, state=DELETING)
+            tables.removals.setdefault(removal.key, removal)
+            return True
+
+        return await self.connection.write("condemn", condemn)
+
+    async def strays(self, contents: Collection[Content]) -> Mapping[Content, OrphanReason]:
+        """As in CareRegistry."""
+        if not contents:
+            return {}
+        tables = await self.connection.read()
+        reasons = {content: _stray_reason(tables, content) for content in contents}
+        return {content: reason for content, reason in reasons.items() if reason is not None}
+
+    async def outlaw(self, removal: Removal) -> bool:
+        """As in CareRegistry."""
+        content = removal.content
+
+        def outlaw(tables: Tables) -> bool:
+            if content is not None:
+                if _stray_reason(tables, content) is None:
+                    return False
+                blob = tables.blobs.get(content.sha256, Blob())
+                tables.blobs[content.sha256] = replace(blob, generation=max(blob.generation, content.generation))
+            return tables.removals.setdefault(removal.key, removal) is removal
+
+        return await self.connection.write("outlaw", outlaw)
+
+    async def unspent(self, uploads: Collection[str]) -> Collection[str]:
+        """As in CareRegistry."""
+        return set(uploads) - (await self.connection.read()).spent.keys()
+
+    async def give_up(self, removal: Removal) -> bool:
+        """As in CareRegistry."""
+
+        def give_up(tables: Tables) -> bool:
+            return removal.key not in tables.spent and tables.removals.setdefault(removal.key, removal) is removal
+
+        return await self.connection.write("give up", give_up)
+
+    async def removals(self, limit: int) -> Sequence[Removal]:
+        """As in CareRegistry."""
+        return list((await self.connection.read()).removals.values())[:limit]
+
+    async def finish(self, removal: Removal, *, is_there: bool) -> None:
+        """As in CareRegistry."""
+        content = removal.content
+
+        def finish(tables: Tables) -> None:
+            if content is not None:
+                blob = tables.blobs.get(content.sha256)
+                if blob is not None and (blob.state, blob.generation) == (DELETING, content.generation):
+                    tables.blobs[content.sha256] = replace(blob, state=GONE)
+            if tables.removals.pop(removal.key, None) is not None and is_there:
+                told = ArtifactOrphaned(
+                    key=removal.key,
+                    orphan_key=removal.target,
+                    size_bytes=removal.size_bytes,
+                    reason=removal.reason,
+                )
+                _notice(tables, told)
+
+        await self.connection.write("finish", finish)
+
+    async def unknown_artifacts(self, artifact_ids: Collection[str]) -> Collection[str]:
+        """As in CareRegistry."""
+        return set(artifact_ids) - (await self.connection.read()).manifests.keys()
+
+    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+        """As in CareRegistry."""
+        return (await self.connection.read()).manifests[artifact_id].copy
+
+    async def notices(self, limit: int) -> Sequence[Notice]:
+        """As in CareRegistry."""
+        return list((await self.connection.read()).notices.values())[:limit]
+
+    async def forget_notices(self, seqs: Collection[int]) -> None:
+        """As in CareRegistry."""
+        tables = await at_hand().tables()
+        for seq in seqs:
+            tables.notices.pop(seq, None)
+
+    async def mark(self, name: str) -> tuple[str, datetime] | None:
+        """As in CareRegistry."""
+        return (await self.connection.read()).marks.get(name)
+
+    async def set_mark(self, name: str, value: str) -> None:
+        """As in CareRegistry."""
+        noted = (value, self.clock())
+        await self.connection.write("mark", lambda tables: tables.marks.update({name: noted}))
+
+
+def _is_collectable(blob: Blob, before: datetime) -> bool:
+    return blob.state in (PINNED, LIVE) and blob.pinned_until is not None and blob.pinned_until < before
+
+
+def _stray_reason(tables: Tables, content: Content) -> OrphanReason | None:
+    blob = tables.blobs.get(content.sha256)
+    if tables.holders(content.sha256, content.generation):
+        return None
+    if blob is None:
+        return "unknown"
+    if content.generation < blob.generation:
+        return "outdated"
+    if blob.state == GONE:
+        return "unused" if content.generation == blob.generation else "unknown"
+    return None
+
+
+def _notice(tables: Tables, event: Event, trace_id: str | None = None) -> None:
+    tables.drawn += 1
+    tables.notices[tables.drawn] = Notice(tables.drawn, event, trace_id)
