@@ -1,5 +1,6 @@
 """The file store behind artifacts, reached through fsspec."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -36,8 +37,11 @@ class FileStore(Protocol):
     def put(self, key: str, content: bytes) -> None:
         """Write a small file whole: a reader sees all of it or nothing."""
 
-    def upload(self, key: str, source: Path) -> None:
-        """Copy a local file to the store; a store of objects goes on with a large one where it was interrupted."""
+    def upload(self, key: str, source: Path, tell: Callable[[int], None] | None = None) -> None:
+        """Copy a local file to the store; a store of objects goes on with a large one where it was interrupted.
+
+        `tell` hears how many bytes are there by now, from any thread.
+        """
 
     def exists(self, key: str) -> bool:
         """Whether there is such a file."""

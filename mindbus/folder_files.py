@@ -1,6 +1,7 @@
 """The file store in a folder of this machine."""
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -38,11 +39,13 @@ class FolderFiles:
         part.write_bytes(content)
         part.replace(path)
 
-    def upload(self, key: str, source: Path) -> None:
+    def upload(self, key: str, source: Path, tell: Callable[[int], None] | None = None) -> None:
         """As in FileStore."""
         path = self._path(key)
         self.fs.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
         self.fs.put_file(str(source), path)
+        if tell is not None:
+            tell(self.size_bytes(key))
 
     def exists(self, key: str) -> bool:
         """As in FileStore."""

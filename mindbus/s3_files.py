@@ -1,6 +1,7 @@
 """The file store in a bucket."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,9 +41,9 @@ class S3Files:
         checksum = checksum_of(content)
         self.bucket.wait(self.bucket.call("put_object", Key=path, Body=content, ChecksumSHA256=checksum))
 
-    def upload(self, key: str, source: Path) -> None:
+    def upload(self, key: str, source: Path, tell: Callable[[int], None] | None = None) -> None:
         """As in FileStore."""
-        uploading = Uploading(self.bucket, checked(key), source, self._part_bytes, self._concurrency)
+        uploading = Uploading(self.bucket, checked(key), source, self._part_bytes, self._concurrency, tell)
         self.bucket.wait(uploading.run())
 
     def exists(self, key: str) -> bool:

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,7 @@ class Uploading:
     source: Path
     part_bytes: int
     concurrency: int
+    tell: Callable[[int], None] | None = None
 
     async def run(self) -> None:
         """Raises OSError."""
@@ -94,9 +96,19 @@ class Uploading:
             for number, start in enumerate(range(0, size_bytes, self.part_bytes), 1)
         ]
         free = asyncio.Semaphore(self.concurrency)
+        there = 0
+
+        async def send(part: Part) -> dict[str, Any]:
+            nonlocal there
+            done = await self._send_part(part, upload_id, sent, free)
+            there += part.size_bytes
+            if self.tell is not None:
+                self.tell(there)
+            return done
+
         try:
             async with asyncio.TaskGroup() as group:
-                sending = [group.create_task(self._send_part(part, upload_id, sent, free)) for part in parts]
+                sending = [group.create_task(send(part)) for part in parts]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
         done = {"Parts": [task.result() for task in sending]}

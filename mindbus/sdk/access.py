@@ -10,6 +10,7 @@ from mindbus.logs import logger
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, StorageAway
 from mindbus.sdk.permanent_key import permanent_key
+from mindbus.sdk.progress import Progress, nobody
 from mindbus.sdk.sources import CHUNK_BYTES
 
 
@@ -32,7 +33,7 @@ class Access(Protocol):
         """The `uri` that a manifest shows for what is staged under the key."""
         ...
 
-    async def stage(self, entry: Entry, source: Path) -> None:
+    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
         """Bring the bytes to where storage looks for them, unless they are there. Raises StorageAway."""
         ...
 
@@ -59,10 +60,10 @@ class DirectAccess:
         """As in Access."""
         return self._files.uri(key)
 
-    async def stage(self, entry: Entry, source: Path) -> None:
+    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
         """As in Access."""
         try:
-            await asyncio.to_thread(self._stage, entry, source)
+            await asyncio.to_thread(self._stage, entry, source, progress)
         except OSError as trouble:
             raise StorageAway(f"file store: {trouble}") from trouble
 
@@ -86,13 +87,13 @@ class DirectAccess:
         except OSError as trouble:
             raise StorageAway(f"file store: {trouble}") from trouble
 
-    def _stage(self, entry: Entry, source: Path) -> None:
+    def _stage(self, entry: Entry, source: Path, progress: Progress) -> None:
         # Storage may be reading a copy from an earlier try: it must not change under its eyes.
         key = entry.upload_key
         is_there = self._files.exists(key) and self._files.size_bytes(key) == entry.manifest.size_bytes
         # Without a source, storage may have it already; else storage is the one to say no.
         if not is_there and source.exists():
-            self._files.upload(key, source)
+            self._files.upload(key, source, lambda done: progress("send", done, entry.manifest.size_bytes))
 
     def _open(self, key: str, start: int) -> IO[bytes]:
         file = self._files.open_read(key)

@@ -23,9 +23,10 @@ from mindbus.sdk.failures import ArtifactConflict, StorageAway
 from mindbus.sdk.folder_access import FolderAccess
 from mindbus.sdk.heartbeat import StorageHeartbeat
 from mindbus.sdk.presigned_access import PresignedAccess
+from mindbus.sdk.progress import Progress, nobody, told
 from mindbus.sdk.reading import ArtifactReader, Span, read_whole, save_to
 from mindbus.sdk.registering import Registrar
-from mindbus.sdk.sources import Source, chunks_of, guess_content_type
+from mindbus.sdk.sources import Source, chunks_of, guess_content_type, size_of
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink, StorageOnBus
 from mindbus.settings import Settings
@@ -48,6 +49,19 @@ class About(TypedDict, total=False):
     supersedes: ArtifactRef | None
     context: AIContext | None
     artifact_id: str | None
+
+
+class Wanted(TypedDict, total=False):
+    """What is to be read of an artifact, within which trace.
+
+    A range begins at `start`, counted from the end where it is negative, and has `length` bytes, fewer where the
+    artifact ends before. `progress` hears how far it has come.
+    """
+
+    trace: str | None
+    start: int
+    length: int | None
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -127,15 +141,15 @@ class Artifacts:
             await self._registrar.shelter(entry.artifact_id)
         await asyncio.to_thread(self._buffer.close)
 
-    async def put(self, source: Source, **about: Unpack[About]) -> Put:
+    async def put(self, source: Source, progress: Progress = nobody, **about: Unpack[About]) -> Put:
         """Make bytes an artifact: safe on this machine first, then registered; pending where storage is away.
 
         Raises BufferFull, ArtifactConflict, ArtifactRefused; OSError where the source or the disk fails.
         """
         artifact_id = about["artifact_id"] = about.get("artifact_id") or mint("art")
         with self._working_on(artifact_id) as is_alone:
-            entry = await self._receive(source, about)
-            return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
+            entry = await self._receive(source, about, progress)
+            return await self._register(entry, progress) if is_alone else Put(entry.manifest, "pending")
 
     async def find(self, artifact_id: str, *, trace: str, step: str | None = None) -> Put | None:
         """What has become of an artifact that may have been put before: by this instance, or by one that died.
@@ -158,38 +172,30 @@ class Artifacts:
         return await self._policy.patiently(lambda: self._storage.manifest(artifact_id, trace))
 
     @asynccontextmanager
-    async def open(
-        self, artifact_id: str, *, trace: str | None = None, start: int = 0, length: int | None = None
-    ) -> AsyncIterator[ArtifactReader]:
+    async def open(self, artifact_id: str, **wanted: Unpack[Wanted]) -> AsyncIterator[ArtifactReader]:
         """Read in pieces, digest-checked; of a range, which no digest is known of, the length alone is checked.
 
-        A negative start counts from the end. Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
+        Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
         """
+        trace = wanted.get("trace")
         manifest = await self.manifest(artifact_id, trace=trace)
-        span = Span.of(manifest, start, length)
+        span = Span.of(manifest, wanted.get("start", 0), wanted.get("length"))
         # All of it is read to its very end: what goes on beyond that is not the artifact either.
-        wanted = None if span.is_whole else span.length
-        reader = ArtifactReader(manifest, await self._access.open(manifest, trace, span.start, wanted), span)
+        pieces = await self._access.open(manifest, trace, span.start, None if span.is_whole else span.length)
+        reader = ArtifactReader(manifest, pieces, span, wanted.get("progress", nobody))
         try:
             yield reader
         finally:
             await reader.close()
 
-    async def get(self, artifact_id: str, *, trace: str | None = None, max_bytes: int | None = None) -> bytes:
-        """The bytes, all at once. Raises as `open` does."""
-        async with self.open(artifact_id, trace=trace) as reader:
+    async def get(self, artifact_id: str, *, max_bytes: int | None = None, **wanted: Unpack[Wanted]) -> bytes:
+        """The bytes, all at once. Raises as `open` does; ArtifactTooLong."""
+        async with self.open(artifact_id, **wanted) as reader:
             return await read_whole(reader, max_bytes)
 
-    async def read_range(
-        self, artifact_id: str, start: int, length: int | None = None, *, trace: str | None = None
-    ) -> bytes:
-        """Some of the bytes; no digest is known of them. Raises as `open` does."""
-        async with self.open(artifact_id, trace=trace, start=start, length=length) as reader:
-            return await read_whole(reader, None)
-
-    async def save(self, artifact_id: str, path: Path, *, trace: str | None = None) -> Manifest:
+    async def save(self, artifact_id: str, path: Path, **wanted: Unpack[Wanted]) -> Manifest:
         """Write the bytes to a file, whole or not at all. Raises as `open` does."""
-        async with self.open(artifact_id, trace=trace) as reader:
+        async with self.open(artifact_id, **wanted) as reader:
             await save_to(reader, path)
             return reader.manifest
 
@@ -210,10 +216,10 @@ class Artifacts:
     async def __aexit__(self, *_exc: object) -> None:
         await self.stop()
 
-    async def _receive(self, source: Source, about: About) -> Entry:
+    async def _receive(self, source: Source, about: About, progress: Progress) -> Entry:
         incoming = await asyncio.to_thread(self._buffer.begin)
         try:
-            async for chunk in chunks_of(source):
+            async for chunk in told(chunks_of(source), "receive", progress, size_of(source)):
                 await asyncio.to_thread(incoming.write, chunk)
             content_type = about.get("content_type") or guess_content_type(source)
             return await self._finish(incoming, about, content_type)
@@ -254,12 +260,12 @@ class Artifacts:
         )
         return Entry(manifest=manifest, upload_key=key, buffered_at=now)
 
-    async def _register(self, entry: Entry) -> Put:
+    async def _register(self, entry: Entry, progress: Progress = nobody) -> Put:
         """The first three tries; the rest is up to the drain."""
         if any(map(self._buffer.get, entry.needs)):
             return Put(entry.manifest, "pending")
         try:
-            registration = await self._policy.patiently(lambda: self._registrar.register(entry.artifact_id))
+            registration = await self._policy.patiently(lambda: self._registrar.register(entry.artifact_id, progress))
         except StorageAway:
             return Put(entry.manifest, "pending")
         finally:

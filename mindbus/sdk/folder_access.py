@@ -9,6 +9,7 @@ from mindbus.files import FileStore
 from mindbus.logs import logger
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.entry import Entry
+from mindbus.sdk.progress import Progress
 
 
 class FolderAccess(DirectAccess):
@@ -33,7 +34,7 @@ class FolderAccess(DirectAccess):
         if staged.exists() and not source.exists():
             _moved(staged, source)
 
-    def _stage(self, entry: Entry, source: Path) -> None:
+    def _stage(self, entry: Entry, source: Path, progress: Progress) -> None:
         staged = self._root / entry.upload_key
         origin = source if source.exists() else self._orphan(entry.upload_key)
         if staged.exists() and origin is not source:
@@ -42,7 +43,7 @@ class FolderAccess(DirectAccess):
             # It may have waited longer than storage leaves alone what is staged.
             os.utime(origin)
             if not _moved(origin, staged):
-                super()._stage(entry, origin)
+                super()._stage(entry, origin, progress)
         # Where it is nowhere, storage may have it; else storage is the one to say no.
 
     def _orphan(self, key: str) -> Path | None:

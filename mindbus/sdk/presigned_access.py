@@ -14,6 +14,7 @@ from mindbus.presigned import AddressExpired, BytesRefused, Courier
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, NothingSigned, StorageAway, StorageStumbled
+from mindbus.sdk.progress import Progress, nobody, told
 from mindbus.sdk.sources import CHUNK_BYTES, chunks_of
 
 _TRIES = 3
@@ -44,10 +45,10 @@ class PresignedAccess:
         """As in Access: the key alone, since whoever has no access need not know where the store is."""
         return key
 
-    async def stage(self, entry: Entry, source: Path) -> None:
+    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
         """As in Access; an address is for these bytes alone, so what is there already is what was to be sent."""
         try:
-            await self._send(entry, source)
+            await self._send(entry, source, progress)
         except BytesRefused as refused:
             raise StorageStumbled(str(refused)) from refused
         except OSError as trouble:
@@ -73,19 +74,20 @@ class PresignedAccess:
         await pieces.begin()
         return pieces
 
-    async def _send(self, entry: Entry, source: Path) -> None:
+    async def _send(self, entry: Entry, source: Path, progress: Progress) -> None:
         """Twice at most: an address that is refused may have been on its way for too long, a fresh one has not."""
         try:
-            await self._send_once(entry, source)
+            await self._send_once(entry, source, progress)
         except AddressExpired as expired:
             logger().warning("signed address refused", artifact_id=entry.artifact_id, reason=str(expired))
-            await self._send_once(entry, source)
+            await self._send_once(entry, source, progress)
 
-    async def _send_once(self, entry: Entry, source: Path) -> None:
+    async def _send_once(self, entry: Entry, source: Path, progress: Progress) -> None:
         signed = await self._storage.address_to_stage(entry.manifest)
         if signed is None:
             raise StorageAway(NothingSigned.__doc__)
-        await self._courier.send(signed.url, signed.headers, chunks_of(source))
+        content = told(chunks_of(source), "send", progress, entry.manifest.size_bytes)
+        await self._courier.send(signed.url, signed.headers, content)
 
 
 class SignedPieces:

@@ -11,6 +11,7 @@ from mindbus.bulk import EagerFile, Sha256Aside
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.disk import Disk
 from mindbus.sdk.failures import ArtifactTooLong, BytesDiffer, NoSuchRange
+from mindbus.sdk.progress import Progress, nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,9 @@ class ArtifactReader:
     A range cannot be checked against the digest of the whole: of it, only the length is.
     """
 
-    def __init__(self, manifest: Manifest, pieces: Pieces, span: Span | None = None) -> None:
-        self.manifest = manifest
-        self.span = span or Span.of(manifest, 0, None)
-        self._pieces = pieces
+    def __init__(self, manifest: Manifest, pieces: Pieces, span: Span, progress: Progress = nobody) -> None:
+        self.manifest, self.span = manifest, span
+        self._pieces, self._progress = pieces, progress
         self._digest = Sha256Aside() if self.span.is_whole else None
         self._left = self.span.length
 
@@ -60,6 +60,7 @@ class ArtifactReader:
         self._left -= len(piece)
         if not await asyncio.to_thread(self._fits, piece):
             raise BytesDiffer(f"{BytesDiffer.__doc__} ({self.manifest.id})")
+        self._progress("read", self.span.length - self._left, self.span.length)
         return piece
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ from mindbus.sdk.access import Access
 from mindbus.sdk.buffer import Buffer
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactRefused, StagedCopyLost, StorageAway
+from mindbus.sdk.progress import Progress, nobody
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink
 
@@ -23,10 +24,10 @@ class Registrar:
     def __init__(self, buffer: Buffer, access: Access, storage: StorageLink, clock: Callable[[], datetime]) -> None:
         self._buffer, self._access, self._storage, self._clock = buffer, access, storage, clock
 
-    async def register(self, artifact_id: str) -> Registration:
+    async def register(self, artifact_id: str, progress: Progress = nobody) -> Registration:
         """Raises StorageAway, after which the entry waits on; ArtifactRefused, after which it is set aside."""
         try:
-            registration = await self._stage_and_register(self._buffer.entry(artifact_id))
+            registration = await self._stage_and_register(self._buffer.entry(artifact_id), progress)
         except ArtifactRefused as refused:
             await self.give_up(artifact_id, str(refused))
             raise
@@ -48,14 +49,19 @@ class Registrar:
         await self._access.shelter(entry, self._buffer.bytes_of(entry))
         return entry
 
-    async def _stage_and_register(self, entry: Entry) -> Registration:
+    async def _stage_and_register(self, entry: Entry, progress: Progress) -> Registration:
+        size_bytes = entry.manifest.size_bytes
         for tries in count(1):
-            await self._access.stage(entry, self._buffer.bytes_of(entry))
+            await self._access.stage(entry, self._buffer.bytes_of(entry), progress)
+            progress("register", 0, size_bytes)
             try:
-                return await self._storage.register(entry.manifest)
+                registration = await self._storage.register(entry.manifest)
             except StagedCopyLost as lost:
                 if tries > _STAGED_ANEW_AT_MOST:
                     raise ArtifactRefused(Code.CHECKSUM_MISMATCH, f"staged {tries} times: {lost}") from lost
+            else:
+                progress("register", size_bytes, size_bytes)
+                return registration
             await self._access.unstage(await self.shelter(entry.artifact_id))
             entry = await self._staged_anew(entry)
         raise AssertionError("unreachable: it counts for ever")

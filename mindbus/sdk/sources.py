@@ -37,6 +37,13 @@ async def chunks_of(source: Source) -> AsyncIterator[bytes]:
             yield chunk
 
 
+def size_of(source: Source) -> int | None:
+    """How many bytes will come, where that is known beforehand. Raises OSError."""
+    if isinstance(source, Path):
+        return source.stat().st_size
+    return len(source) if isinstance(source, bytes) else None
+
+
 def guess_content_type(source: Source) -> str:
     """By the file's name, where it has one."""
     name = source if isinstance(source, Path) else getattr(source, "name", "")
