@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from mindbus.s3 import Bucket, checksum_of
 from mindbus.s3_failures import ConditionFailed
 from storage_service.objects import Changed, Exists, Stored
-from storage_service.s3_part_copy import PartCopy
+from storage_service.s3_part_copy import PART_BYTES, PartCopy
 
 PIECE_BYTES = 1024 * 1024
 COPIED_WHOLE_BYTES = 5 * 1024**3
@@ -23,9 +23,11 @@ _UPLOADED = ("staging/", "objects/", "orphans/")
 class S3Objects:
     """As ObjectStore, one request each; larger than `copied_whole_bytes` is copied in parts."""
 
-    def __init__(self, bucket: Bucket, copied_whole_bytes: int = COPIED_WHOLE_BYTES) -> None:
+    def __init__(
+        self, bucket: Bucket, copied_whole_bytes: int = COPIED_WHOLE_BYTES, copied_part_bytes: int = PART_BYTES
+    ) -> None:
         self.bucket = bucket
-        self._copied_whole_bytes = copied_whole_bytes
+        self._copied_whole_bytes, self._copied_part_bytes = copied_whole_bytes, copied_part_bytes
 
     async def head(self, key: str) -> Stored | None:
         """As in ObjectStore."""
@@ -68,7 +70,8 @@ class S3Objects:
         }
         try:
             if found["ContentLength"] > self._copied_whole_bytes:
-                copy = PartCopy(self.bucket, self.bucket.path(target), copied, found["ContentLength"])
+                size_bytes = int(found["ContentLength"])
+                copy = PartCopy(self.bucket, self.bucket.path(target), copied, size_bytes, self._copied_part_bytes)
                 await self.bucket.run(copy.run(_described(labels), _absent(if_absent)))
             else:
                 await self._call("copy_object", target, MetadataDirective="REPLACE", **copied, **options)

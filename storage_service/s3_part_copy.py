@@ -19,7 +19,7 @@ class PartCopy:
     path: str
     source: Mapping[str, Any]
     size_bytes: int
-    part_bytes: int = PART_BYTES
+    part_bytes: int
 
     async def run(self, described: Mapping[str, Any], condition: Mapping[str, str]) -> None:
         """Raises ConditionFailed, other OSErrors."""
