@@ -8,6 +8,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from bus_schema.artifacts import ArtifactRef, Manifest
+from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
 from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
@@ -64,11 +65,11 @@ class StorageOnBus:
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """As in StorageLink."""
-        return await self._found(GetArtifact(artifact_id=artifact_id), trace)
+        return await self._found(artifact_id, trace)
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
         """As in Signing."""
-        found = await self._found(GetArtifact(artifact_id=artifact_id, presigned=True), trace)
+        found = await self._found(artifact_id, trace, presigned=True)
         return found.presigned_url
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
@@ -92,7 +93,11 @@ class StorageOnBus:
             )
         return page.items
 
-    async def _found(self, query: GetArtifact, trace: str | None) -> FoundManifest:
+    async def _found(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:
+        try:
+            query = GetArtifact(artifact_id=artifact_id, presigned=presigned)
+        except ValidationError as invalid:
+            raise ArtifactRefused(Code.INVALID, explain(invalid)) from invalid
         try:
             with _understanding():
                 return await aside(
@@ -100,7 +105,7 @@ class StorageOnBus:
                 )
         except ArtifactRefused as refused:
             if refused.code is Code.NOT_FOUND:
-                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({query.artifact_id})") from refused
+                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from refused
             raise
 
 
