@@ -35,7 +35,8 @@ class GarbageReport(BaseModel):
 
     `expired` artifacts can be read no more; `unused` contents have no artifact any more, `unknown` objects never had
     one that the database knows, `unregistered` uploads never became one: these went to the orphans. `deleted` orphans
-    and `claims` are gone for good, their time was over. `refusal` is why the real run would be refused; where
+    and `claims` are gone for good, their time was over. `pending` things could not be moved now, a later run tries
+    again, as this one has done with those it `resumed`. `refusal` is why the real run would be refused; where
     `is_complete` is false there is more than one run takes: run it again.
     """
 
@@ -48,6 +49,7 @@ class GarbageReport(BaseModel):
     deleted: Tally = Tally()
     claims: Tally = Tally()
     resumed: int = 0
+    pending: int = 0
     temporary: int = 0
     artifacts: int = 0
     objects: int = 0

@@ -37,6 +37,7 @@ COMMANDS = {
     "process": Place("processes", _WORK),
     "queues": Place("queues", _OPERATION),
     "dlq": Place("dead_letters", _OPERATION),
+    "storage": Place("storage", _OPERATION),
     "schema": Place("schema", _OPERATION),
     "topology": Place("topology", _OPERATION),
     "doctor": Place("doctor", _OPERATION),

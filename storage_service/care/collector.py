@@ -72,6 +72,7 @@ class Collector:
             deleted=await survey.overdue.each(self._delete),
             claims=await survey.claims.each(self._delete),
             resumed=resumed,
+            pending=len(await self.registry.removals(AT_ONCE)),
             temporary=await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT),
             artifacts=survey.holdings.artifacts,
             objects=survey.objects,

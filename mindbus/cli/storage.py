@@ -1,0 +1,194 @@
+"""The care of the store by hand: garbage, audit, rebuild, numbers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+import typer
+from pydantic import BaseModel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bus_schema.messages import Command
+from bus_schema.replies import Code
+from bus_schema.storage_care import (
+    Audit,
+    AuditPage,
+    CollectGarbage,
+    GarbageReport,
+    GetStorageStats,
+    Rebuild,
+    RebuildPage,
+)
+from mindbus.bus.failures import CommandFailed
+from mindbus.cli.console import errors, show_json
+from mindbus.cli.failures import Failed
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.storage_report import show_audit, show_garbage, show_rebuild, show_stats
+
+app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, audit, rebuild, numbers.")
+
+PageT = TypeVar("PageT", bound=BaseModel)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+# A store of millions takes its time.
+_WITHIN_S = 3600.0
+
+
+@app.command()
+def gc(
+    dry_run: DryRun = False,
+    max_objects: Annotated[
+        int | None, typer.Option("--max-objects", min=0, help="Allow this run to take so many, whatever the settings.")
+    ] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Collect garbage: what nothing needs goes to the orphans for seven days, then for good.
+
+    [bold]Examples[/bold]
+
+    mindbus storage gc --dry-run
+
+    mindbus storage gc
+
+    mindbus storage gc --max-objects 50000
+    """
+    report = run(_collect(CollectGarbage(dry_run=dry_run, max_objects=max_objects), acting))
+    if as_json:
+        show_json(report)
+        return
+    show_garbage(report)
+
+
+@app.command()
+def audit(
+    rehash: Annotated[
+        bool, typer.Option("--rehash/--no-rehash", help="Read all bytes anew, or look at sizes alone.")
+    ] = True,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Check that every artifact has its bytes; exit code 1 if any are missing or damaged.
+
+    [bold]Examples[/bold]
+
+    mindbus storage audit
+
+    mindbus storage audit --no-rehash --json
+    """
+    pages = run(_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audited, acting))
+    found = {
+        "checked": sum(page.checked for page in pages),
+        "hashed_bytes": sum(page.hashed_bytes for page in pages),
+        "missing": [trouble for page in pages for trouble in page.missing],
+        "damaged": [trouble for page in pages for trouble in page.damaged],
+        "restored": [trouble for page in pages for trouble in page.restored],
+        "copies_written": sum(page.copies_written for page in pages),
+    }
+    if as_json:
+        show_json(found)
+    else:
+        show_audit(found)
+    if found["missing"] or found["damaged"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def rebuild(
+    dry_run: DryRun = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read the bytes of what is restored anew.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Bring back the manifests that the store remembers but the database does not; exit code 1 if any are lost.
+
+    [bold]Examples[/bold]
+
+    mindbus storage rebuild --dry-run
+
+    mindbus storage rebuild --deep
+    """
+    pages = run(_pages("rebuild", lambda cursor: Rebuild(cursor=cursor, dry_run=dry_run, deep=deep), _rebuilt, acting))
+    found = {
+        "dry_run": dry_run,
+        "present": sum(page.present for page in pages),
+        "restored": sum(page.restored for page in pages),
+        "recovered": sum(page.recovered for page in pages),
+        # A manifest that others depend on is told by the page of each of them.
+        "lost": list({lost.key: lost for page in pages for lost in page.lost}.values()),
+    }
+    if as_json:
+        show_json(found)
+    else:
+        show_rebuild(found)
+    if found["lost"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Count what there is: by state, type and owner, with staging and orphans.
+
+    [bold]Example[/bold]
+
+    mindbus storage stats
+    """
+    found = run(_ask(GetStorageStats(), acting))
+    if as_json:
+        show_json(found)
+    else:
+        show_stats(found)
+
+
+async def _ask(command: Command[PageT], identity: str) -> PageT:
+    async with on_the_bus(identity) as bus:
+        return await bus.request(command, timeout_s=_WITHIN_S)
+
+
+async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
+    try:
+        with errors().status("Looking through the store…"):
+            return await _ask(command, identity)
+    except CommandFailed as no:
+        if no.code is not Code.CONFLICT:
+            raise
+        raise Failed(f"{no.message} Here: {_numbers(no.details)}", no.code) from no
+
+
+async def _pages(
+    what: str,
+    page_after: Callable[[str | None], Command[PageT]],
+    done_by: Callable[[list[PageT]], tuple[int, int]],
+    by: str,
+) -> list[PageT]:
+    """All pages of a work that is too long for one answer, with a progress bar for who watches."""
+    pages: list[PageT] = []
+    cursor: str | None = None
+    async with on_the_bus(by) as bus:
+        with _progress(what) as tell:
+            while not pages or cursor is not None:
+                pages.append(await bus.request(page_after(cursor), timeout_s=_WITHIN_S))
+                cursor = getattr(pages[-1], "next_cursor", None)
+                tell(*done_by(pages))
+    return pages
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    console = errors()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _audited(pages: list[AuditPage]) -> tuple[int, int]:
+    return sum(page.checked for page in pages), pages[-1].total
+
+
+def _rebuilt(pages: list[RebuildPage]) -> tuple[int, int]:
+    return pages[-1].done, pages[-1].total
+
+
+def _numbers(details: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in details.items())
