@@ -1,0 +1,119 @@
+"""Who is meant by a name, in whatever case it stands."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from agents.names import ENGLISH, RUSSIAN
+
+_NAME = re.compile(r"(?<![\w@])@?[A-ZА-ЯЁ][\w-]*[^\W_]|(?<![\w.])@[\w.-]*[^\W_]")
+# The name to call them by, their user id where they are known.
+_Meant = tuple[str, str | None]
+_CYRILLIC = re.compile(r"[А-Яа-яЁё]")
+# Павел, but Павла: these lose a vowel.
+_FLEETING = {"павел": "павл", "лев": "льв", "пётр": "петр", "петр": "петр"}
+_HARD_A = ("а", "ы", "и", "е", "у", "ой", "ою", "ей")
+_SOFT_A = ("я", "и", "е", "ю", "ей", "ею", "ёй")
+_CONSONANT = ("", "а", "у", "ом", "ем", "е")
+_SOFT = ("й", "ь", "я", "ю", "ем", "ём", "е", "и")
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody whom the system knows: the first name is how to speak of them."""
+
+    user_id: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name in a text: its dictionary form, with whose it is if they are known."""
+
+    start: int
+    end: int
+    name: str
+    user_id: str | None = None
+
+
+class People:
+    """Those who are known, besides the given names that anybody may have."""
+
+    def __init__(self, known: Iterable[Person] = ()) -> None:
+        self._forms: dict[str, _Meant] = {}
+        self._ids: dict[str, _Meant] = {}
+        for person in known:
+            self._ids[person.user_id.lower()] = (person.names[0] if person.names else person.user_id, person.user_id)
+            for name in person.names:
+                # Who is known in two alphabets is spoken of in the one in which they were named.
+                main = next(each for each in person.names if _is_cyrillic(each) == _is_cyrillic(name))
+                self._forms.update(dict.fromkeys(forms_of(name.split()[0]), (main, person.user_id)))
+
+    def mentions(self, text: str) -> list[Mention]:
+        """Every name in a text, in order."""
+        return list(self._found(text))
+
+    def named(self, name: str) -> Mention | None:
+        """The person of a name that stands alone."""
+        return next(iter(self.mentions(name[:1].upper() + name[1:])), None)
+
+    def name_of(self, user_id: str) -> str:
+        """How to speak of a user."""
+        return self._ids.get(user_id.lower(), (user_id, None))[0]
+
+    def _found(self, text: str) -> Iterator[Mention]:
+        for match in _NAME.finditer(text):
+            word = match[0].removeprefix("@").lower()
+            known = self._ids.get(word) if match[0].startswith("@") else None
+            meant = known or self._of(_plain(word)) or self._of(_plain(word.split("-")[0]))
+            if meant:
+                yield Mention(match.start(), match.end(), *meant)
+
+    def _of(self, form: str) -> _Meant | None:
+        return self._forms.get(form) or _everybody().get(form)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether these may be two forms of one name."""
+    return bool(set(forms_of(one)) & set(forms_of(other)))
+
+
+def forms_of(name: str) -> Iterable[str]:
+    """The forms in which a name may stand in a sentence, in small letters."""
+    plain = _plain(name.lower())
+    if not _CYRILLIC.search(plain):
+        return {plain, f"{plain}s"} if plain.endswith(("'", "’")) else {plain}
+    if plain in _FLEETING:
+        return {plain, *(_FLEETING[plain] + ending for ending in _CONSONANT + _SOFT if ending)}
+    return {plain, *_declined(plain)}
+
+
+def _declined(name: str) -> Iterator[str]:
+    stem, last = name[:-1], name[-1]
+    if last == "а":
+        yield from (stem + ending for ending in _HARD_A)
+    elif last == "я":
+        yield from (stem + ending for ending in _SOFT_A)
+    elif last in "йь":
+        yield from (stem + ending for ending in _SOFT)
+    else:
+        yield from (name + ending for ending in _CONSONANT)
+
+
+def _is_cyrillic(name: str) -> bool:
+    return bool(_CYRILLIC.search(name))
+
+
+def _plain(name: str) -> str:
+    return name.replace("ё", "е")
+
+
+@cache
+def _everybody() -> Mapping[str, _Meant]:
+    """The forms of all given names; one that is a name of its own, like «Валерия», is nobody's case."""
+    forms: dict[str, _Meant] = {}
+    for given in (*ENGLISH, *RUSSIAN):
+        for form in forms_of(given):
+            forms.setdefault(form, (given, None))
+    return forms | {_plain(given.lower()): (given, None) for given in (*ENGLISH, *RUSSIAN)}
