@@ -32,6 +32,10 @@ class ModelRefused(ModelFailure):
     """The model's endpoint refused the request for good; check the model's name, the key, the prompt."""
 
 
+class NeedsLanguageModel(ModelRefused):
+    """Only a language model can answer this; set MINDBUS_LLM_BASE_URL, then MINDBUS_LLM_MODEL."""
+
+
 class CutOff(ModelFailure):
     """The answer reached the token limit before its end; raise max_tokens or ask for less."""
 

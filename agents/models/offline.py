@@ -13,7 +13,7 @@ from agents.models import prompt
 from agents.models.extractive.desk import TASKS, Desk
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.reading import read_source
-from agents.models.failures import ModelRefused
+from agents.models.failures import NeedsLanguageModel
 from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, TokenUsage, Tool
 from agents.models.verdict import Verdict
 from agents.text import language_of, words
@@ -73,7 +73,7 @@ def answer(messages: Sequence[Message], schema: type[BaseModel] | None = None) -
         remarks = Desk(asked).remarks()
         return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
     if schema is not None:
-        raise ModelRefused(f"the offline model cannot fill {schema.__name__}; set MINDBUS_LLM_BASE_URL and _MODEL")
+        raise NeedsLanguageModel(f"the offline model cannot fill {schema.__name__}")
     if asked.task not in TASKS:
         return _digest(asked)
     return Desk(asked).revise() if asked.step == "revise" else Desk(asked).write()

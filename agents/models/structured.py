@@ -4,12 +4,15 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
+import structlog
 from pydantic import BaseModel, ValidationError
 
-from agents.models.failures import NotTheSchema
+from agents.models.failures import ModelFailure, NeedsLanguageModel, NotTheSchema
 from agents.models.language_model import DEFAULTS, LanguageModel, Message, ModelParams
 
 S = TypeVar("S", bound=BaseModel)
+
+log = structlog.get_logger()
 
 _FENCE = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
 
@@ -28,6 +31,19 @@ async def complete_as(
         return _read(second.text, schema)
     except ValidationError as error:
         raise NotTheSchema(f"{schema.__name__}: {_complaints(error)}") from error
+
+
+async def attempt_as(
+    model: LanguageModel, messages: Sequence[Message], schema: type[S], params: ModelParams = DEFAULTS
+) -> S | None:
+    """An answer that fits, or none: for those who can do without, whatever ails the model."""
+    try:
+        return await complete_as(model, messages, schema, params)
+    except NeedsLanguageModel:
+        return None
+    except ModelFailure as failure:
+        log.warning("model did not help", model=model.name, schema=schema.__name__, error=str(failure))
+        return None
 
 
 def _read(text: str, schema: type[S]) -> S:
