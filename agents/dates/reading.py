@@ -15,7 +15,7 @@ _FURTHEST_YEARS = 20
 # All that may stand between a day and its time.
 _BETWEEN = re.compile(r"[\s,(]*(?:at|by|in|on|the|в|к|до|на|с|ближе|где-то|around|before)?[\s,]*")
 _BEFORE = re.compile(
-    r"\b(?:(?:no later than|not later than|due by|due on|due|by|before|until|till|on|at|for|from|starting|"
+    r"\b(?:(?:no later than|not later than|due by|due on|due|by|before|until|till|on|at|for|from|starting|to|"
     r"не позже|не позднее|срок|дедлайн|к|ко|до|на|в|во|с|со|уже|где-то|примерно)[\s:—-]+)+$",
     re.IGNORECASE,
 )
@@ -30,6 +30,7 @@ class SpokenDate:
     text: str
     at: datetime
     has_time: bool
+    has_day: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def _settled(text: str, piece: _Piece, said_at: datetime) -> SpokenDate | None:
     if abs(at.year - said_at.year) > _FURTHEST_YEARS:
         return None
     has_time = spoken.moment is not None or spoken.clock is not None
-    return SpokenDate(piece.start, piece.end, text[piece.start : piece.end].strip(), at, has_time)
+    has_day = spoken.moment is not None or spoken.day is not None
+    return SpokenDate(piece.start, piece.end, text[piece.start : piece.end].strip(), at, has_time, has_day)
 
 
 def _on_calendar(spoken: Spoken, said_at: datetime) -> datetime:

@@ -130,6 +130,6 @@ TIMES: Sequence[Rule] = (
     rule(rf"\b(?:в|к|до|с|около) (\d{{1,2}}) (?:час(?:а|ов|ам|у)? )?({either(_HALVES)})\b", _hour),
     rule(r"\b(?:в|к|до|с|около) (\d{1,2}) час(?:а|ов|ам|у)?()\b", _hour),
     rule(r"\b(?:до|к|в) кон(?:ца|цу|це) (?:рабочего )?дня\b", says(at_time(CLOSE_OF_BUSINESS_HOUR))),
-    rule(rf"\b({either(_PARTS)})\b", lambda m: at_time(_PARTS[m[1].lower()])),
+    rule(rf"\b(?<!с )({either(_PARTS)})\b(?! рожд)", lambda m: at_time(_PARTS[m[1].lower()])),
     rule(r"\b(?:к|до) (1[0-9]|2[0-3]|[7-9])()(?=[,.;!?)]|$)", _hour),
 )

@@ -1,0 +1,75 @@
+"""What a fragment changes in the task book, entry by entry."""
+
+from datetime import datetime, tzinfo
+from typing import Literal
+
+from agents.dates.reading import SpokenDate
+from agents.people import Mention, People, same_name
+from agents.task_manager.book import TaskBook, same_task
+from agents.task_manager.cues import Doer
+from agents.task_manager.drafts import Draft
+from bus_schema.dialogue import DialogueMessage
+from bus_schema.ids import derived
+from bus_schema.processing import Task, TaskStatus, TaskUpdate
+
+_STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
+
+
+class Ledger:
+    """Keeps a book while a fragment is read; `updates` is what has happened to it."""
+
+    def __init__(self, book: TaskBook, people: People, zone: tzinfo) -> None:
+        self.book = book
+        self.updates: list[TaskUpdate] = []
+        self.people = people
+        self._zone = zone
+
+    def said_at(self, message: DialogueMessage) -> datetime:
+        """The moment on the clock of those who speak."""
+        return message.time.astimezone(self._zone)
+
+    def enter(self, draft: Draft, message: DialogueMessage) -> None:
+        """A task is new, or it is an old one with another date."""
+        owner, owner_id = self._owner(draft.doer, message.user_id)
+        known = same_task(draft.text, owner, owner_id, self.book.open, self.people)
+        if known:
+            if draft.due and known.due != draft.due.at:
+                self.move(known, draft.due, message)
+            return
+        ordinal = sum(message.message_id in task.message_ids for task in self.book.tasks)
+        task = Task(
+            task_id=f"task_{derived(message.message_id, 'task', ordinal)}",
+            text=draft.text,
+            owner=owner,
+            owner_id=owner_id,
+            asked_by=message.user_id,
+            due=draft.due.at if draft.due else None,
+            due_said=draft.due.text[:100] if draft.due else "",
+            found_at=message.time,
+            changed_at=message.time,
+            message_ids=(message.message_id,),
+        )
+        self._note("found", task)
+
+    def close(self, task: Task, as_what: Literal["done", "cancelled"], message: DialogueMessage) -> None:
+        self._note(as_what, self._changed(task, message, status=_STATUS[as_what]))
+
+    def move(self, task: Task, to: SpokenDate, message: DialogueMessage) -> None:
+        self._note("moved", self._changed(task, message, due=to.at, due_said=to.text[:100]))
+
+    def reassign(self, task: Task, to: Mention, message: DialogueMessage) -> None:
+        if task.owner is None or not same_name(task.owner, to.name):
+            self._note("reassigned", self._changed(task, message, owner=to.name, owner_id=to.user_id))
+
+    def _owner(self, doer: Mention | Doer, speaker: str) -> tuple[str | None, str | None]:
+        if isinstance(doer, Mention):
+            return doer.name, doer.user_id
+        return (self.people.name_of(speaker), speaker) if doer is Doer.SPEAKER else (None, None)
+
+    def _changed(self, task: Task, message: DialogueMessage, **changes: object) -> Task:
+        ids = dict.fromkeys((*task.message_ids, message.message_id))
+        return task.model_copy(update={**changes, "changed_at": message.time, "message_ids": tuple(ids)})
+
+    def _note(self, change: Literal["found", "done", "moved", "cancelled", "reassigned"], task: Task) -> None:
+        self.book = self.book.with_task(task)
+        self.updates.append(TaskUpdate(change=change, task=task))
