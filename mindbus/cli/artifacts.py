@@ -13,13 +13,20 @@ from bus_schema.artifacts import Manifest, Visibility
 from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage, SearchArtifacts
+from mindbus.cli.byte_range import parse_range
 from mindbus.cli.console import say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.fetching import fetch, look
+from mindbus.cli.harmless import harmless
 from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
+from mindbus.cli.preview import Preview
+from mindbus.cli.progress_bar import progress_bar
 from mindbus.cli.session import on_the_bus, run
-from mindbus.sdk.artifacts import About, Artifacts, Put, open_artifacts
+from mindbus.sdk.artifacts import About, Artifacts, Put, Wanted, open_artifacts
+from mindbus.sdk.progress import Progress, nobody
+from mindbus.sdk.reading import Span
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
 
@@ -57,7 +64,8 @@ def put(
         "retention": retention,
         "artifact_id": artifact_id,
     }
-    done = run(_put(file, about, supersedes, acting))
+    with progress_bar(is_wanted=not as_json) as progress:
+        done = run(_put(file, about, supersedes, acting, progress))
     ref = done.ref
     if as_json:
         show_json({"artifact_id": ref.artifact_id, "version": ref.version, "sha256": ref.sha256})
@@ -69,25 +77,36 @@ def put(
 def get(
     artifact_id: ArtifactId,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Else to standard output.")] = None,
+    byte_range: Annotated[
+        str | None, typer.Option("--range", metavar="FIRST-LAST", help="These bytes alone, counted from 0; unchecked.")
+    ] = None,
     trace: Trace = None,
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Fetch an artifact's bytes, digest-checked.
+    """Fetch an artifact's bytes, digest-checked; a range has no digest, so that only its length is.
 
     [bold]Examples[/bold]
 
     mindbus artifacts get art_0192… -o article.md
 
     mindbus artifacts get art_0192… --trace run_0192… --as agent.editor | less
+
+    mindbus artifacts get art_0192… --range 0-1023 | xxd
     """
     if as_json and output is None:
         raise Misused("--json leaves standard output to JSON: say with -o where the bytes go")
-    manifest = run(_get(artifact_id, output, trace, acting))
+    wanted: Wanted = parse_range(byte_range)
+    wanted["trace"] = trace
+    with progress_bar(is_wanted=not as_json and (output is not None or not sys.stdout.isatty())) as progress:
+        wanted["progress"] = progress
+        manifest, span = run(_get(artifact_id, output, wanted, acting))
     if as_json:
         show_json(manifest)
-    elif output is not None:
+    elif output is not None and span.is_whole:
         say(f"{output}: {manifest.size_bytes} bytes, sha256 {manifest.sha256} checked")
+    elif output is not None:
+        say(f"{output}: {span.length} of {manifest.size_bytes} bytes from {span.start} on, not digest-checked")
 
 
 @app.command("ls")
@@ -126,19 +145,30 @@ def list_(
 
 
 @app.command("show")
-def show_manifest(artifact_id: ArtifactId, trace: Trace = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
-    """Show an artifact's manifest.
+def show_artifact(
+    artifact_id: ArtifactId,
+    wants_preview: Annotated[bool, typer.Option("--preview", help="Show how its content begins, too.")] = False,
+    lines: Annotated[int, typer.Option("--lines", min=1, max=1000, help="So much of a text.")] = 40,
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Show an artifact's manifest, on demand what it looks like: text, laid-out JSON, a dump of anything else.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
     mindbus artifacts show art_0192… --trace run_0192…
+
+    mindbus artifacts show art_0192… --preview --lines 10
     """
-    manifest = run(_manifest(artifact_id, trace, acting))
+    manifest, begins = run(_look(artifact_id, lines if wants_preview else 0, trace, acting))
     if as_json:
-        show_json(manifest)
+        show_json({"manifest": manifest, "preview": begins} if begins else manifest)
         return
     fields = manifest.model_dump(mode="json", exclude_none=True)
     show_table(("field", "value"), ((name, value) for name, value in fields.items()))
+    if begins is not None:
+        say(f"\n{harmless(begins.looks_like)}{', its beginning' if begins.is_cut else ''}:\n{begins.text}")
 
 
 @app.command()
@@ -179,10 +209,10 @@ async def opened(identity: str) -> AsyncIterator[Artifacts]:
         yield artifacts
 
 
-async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About) -> Put:
+async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About, progress: Progress = nobody) -> Put:
     """Put, with pending as a failure: a command is over before storage is back. Raises Misused, Failed."""
     try:
-        done = await artifacts.put(source, **about)
+        done = await artifacts.put(source, progress, **about)
     except ValidationError as invalid:
         raise Misused(explain(invalid)) from invalid
     if done.is_pending:
@@ -194,28 +224,24 @@ async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About) 
     return done
 
 
-async def _put(file: Path, about: About, supersedes: str | None, identity: str) -> Put:
+async def _put(file: Path, about: About, supersedes: str | None, identity: str, progress: Progress) -> Put:
     async with opened(identity) as artifacts:
         if supersedes is not None:
             before = await artifacts.manifest(supersedes, trace=about["trace"])
             about["supersedes"] = before.ref
-        return await put_or_fail(artifacts, file, about)
+        return await put_or_fail(artifacts, file, about, progress)
 
 
-async def _get(artifact_id: str, output: Path | None, trace: str | None, identity: str) -> Manifest:
+async def _get(artifact_id: str, output: Path | None, wanted: Wanted, identity: str) -> tuple[Manifest, Span]:
     async with opened(identity) as artifacts:
-        if output is not None:
-            return await artifacts.save(artifact_id, output, trace=trace)
-        async with artifacts.open(artifact_id, trace=trace) as reader:
-            async for chunk in reader:
-                sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-            return reader.manifest
+        return await fetch(artifacts, artifact_id, output, **wanted)
 
 
-async def _manifest(artifact_id: str, trace: str | None, identity: str) -> Manifest:
+async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) -> tuple[Manifest, Preview | None]:
     async with opened(identity) as artifacts:
-        return await artifacts.manifest(artifact_id, trace=trace)
+        if lines:
+            return await look(artifacts, artifact_id, lines, trace)
+        return await artifacts.manifest(artifact_id, trace=trace), None
 
 
 async def _search(query: SearchArtifacts, limit: int, trace: str | None, identity: str) -> list[Manifest]:

@@ -17,7 +17,14 @@ from mindbus.cli.options import wants_json
 from mindbus.files import StoreNotSupported
 from mindbus.management import ManagementUnavailable
 from mindbus.node.failures import NodeFailure
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull, StorageAway
+from mindbus.sdk.failures import (
+    ArtifactNotFound,
+    ArtifactRefused,
+    ArtifactUnreadable,
+    BufferFull,
+    NoSuchRange,
+    StorageAway,
+)
 from mindbus.supervision.health import Unwell
 from mindbus.supervision.hosting import NamedOtherwise
 from mindbus.supervision.run_folder import AlreadyUp
@@ -31,6 +38,7 @@ _CODES: dict[type[Exception], Code] = {
     BrokenWorker: Code.INVALID,
     NamedOtherwise: Code.INVALID,
     StoreNotSupported: Code.INVALID,
+    NoSuchRange: Code.INVALID,
     AlreadyUp: Code.CONFLICT,
     CannotReplay: Code.CONFLICT,
     StillInUse: Code.CONFLICT,

@@ -30,8 +30,8 @@ def show(*what: RenderableType) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line as it is, whatever brackets it has."""
-    console().print(text, markup=False, soft_wrap=True)
+    """Print a line as it is, whatever brackets or colons it has."""
+    console().print(text, markup=False, emoji=False, soft_wrap=True)
 
 
 def show_json(value: Any) -> None:
