@@ -197,6 +197,34 @@ def test_a_trace_artifact_is_there_for_its_trace_and_for_nobody_else(shell: Shel
     assert shell.run(*get, "--as", "agent.a.other").returncode == 0
 
 
+def test_a_range_of_an_artifact_is_fetched_and_not_called_checked(shell: Shell, tmp_path: Path) -> None:
+    file, part = tmp_path / "digits.txt", tmp_path / "part"
+    file.write_text("0123456789" * 100, encoding="utf-8")
+    artifact_id = shell.json("artifacts", "put", str(file), "--type", "notes", "--trace", "t2")["artifact_id"]
+
+    assert shell.ok("artifacts", "get", artifact_id, "--range", "8-12", "--trace", "t2", spawned=True) == "89012"
+    said = shell.ok("artifacts", "get", artifact_id, "--range", "-3", "-o", str(part), "--trace", "t2")
+    assert (part.read_text(), "3 of 1000 bytes from 997 on, not digest-checked" in said) == ("789", True)
+    assert "checked" in shell.ok("artifacts", "get", artifact_id, "--range", "0-", "-o", str(part), "--trace", "t2")
+    beyond = shell.run("artifacts", "get", artifact_id, "--range", "1001-", "--trace", "t2")
+    assert (beyond.returncode, "1000 bytes" in beyond.stderr) == (1, True)
+
+
+def test_a_preview_shows_the_beginning_and_obeys_nothing_in_it(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "записка.json"
+    file.write_text('{"имя": "Пушкин", "bad": "\x1b[31m\u202e"}', encoding="utf-8")
+    artifact_id = shell.json("artifacts", "put", str(file), "--type", "notes", "--trace", "t2")["artifact_id"]
+
+    shown = shell.ok("artifacts", "show", artifact_id, "--preview", "--trace", "t2")
+    as_json = shell.json("artifacts", "show", artifact_id, "--preview", "--lines", "2", "--trace", "t2")
+
+    assert '  "имя": "Пушкин",\n' in shown
+    assert "\x1b" not in shown
+    assert as_json["manifest"]["id"] == artifact_id
+    assert as_json["preview"]["text"] == '{\n  "имя": "Пушкин",'
+    assert as_json["preview"]["is_cut"]
+
+
 def test_a_correction_is_the_next_version(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "draft.txt"
     file.write_text("one", encoding="utf-8")

@@ -11,6 +11,7 @@ from mindbus.sdk.failures import (
     ArtifactTooLong,
     BytesDiffer,
     BytesMissing,
+    NoSuchRange,
     NotAPermanentKey,
     StorageAway,
 )
@@ -120,6 +121,72 @@ async def test_what_is_not_there_or_not_to_be_had_now_are_two_things(bench: Benc
         bench.storage.is_away = True
         with pytest.raises(StorageAway):
             await artifacts.get("art_none")
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "expected"),
+    [
+        (0, 5, b"01234"),
+        (95, None, b"56789"),
+        (-3, None, b"789"),
+        (-3, 2, b"78"),
+        (97, 50, b"789"),
+        (-500, 4, b"0123"),
+        (100, None, b""),
+        (7, 0, b""),
+    ],
+)
+async def test_a_range_is_what_a_slice_would_be(bench: Bench, start: int, length: int | None, expected: bytes) -> None:
+    manifest = await stored(bench, b"0123456789" * 10)
+
+    async with bench.artifacts() as artifacts:
+        assert await artifacts.get(manifest.id, start=start, length=length) == expected
+
+
+async def test_a_large_range_comes_in_pieces_of_bounded_size(bench: Bench) -> None:
+    manifest = await stored(bench)
+
+    async with bench.artifacts() as artifacts, artifacts.open(manifest.id, start=10, length=2_500_000) as reader:
+        pieces = [piece async for piece in reader]
+
+    assert sum(map(len, pieces)) == 2_500_000
+    assert max(map(len, pieces)) <= 1024 * 1024
+
+
+@pytest.mark.parametrize(("start", "length"), [(3_000_001, None), (0, -1)])
+async def test_a_range_that_cannot_be_is_refused(bench: Bench, start: int, length: int | None) -> None:
+    manifest = await stored(bench)
+
+    async with bench.artifacts() as artifacts:
+        with pytest.raises(NoSuchRange, match="3000000 bytes"):
+            await artifacts.get(manifest.id, start=start, length=length)
+
+
+async def test_a_range_is_not_checked_but_for_its_length_unless_it_is_the_whole(bench: Bench) -> None:
+    manifest = await stored(bench, b"0123456789")
+    _damage(bench, manifest, b"0123X")
+
+    async with bench.artifacts() as artifacts:
+        assert await artifacts.get(manifest.id, length=5) == b"0123X"
+        with pytest.raises(BytesDiffer):
+            await artifacts.get(manifest.id, length=6)
+        with pytest.raises(BytesDiffer):
+            await artifacts.get(manifest.id, length=10)
+
+
+async def test_whoever_waits_hears_how_far_it_has_come(bench: Bench) -> None:
+    heard: list[tuple[str, int, int | None]] = []
+
+    async with bench.artifacts() as artifacts:
+        put = await artifacts.put(CONTENT, lambda *told: heard.append(told), artifact_type="draft", trace=TRACE)
+        await artifacts.get(put.ref.artifact_id, progress=lambda *told: heard.append(told))
+
+    size = len(CONTENT)
+    assert [phase for phase, _done, _all in heard if phase != "read"] == ["receive", "send", "register", "register"]
+    assert {all_bytes for _phase, _done, all_bytes in heard} == {size}
+    done = [done for phase, done, _all in heard if phase == "read"]
+    assert done == sorted(done)
+    assert done[-1] == size
 
 
 def _damage(bench: Bench, manifest: Manifest, content: bytes) -> None:
