@@ -47,7 +47,7 @@ class TaskUpdate(BaseModel):
     """What has happened to a task, with the task as it is now."""
 
     model_config = ConfigDict(frozen=True)
-    change: Literal["found", "done", "moved", "cancelled", "reassigned", "reopened"]
+    change: Literal["found", "done", "moved", "cancelled", "reassigned"]
     task: Task
 
 
