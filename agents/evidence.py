@@ -12,11 +12,22 @@ _ENOUGH = 0.6
 _EVENLY: Mapping[str, float] = {}
 
 
+def said_in(quote: str, messages: Iterable[DialogueMessage]) -> bool:
+    """Whether one of the messages says these very words; a piece without words, such as 😡, has to stand there."""
+    wanted = _bare(quote)
+    return any(
+        f" {wanted} " in f" {_bare(each.content or '')} "
+        if wanted
+        else bool(quote.strip()) and quote in (each.content or "")
+        for each in messages
+    )
+
+
 def quoted_in(quote: str, messages: Iterable[DialogueMessage], message_id: str) -> DialogueMessage | None:
     """The message that says these very words; marks and spaces may differ."""
     wanted = _bare(quote)
     named = next((each for each in messages if each.message_id == message_id), None)
-    return named if named and wanted and wanted in _bare(named.content or "") else None
+    return named if named and wanted and said_in(quote, [named]) else None
 
 
 def borne_out(claim: str, by: str) -> bool:
