@@ -9,12 +9,11 @@ from functools import partial
 from tests.crashes.gates import Actor, Gate
 from tests.crashes.memory_broker import Message
 from tests.crashes.storages import Storage, Work, World
-from tests.crashes.uploads import Upload
+from tests.crashes.uploads import Story, Upload
 
 MAX_STEPS = 5_000
 # Past the time for which a pin and a staged file are safe.
 _JUMP = timedelta(hours=26)
-_OFTEN = 0.04
 # While all others sleep.
 _IN_SLEEP = 0.7
 Move = Callable[[], None]
@@ -46,6 +45,7 @@ class Temper:
     jumps: int
     collections: int
     audits: int
+    restlessness: float
     persistence: float
     mischief: float
 
@@ -59,6 +59,7 @@ class Temper:
             chance.choice((0, 1, 2)),
             chance.choice((0, 1, 2, 3)),
             chance.choice((0, 0, 1)),
+            chance.choice((0.0, 0.03, 0.3)),
             chance.choice((0.0, 0.5, 0.9)),
             chance.choice((0.02, 0.08, 0.2)),
         )
@@ -67,13 +68,15 @@ class Temper:
 class Schedule:
     """Chooses one move after another; whoever tells the story makes it, then lets everybody come to a gate."""
 
-    def __init__(self, seed: int, world: World, stories: Sequence[Sequence[Upload]]) -> None:
+    def __init__(self, seed: int, world: World, stories: Sequence[Story]) -> None:
         self.seed = seed
         self.world = world
         self.told = Told()
         self._chance = random.Random(seed)
         self._temper = Temper.of(self._chance)
-        self._unstaged = list(self._chance.choice(stories))
+        story = self._chance.choice(stories)
+        self._unstaged = list(story.uploads)
+        self._ghost = story.ghost
         self._lives = 0
         self.storages = [self._start("a"), self._start("b")]
         self._busy: dict[tuple[Storage, str], Actor] = {}
@@ -86,6 +89,8 @@ class Schedule:
         if self.told.steps > MAX_STEPS:
             self.world.invariants.broken.append("it never ends")
             self.require_unbroken()
+        if self._ghost is not None:
+            return self._haunt(self._ghost)
         gates = [gate for gate in self.world.gates.waiting if not gate.actor.naps]
         for gate in self.world.gates.waiting:
             gate.actor.naps = max(0, gate.actor.naps - 1)
@@ -94,7 +99,9 @@ class Schedule:
             return self._at(self._chance.choice(own))
         works = self._works()
         weather = self._weather()
-        if weather and (self._chance.random() < _OFTEN if gates or works else self._chance.random() < _IN_SLEEP):
+        if weather and (
+            self._chance.random() < self._temper.restlessness if gates or works else self._chance.random() < _IN_SLEEP
+        ):
             return self._chance.choice(weather)
         if not gates and not works:
             return self._wake()
@@ -105,6 +112,25 @@ class Schedule:
         """Raises Broken."""
         if broken := self.world.invariants.broken + self.world.gates.mistakes:
             raise Broken("\n".join((f"seed {self.seed}: {'; '.join(broken)}", *self.world.gates.trace)))
+
+    def _haunt(self, ghost: Upload) -> Move:
+        """Long ago somebody published bytes, died before they were committed, and never came back."""
+        world, storage = self.world, self.storages[0]
+        if not world.gates.waiting:
+            world.stage(ghost)
+            return partial(self._deliver, ghost.message, storage)
+        gate = world.gates.waiting[0]
+        if gate.moment != "before commit":
+            return partial(world.gates.let_on, gate)
+
+        def vanish() -> None:
+            self._kill(gate)
+            world.broker.waiting.clear()
+            world.invariants.asked.clear()
+            world.clock.now += _JUMP
+            self._ghost = None
+
+        return vanish
 
     def _at(self, gate: Gate) -> Move:
         self._last = gate.actor
@@ -120,25 +146,27 @@ class Schedule:
         self._temper.crashes -= 1
         self.told.crashes.append(gate.moment)
 
-        def crash() -> None:
-            self.world.gates.crash(gate)
-            self.world.broker.lose(gate.actor.process)
-            at = next(at for at, each in enumerate(self.storages) if each.process is gate.actor.process)
-            self.storages[at] = self._start("ab"[at])
+        return partial(self._kill, gate)
 
-        return crash
+    def _kill(self, gate: Gate) -> None:
+        self.world.gates.crash(gate)
+        self.world.broker.lose(gate.actor.process)
+        at = next(at for at, each in enumerate(self.storages) if each.process is gate.actor.process)
+        self.storages[at] = self._start("ab"[at])
 
     def _nap(self, gate: Gate) -> Move | None:
         if not self._temper.naps:
             return None
         self._temper.naps -= 1
         self.told.naps.append(gate.moment)
+        is_noticed = self._chance.choice((True, False))
 
         def nap() -> None:
             gate.actor.naps = self._chance.choice((10, 100, MAX_STEPS))
             self.world.gates.note(f"{gate.actor.process.name} {gate.actor.name} falls asleep {gate.moment}")
-            # The broker gives up on it, and gives what it was doing to another.
-            self.world.broker.lose(gate.actor.process)
+            if is_noticed:
+                # The broker gives up on it, and gives what it was doing to another.
+                self.world.broker.lose(gate.actor.process)
 
         return nap
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tests.crashes.enumeration import Lives, crash_pairs, single_crashes
 from tests.crashes.uploads import stories
 
-ALONE = stories()[0][:1]
+ALONE = stories()[0].uploads[:1]
 
 
 def test_the_effects_of_a_registration_come_in_the_order_that_loses_nothing() -> None:

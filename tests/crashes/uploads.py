@@ -81,17 +81,31 @@ def an_upload(
     return Upload(key, content, manifest, message_id, message)
 
 
-# Their ids are given a suffix where many stories are told in one world.
-def stories(suffix: str = "") -> tuple[tuple[Upload, ...], ...]:
-    """Registers of the same bytes."""
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Registers of the same bytes; those of the ghost's, where there is one, were published but never committed."""
+
+    uploads: tuple[Upload, ...]
+    ghost: Upload | None = None
+
+
+def stories(suffix: str = "") -> tuple[Story, ...]:
+    """Each with and without a ghost; the suffix tells them apart where many are told in one world."""
     content = f"findings {suffix}".encode()
-    first = an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_a{suffix}", "0", content)
-    return (
-        # Two agents have made the same bytes.
-        (first, an_upload(f"art_b{suffix}", "agent.critic.1", f"msg_b{suffix}", "1", content)),
-        # One of them for a day.
-        (first, an_upload(f"art_d{suffix}", "agent.critic.1", f"msg_e{suffix}", "1", content, "1d")),
+
+    def upload(name: str, by: str, upload_id: str, message: str = "", retention: str = "infinite") -> Upload:
+        return an_upload(
+            f"art_{name}{suffix}", f"agent.{by}.1", f"msg_{message or name}{suffix}", upload_id, content, retention
+        )
+
+    first, ghost = upload("a", "researcher", "0"), upload("ghost", "editor", "9")
+    tellings = (
+        (first,),
+        # Two agents have made the same bytes; one of them for a day.
+        (first, upload("b", "critic", "1")),
+        (first, upload("d", "critic", "1", retention="1d")),
         # An agent that heard no answer has uploaded its artifact anew, or registers the same upload once more.
-        (first, an_upload(f"art_a{suffix}", "agent.researcher.2", f"msg_c{suffix}", "2", content)),
-        (first, an_upload(f"art_a{suffix}", "agent.researcher.1", f"msg_d{suffix}", "0", content)),
+        (first, upload("a", "researcher", "2", message="c")),
+        (first, upload("a", "researcher", "0", message="e")),
     )
+    return tuple(Story(uploads, haunt) for uploads in tellings for haunt in (None, ghost))
