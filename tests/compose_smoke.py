@@ -17,7 +17,7 @@ from tests.management import Management, Queue
 from tests.waiting import NeverHappened, until
 
 STEPS = ["research", "ideas", "draft", "critique", "edit", "final"]
-WORKERS = ["storage", "orchestrator", "researcher", "ideator", "critic", "editor", "pushkin"]
+WORKERS = ["storage", "orchestrator", "tracker", "researcher", "ideator", "critic", "editor", "pushkin"]
 ENGLISH, RUSSIAN = "config/briefs/en.md", "config/briefs/ru.md"
 
 

@@ -11,6 +11,7 @@ from bus_schema.messages import Event
 from bus_schema.process import Card, CardStep, ExecuteStep, StartProcess, StepCompleted, StepFailed, StepPendingStorage
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
+from bus_schema.uploads import FoundManifest
 from mindbus import Handling, Kit, Refused, Worker, on_command
 from mindbus.sql.database import Database
 from workers.orchestrator import OrchestratorWorker
@@ -40,10 +41,10 @@ class ScriptedStorage(Worker):
         self.members[command.trace_id] = command.members
 
     @on_command
-    async def get(self, query: GetArtifact) -> Manifest:
+    async def get(self, query: GetArtifact) -> FoundManifest:
         if query.artifact_id not in self.artifacts:
             raise Refused(Code.NOT_FOUND, "no such artifact")
-        return self.artifacts[query.artifact_id]
+        return FoundManifest.model_validate(self.artifacts[query.artifact_id].model_dump())
 
 
 class ScriptedRole(Worker):

@@ -51,6 +51,12 @@ def _orchestrator() -> Maker:
     return lambda kit: open_orchestrator(kit, role_names())
 
 
+def _tracker() -> Maker:
+    from workers.tracker import TrackerWorker
+
+    return TrackerWorker
+
+
 def _creative(role: str) -> Maker:
     from workers.creative import creative
 
@@ -60,6 +66,7 @@ def _creative(role: str) -> Maker:
 FLEET: dict[str, Callable[[Kit], Worker]] = {
     "storage": Deferred(_storage),
     "orchestrator": Deferred(_orchestrator),
+    "tracker": Deferred(_tracker),
     "researcher": Deferred(lambda: _creative("researcher")),
     "ideator": Deferred(lambda: _creative("ideator")),
     "critic": Deferred(lambda: _creative("critic")),

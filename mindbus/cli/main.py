@@ -33,6 +33,7 @@ COMMANDS = {
     "demo": Place("demo", _FLEET),
     "send": Place("sending", _WORK),
     "watch": Place("watching", _WORK),
+    "events": Place("events", _WORK),
     "artifacts": Place("artifacts", _WORK),
     "process": Place("processes", _WORK),
     "queues": Place("queues", _OPERATION),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pydantic import AwareDatetime, BaseModel
+from pydantic import AwareDatetime, BaseModel, computed_field
 
 from bus_schema.fleet import State
 from mindbus.settings import Settings
@@ -34,6 +34,12 @@ class Health(BaseModel):
     pid: int
     state: State
     time: AwareDatetime
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def ready(self) -> bool:
+        """Whether it consumes from its queues just now."""
+        return self.state is State.READY
 
     @property
     def is_well(self) -> bool:

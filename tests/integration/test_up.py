@@ -212,14 +212,14 @@ def test_a_range_of_an_artifact_is_fetched_and_not_called_checked(shell: Shell, 
 
 def test_a_preview_shows_the_beginning_and_obeys_nothing_in_it(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "записка.json"
-    file.write_text('{"имя": "Пушкин", "bad": "\x1b[31m\u202e"}', encoding="utf-8")
+    file.write_text('{"имя": "Пушкин", "bad": "\u202e\x9b31m"}', encoding="utf-8")
     artifact_id = shell.json("artifacts", "put", str(file), "--type", "notes", "--trace", "t2")["artifact_id"]
 
     shown = shell.ok("artifacts", "show", artifact_id, "--preview", "--trace", "t2")
     as_json = shell.json("artifacts", "show", artifact_id, "--preview", "--lines", "2", "--trace", "t2")
 
     assert '  "имя": "Пушкин",\n' in shown
-    assert "\x1b" not in shown
+    assert not {"\x9b", "\u202e"} & set(shown)
     assert as_json["manifest"]["id"] == artifact_id
     assert as_json["preview"]["text"] == '{\n  "имя": "Пушкин",'
     assert as_json["preview"]["is_cut"]
@@ -360,5 +360,5 @@ def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:
     failed = shell.run("up", "-d", "--workers", "storage", "--json")
 
     assert failed.returncode == 1
-    assert "a store that is not supported" in json.loads(failed.stdout)["error"]
+    assert "no store that is supported" in json.loads(failed.stdout)["error"]
     assert shell.processes() == {}

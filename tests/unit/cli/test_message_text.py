@@ -29,7 +29,7 @@ def test_an_unknown_type_is_told_its_nearest_name() -> None:
 
 
 def test_a_type_like_no_other_is_told_what_there_is() -> None:
-    with pytest.raises(Misused, match=r"known are artifact.registered, .*storage.register_artifact"):
+    with pytest.raises(Misused, match=r"known are artifact\.expired, .*storage\.register_artifact"):
         class_named("zzzzzz")
 
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(Misused, match=r"has no field artifact; its fields are artifact_id$"):
+    with pytest.raises(Misused, match=r"has no field artifact; its fields are artifact_id, presigned\?$"):
         message_of(GetArtifact, ["artifact=art_1"])
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> 
 
 
 def test_required_fields_are_listed_first() -> None:
-    assert fields_of(SetTraceMembers) == "trace_id, members"
+    assert fields_of(SetTraceMembers) == "trace_id, members, retention?"
     assert fields_of(StartProcess).startswith("run_id, inputs, card?")
 
 

@@ -1,0 +1,69 @@
+"""The timeline: what has happened."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from bus_schema.timeline import GetTimeline, TimelineEvent
+from mindbus.cli.console import show_json, show_table
+from mindbus.cli.options import LOCAL_USER, As, Json, Trace
+from mindbus.cli.session import on_the_bus, run
+
+app = typer.Typer()
+
+_PAGE = 500
+_SHOWN_CHARACTERS = 100
+_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]
+
+
+@app.command()
+def events(
+    since: Annotated[datetime | None, typer.Option("--since", formats=_FORMATS, help="Not before then.")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", formats=_FORMATS, help="Before then.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="About that user.")] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Of that topic; may be given again.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most so many.")] = 200,
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Show the timeline: events of every topic, in the order in which they were recorded.
+
+    [bold]Examples[/bold]
+
+    mindbus events --trace run_0192…
+
+    mindbus events --since 2026-03-14T12:00:00 --topic notification --json
+    """
+    wanted = GetTimeline(
+        since=since.astimezone() if since else None,
+        until=until.astimezone() if until else None,
+        user_id=user,
+        trace_id=trace,
+        topics=tuple(topic or ()),
+        limit=min(limit, _PAGE),
+    )
+    found = run(_events(wanted, limit, acting))
+    if as_json:
+        show_json(found)
+        return
+    show_table(("at", "event", "trace", "by", "data"), map(_row, found))
+
+
+async def _events(wanted: GetTimeline, limit: int, identity: str) -> list[TimelineEvent]:
+    found: list[TimelineEvent] = []
+    async with on_the_bus(identity) as bus:
+        while len(found) < limit:
+            page = await bus.request(wanted)
+            found += page.items
+            if len(page.items) < wanted.limit:
+                break
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+    return found[:limit]
+
+
+def _row(event: TimelineEvent) -> tuple[str, ...]:
+    told = " ".join(f"{key}={value}" for key, value in (event.envelope.data or {}).items())
+    at = event.time.astimezone().strftime("%m-%d %H:%M:%S")
+    return at, event.name, event.trace_id or "-", event.envelope.mbrequester, told[:_SHOWN_CHARACTERS]

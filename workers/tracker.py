@@ -1,0 +1,47 @@
+"""Hears everything, so that the timeline has it."""
+
+from bus_schema.envelope import Envelope
+from bus_schema.fleet import Heartbeat
+from bus_schema.timeline import SaveEvents, TimelineEvent
+from mindbus.bus.failures import CommandFailed, TemporaryFailure
+from mindbus.bus.handlers import on_topic
+from mindbus.bus.worker import Kit, Worker
+from mindbus.sdk.batches import Batches
+
+# Many wait at once, so that they can be saved together.
+_AT_ONCE = 200
+_BATCH_BYTES = 1024 * 1024
+
+
+class TrackerWorker(Worker):
+    """Records events of every topic, known or not; it has a queue of its own, so it slows nobody."""
+
+    name = "tracker"
+    concurrency = _AT_ONCE
+    # However long storage is away: the last rung's delay again and again.
+    attempts = 900
+
+    def __init__(self, kit: Kit) -> None:
+        self.bus = kit.bus
+        self.batches = Batches(self._save, most=_AT_ONCE, heaviest=_BATCH_BYTES)
+
+    async def start(self) -> None:
+        """Be ready to save."""
+        self.batches.start()
+
+    async def stop(self) -> None:
+        """What is not saved comes again."""
+        await self.batches.stop()
+
+    @on_topic("#")
+    async def record(self, envelope: Envelope) -> None:
+        if envelope.type != Heartbeat.wire.type:
+            await self.batches.add(TimelineEvent.of(envelope), len(envelope.model_dump_json()))
+
+    async def _save(self, events: list[TimelineEvent]) -> None:
+        try:
+            await self.bus.request(SaveEvents(events=tuple(events)))
+        except CommandFailed as failed:
+            if not failed.retryable:
+                raise
+            raise TemporaryFailure(f"storage: {failed}") from failed
