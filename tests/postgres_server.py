@@ -5,11 +5,13 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -82,11 +84,26 @@ class PrivatePostgres:
             await self._guarded.end()
             self._guarded = None
 
+    def freeze(self) -> None:
+        """Stop all of its processes: connections stay open while nobody answers."""
+        self._send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on after freeze()."""
+        self._send(signal.SIGCONT)
+
     async def remove(self) -> None:
         """Kill it, then delete what it kept."""
         await self.kill()
         os.close(self._folder_held)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def _send(self, number: signal.Signals) -> None:
+        # Each process of the server leads a session of its own.
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in (self.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     async def _has_started(self) -> bool:
         settings = [option for name, value in _SETTINGS.items() for option in ("-c", f"{name}={value}")]

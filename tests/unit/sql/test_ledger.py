@@ -1,0 +1,198 @@
+"""A message has its effect once, and says what it has to say, on either database."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select, update
+
+from bus_schema.envelope import Envelope, Kind
+from mindbus.bus.failures import BusUnavailable, TemporaryFailure, Unroutable
+from mindbus.bus.transport import Outgoing
+from mindbus.sql.database import Database
+from mindbus.sql.ledger import KEPT, SqlLedger
+from storage_service.inserts import next_number
+from storage_service.models import CounterRow, ledger
+from tests.postgres import DatabaseOf
+from tests.waiting import until
+
+OpenLedger = Callable[[], SqlLedger]
+
+
+class Post:
+    """The half of a transport that a ledger uses; it keeps what is published, unless it is told to fail."""
+
+    def __init__(self) -> None:
+        self.published: list[str] = []
+        self.fails: Callable[[Outgoing], Exception | None] = lambda _message: None
+
+    async def publish(self, message: Outgoing) -> None:
+        await asyncio.sleep(0)
+        if failure := self.fails(message):
+            raise failure
+        self.published.append(message.envelope.id)
+
+
+@pytest.fixture
+async def open_ledger(database_of: DatabaseOf) -> AsyncIterator[OpenLedger]:
+    """An instance of a service, as many as one likes."""
+    opened: list[SqlLedger] = []
+
+    def opening() -> SqlLedger:
+        opened.append(SqlLedger(Database(database_of("storage"), "storage")))
+        return opened[-1]
+
+    yield opening
+    for each in opened:
+        await each.stop()
+        await each.database.dispose()
+
+
+def said(number: int, kind: Kind = Kind.EVENT) -> Outgoing:
+    envelope = Envelope(
+        id=f"msg_{number:04}",
+        source="/mb/storage/1",
+        type="mb.evt.artifact.registered.v1",
+        time=datetime.now(UTC),
+        correlationid="msg_0",
+        mbkind=kind,
+        mbrequester="svc.storage",
+        data={"имя": number},
+    )
+    return Outgoing("mb.evt.storage", "evt.artifact.registered", envelope, envelope.model_dump_json().encode())
+
+
+async def handle(instance: SqlLedger, message_id: str | None, *outgoing: Outgoing) -> None:
+    """Count the message, say something about it."""
+    async with instance.entry("storage", message_id) as entry:
+        await next_number(instance.database.session, "handled")
+        await entry.record(outgoing)
+
+
+async def handled(instance: SqlLedger) -> int:
+    async with instance.database.reading() as session:
+        return await session.scalar(select(CounterRow.value).where(CounterRow.name == "handled")) or 0
+
+
+async def waiting(instance: SqlLedger) -> int:
+    async with instance.database.reading() as session:
+        return await session.scalar(select(func.count()).select_from(ledger.outbox)) or 0
+
+
+async def test_what_a_message_caused_is_known_to_every_instance(open_ledger: OpenLedger) -> None:
+    await handle(open_ledger(), "msg_a", said(1), said(2))
+
+    outcome = await open_ledger().outcome_of("storage", "msg_a")
+
+    assert outcome is not None
+    assert [message.envelope.id for message in outcome] == ["msg_0001", "msg_0002"]
+    assert [message.envelope.data for message in outcome] == [{"имя": 1}, {"имя": 2}]
+    assert await open_ledger().outcome_of("orchestrator", "msg_a") is None
+    assert await open_ledger().outcome_of("storage", "msg_b") is None
+
+
+async def test_a_message_that_failed_leaves_nothing(open_ledger: OpenLedger) -> None:
+    instance = open_ledger()
+
+    async def fail() -> None:
+        async with instance.entry("storage", "msg_a") as entry:
+            await next_number(instance.database.session, "handled")
+            await entry.record([said(1)])
+            raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        await fail()
+
+    assert await instance.outcome_of("storage", "msg_a") is None
+    assert await handled(instance) == await waiting(instance) == 0
+
+
+async def test_a_message_that_many_instances_handle_at_once_has_its_effect_once(open_ledger: OpenLedger) -> None:
+    attempts = await asyncio.gather(
+        *(handle(open_ledger(), "msg_a", said(1)) for _ in range(4)), return_exceptions=True
+    )
+
+    assert Counter(type(failure) for failure in attempts) == {type(None): 1, TemporaryFailure: 3}
+    assert await handled(open_ledger()) == await waiting(open_ledger()) == 1
+
+
+async def test_what_a_clock_sets_off_is_counted_every_time(open_ledger: OpenLedger) -> None:
+    instance = open_ledger()
+    for _ in range(2):
+        await handle(instance, None, said(1))
+
+    assert await handled(instance) == await waiting(instance) == 2
+
+
+async def test_everything_is_published_by_however_many_instances(open_ledger: OpenLedger) -> None:
+    post, instances = Post(), [open_ledger() for _ in range(3)]
+    for number in range(150):
+        await handle(instances[number % 3], None, said(number))
+
+    for instance in instances:
+        await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+    for number in range(150, 200):
+        await handle(instances[number % 3], None, said(number))
+
+    async def is_empty() -> bool:
+        return await waiting(instances[0]) == 0
+
+    await until(is_empty)
+    assert set(post.published) == {f"msg_{number:04}" for number in range(200)}
+    if not instances[0].database.is_sqlite:
+        assert len(post.published) == 200
+
+
+async def test_one_instance_publishes_in_order(open_ledger: OpenLedger) -> None:
+    post, instance = Post(), open_ledger()
+    for number in range(120):
+        await handle(instance, None, said(number))
+
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    await until(lambda: len(post.published) == 120)
+    assert post.published == [f"msg_{number:04}" for number in range(120)]
+
+
+async def test_what_the_bus_does_not_take_waits_until_it_does(open_ledger: OpenLedger) -> None:
+    post, instance = Post(), open_ledger()
+    post.fails = lambda _message: BusUnavailable("no broker")
+    await handle(instance, "msg_a", said(1))
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+    await handle(instance, "msg_b", said(2))
+
+    post.fails = lambda _message: None
+
+    await until(lambda: sorted(post.published) == ["msg_0001", "msg_0002"])
+
+
+async def test_what_nobody_takes_holds_up_nothing_behind_it(open_ledger: OpenLedger) -> None:
+    post, instance = Post(), open_ledger()
+    post.fails = lambda message: Unroutable("no queue") if message.envelope.id < "msg_0003" else None
+    for number, kind in enumerate((Kind.REPLY, Kind.COMMAND, Kind.REPLY, Kind.EVENT)):
+        await handle(instance, None, said(number, kind))
+
+    await instance.start(post)  # type: ignore[arg-type]  # it only publishes
+
+    await until(lambda: post.published == ["msg_0003"])
+
+    async def only_the_command_waits() -> bool:
+        return await waiting(instance) == 1
+
+    await until(only_the_command_waits)
+
+
+async def test_what_is_old_is_forgotten_at_a_start(open_ledger: OpenLedger) -> None:
+    instance = open_ledger()
+    for message_id in ("msg_old", "msg_new"):
+        await handle(instance, message_id)
+    async with instance.database.transaction() as session:
+        old = update(ledger.inbox).where(ledger.inbox.c.message_id == "msg_old")
+        await session.execute(old.values(handled_at=datetime.now(UTC) - KEPT - timedelta(days=1)))
+
+    await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
+
+    assert await instance.outcome_of("storage", "msg_old") is None
+    assert await instance.outcome_of("storage", "msg_new") is not None
