@@ -1,6 +1,7 @@
 """The way back from a lost database: manifests from their copies, then from what objects say of themselves."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -55,6 +56,10 @@ class Rebuilder:
             raise NotACursor(cursor=cursor)
         at = _FOLDERS.index(cursor) if cursor else 0
         page = _Page(dry_run, deep)
+        if cursor is None and await self._is_small(limit):
+            for folder in (MANIFESTS, OBJECTS):
+                await self._take_in(page, folder)
+            at = len(_FOLDERS)
         while at < len(_FOLDERS) and page.looked_at < limit:
             await self._take_in(page, _FOLDERS[at])
             at += 1
@@ -69,6 +74,17 @@ class Rebuilder:
             total=len(_FOLDERS),
             next_cursor=_FOLDERS[at] if at < len(_FOLDERS) else None,
         )
+
+    async def _is_small(self, limit: int) -> bool:
+        """Whether one page takes it all: to list each of many empty folders would take longer than the work."""
+        count = 0
+        for folder in (MANIFESTS, OBJECTS):
+            async with aclosing(_batches(self.blobs.listing(folder))) as batches:
+                async for batch in batches:
+                    count += len(batch)
+                    if count > limit:
+                        return False
+        return True
 
     async def _take_in(self, page: _Page, folder: str) -> None:
         async for found in _batches(self.blobs.listing(folder)):
@@ -178,7 +194,7 @@ def _needed_by(copied: ManifestCopy) -> tuple[str, ...]:
     return (*inputs, copied.manifest.supersedes) if copied.manifest.supersedes else inputs
 
 
-async def _batches(listing: AsyncIterator[Found]) -> AsyncIterator[list[Found]]:
+async def _batches(listing: AsyncIterator[Found]) -> AsyncGenerator[list[Found], None]:
     batch: list[Found] = []
     async for found in listing:
         batch.append(found)

@@ -114,7 +114,9 @@ async def suffer(open_depot: OpenDepot, keeper: Keeper, cuts: Sequence[Power]) -
 
 async def test_a_collection_interrupted_twice_anywhere_is_ended_by_the_third(open_depot: OpenDepot) -> None:
     keeper = Keeper(open_depot())
-    for first in range(24):
+    # An object store takes its time: there, a sample.
+    cuts = range(24) if keeper.depot.files.local_root else range(3, 24, 7)
+    for number, first in enumerate(cuts, start=1):
         expiring = await litter(keeper, b"%d" % first)
         keeper.depot.clock.advance(days=2)
 
@@ -125,7 +127,7 @@ async def test_a_collection_interrupted_twice_anywhere_is_ended_by_the_third(ope
         assert orphaned == {"unused", "unknown", "unregistered"}
         assert len(await keeper.keys(f"orphans/{keeper.today()}")) == 3
         assert await keeper.depot.rows("removals") == await keeper.depot.rows("notices") == 0
-        assert len(await keeper.keys("objects/sha256")) == first + 1
+        assert len(await keeper.keys("objects/sha256")) == number
     assert (await keeper.audit()).damaged == ()
 
 

@@ -19,7 +19,7 @@ from storage_service.models import Base
 from storage_service.service import StorageService
 from tests.care_kit import CONTENT, OPERATOR, Keeper, counts
 from tests.passing_blobs import PassingBlobs
-from tests.storage_kit import CRITIC, RESEARCHER, TRACE, Depot, OpenDepot
+from tests.storage_kit import CRITIC, ON_FILES, RESEARCHER, TRACE, Depot, OpenDepot
 
 
 @pytest.fixture
@@ -235,6 +235,7 @@ async def test_an_object_that_nothing_names_is_told(keeper: Keeper) -> None:
     assert [(lost.key, lost.reason) for lost in page.lost] == [(key, "nothing says whose it is")]
 
 
+@ON_FILES
 async def test_a_rebuild_comes_in_pages(keeper: Keeper) -> None:
     for number in range(4):
         await put(keeper, b"%d" % number)
