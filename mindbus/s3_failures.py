@@ -29,31 +29,36 @@ _FORBIDDEN = 403
 _GONE = frozenset({"NoSuchKey", "NoSuchUpload", "NoSuchVersion", "404"})
 
 
-class StoreUnreachable(ConnectionError):
+class _InWords(OSError):
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class StoreUnreachable(_InWords, ConnectionError):
     """The object store does not answer; see that it is up, that MINDBUS_S3_ENDPOINT_URL is right."""
 
 
-class CredentialsRefused(PermissionError):
+class CredentialsRefused(_InWords, PermissionError):
     """The object store refuses the credentials; check MINDBUS_S3_ACCESS_KEY, MINDBUS_S3_SECRET_KEY, or AWS_* ones."""
 
 
-class BucketMissing(OSError):
+class BucketMissing(_InWords):
     """The object store has no such bucket; create it, or correct MINDBUS_ARTIFACTS_URL."""
 
 
-class ConditionFailed(OSError):
+class ConditionFailed(_InWords):
     """The object store refused because of the request's own condition."""
 
 
-class Conflicting(OSError):
+class Conflicting(_InWords):
     """Another request for the same object was under way; try again."""
 
 
-class StoreFailed(OSError):
+class StoreFailed(_InWords):
     """The object store failed; try again."""
 
 
-class StoreFull(OSError):
+class StoreFull(_InWords):
     """The object store has no room left; make some, then try again."""
 
 

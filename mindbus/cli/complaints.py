@@ -17,6 +17,7 @@ from mindbus.cli.options import wants_json
 from mindbus.files import StoreNotSupported
 from mindbus.management import ManagementUnavailable
 from mindbus.node.failures import NodeFailure
+from mindbus.s3_failures import StoreUnreachable
 from mindbus.sdk.failures import (
     ArtifactNotFound,
     ArtifactRefused,
@@ -29,6 +30,7 @@ from mindbus.supervision.health import Unwell
 from mindbus.supervision.hosting import NamedOtherwise
 from mindbus.supervision.run_folder import AlreadyUp
 from mindbus.supervision.supervisor import WorkersDidNotStart
+from storage_service.blobs import NotGuaranteed
 from workers.fleet import BrokenWorker, UnknownWorker
 
 _CODES: dict[type[Exception], Code] = {
@@ -38,6 +40,7 @@ _CODES: dict[type[Exception], Code] = {
     BrokenWorker: Code.INVALID,
     NamedOtherwise: Code.INVALID,
     StoreNotSupported: Code.INVALID,
+    NotGuaranteed: Code.INVALID,
     NoSuchRange: Code.INVALID,
     AlreadyUp: Code.CONFLICT,
     CannotReplay: Code.CONFLICT,
@@ -50,6 +53,7 @@ _CODES: dict[type[Exception], Code] = {
     BusUnavailable: Code.UNAVAILABLE,
     ManagementUnavailable: Code.UNAVAILABLE,
     NodeFailure: Code.UNAVAILABLE,
+    StoreUnreachable: Code.UNAVAILABLE,
     WorkersDidNotStart: Code.UNAVAILABLE,
     Unwell: Code.UNAVAILABLE,
     OSError: Code.INTERNAL,
