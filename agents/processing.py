@@ -11,7 +11,7 @@ from bus_schema.notification import NotificationGenerated
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 
-_MOST_KEPT = 16
+_MOST_KEPT = 8
 
 
 class Outcome(BaseModel, Generic[ItemT]):

@@ -11,7 +11,7 @@ from agents.people import Mention, People
 from agents.task_manager import english_verbs
 from agents.task_manager.cues import NAME, masked
 from agents.task_manager.russian_verbs import verbs
-from agents.task_manager.utterances import Utterance
+from agents.utterances import Utterance
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 

@@ -10,8 +10,8 @@ from agents.people import Mention, People
 from agents.task_manager.cues import Doer, Hit, cue, hits, masked
 from agents.task_manager.russian_verbs import infinitives, plain
 from agents.task_manager.speech import SPEECH
-from agents.task_manager.utterances import Utterance
 from agents.text import terms
+from agents.utterances import Utterance
 
 _LONGEST_CHARS = 200
 _SEPARATOR = re.compile(r",?\s+(?:and|but|then|while|и|а|но|потом|затем)\s+|[,;]\s*|\s[—–]\s", re.IGNORECASE)

@@ -6,7 +6,7 @@ from agents.task_manager.book import spoken_of
 from agents.task_manager.changes import Report, reports_in
 from agents.task_manager.drafts import drafts_in
 from agents.task_manager.ledger import Ledger
-from agents.task_manager.utterances import Utterance, utterances
+from agents.utterances import Utterance, utterances
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
 

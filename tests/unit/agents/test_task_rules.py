@@ -10,8 +10,8 @@ from agents.people import People, Person
 from agents.task_manager.changes import reports_in
 from agents.task_manager.cues import Doer
 from agents.task_manager.drafts import Draft, drafts_in
-from agents.task_manager.utterances import utterances
 from agents.text import stem, words
+from agents.utterances import utterances
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
 

@@ -1,0 +1,94 @@
+"""Keeps the big picture: what is known of a user and their projects, what held once and holds no longer."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, timedelta, tzinfo
+
+from agents.context_manager.knowledge import Knowledge
+from agents.context_manager.ledger import Ledger
+from agents.context_manager.second_reading import read_by_model
+from agents.context_manager.statements import statement_in
+from agents.models.language_model import LanguageModel
+from agents.people import People
+from agents.processing import Outcome, heard, linked, outcome_of, remembered
+from agents.text import Language, language_of
+from agents.utterances import utterances
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.ids import derived
+from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import Fact, FactUpdate
+
+AGENT = "context_manager"
+NOBODY_KNOWN = People()
+_NEWS_LASTS = timedelta(days=3)
+_PROJECT = re.compile(
+    r"\b(?:проект(?:а|е|у|ом)?|project)\s+(?:[«“\"]([^»”\"]{2,60})[»”\"]|([A-ZА-ЯЁ][\w-]+(?: [A-ZА-ЯЁ][\w-]+)?))"
+)
+_PHRASES = {
+    Language.ENGLISH: "{who} says: “{new}” Before, it was: “{old}”",
+    Language.RUSSIAN: "{who}: «{new}» Раньше было: «{old}»",
+}
+
+
+class ContextManager:
+    """Reads fragments by rules, then once more with a language model, where there is one."""
+
+    def __init__(self, model: LanguageModel, people: People = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
+        self._model, self._people, self._zone = model, people, zone
+
+    async def process(self, fragment: DialogueFragment, knowledge: Knowledge) -> tuple[Knowledge, Outcome[FactUpdate]]:
+        """What a fragment makes known, with all that is known after it; one that comes again changes nothing."""
+        known = outcome_of(fragment, knowledge.outcomes)
+        if known:
+            return knowledge, known
+        messages = heard(fragment)
+        ledger = Ledger(knowledge, self._zone)
+        for message in messages:
+            self._read(message, ledger)
+        await read_by_model(messages, ledger, self._model)
+        ids = [each for update in ledger.updates for each in update.fact.message_ids]
+        outcome = Outcome[FactUpdate](
+            fragment_id=fragment.fragment_id,
+            items=tuple(ledger.updates),
+            notifications=tuple(self._news(ledger.updates, fragment.user_id)),
+            links=linked("message", ids),
+        )
+        return ledger.knowledge.model_copy(update={"outcomes": remembered(knowledge.outcomes, outcome)}), outcome
+
+    def _read(self, message: DialogueMessage, ledger: Ledger) -> None:
+        project = None
+        for utterance in utterances(message.content or ""):
+            named = _PROJECT.search(utterance.text)
+            project = (named[1] or named[2]) if named else project
+            statement = statement_in(utterance, ledger.said_at(message), self._people)
+            if statement:
+                ledger.enter(statement.text, statement.kind, message, project)
+
+    def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
+        """Whoever said what holds no longer should hear of it from us."""
+        old: Fact | None = None
+        for update in updates:
+            if update.change == "superseded":
+                old = update.fact
+            elif old and update.fact.supersedes == old.fact_id and old.said_by != teller:
+                yield self._notice(old, update.fact, teller)
+
+    def _notice(self, old: Fact, new: Fact, teller: str) -> NotificationGenerated:
+        phrase = _PHRASES[language_of(new.text)]
+        return NotificationGenerated(
+            notification_id=f"ntf_{derived(new.fact_id, AGENT, old.said_by)}",
+            agent=AGENT,
+            to_user=old.said_by,
+            message=phrase.format(who=self._people.name_of(teller), new=new.text, old=old.text),
+            about=f"{old.fact_id} superseded",
+            expires=new.said_at + _NEWS_LASTS,
+            links=(*linked("fact", [new.fact_id, old.fact_id]), *linked("message", new.message_ids)),
+        )
+
+
+def big_picture(knowledge: Knowledge, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
+    """What to keep in mind when talking with a user: their own matters first, the newest of each kind of thing."""
+    order = ("preference", "role", "decision", "fact")
+    current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
+    current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
+    return tuple(current[:limit])

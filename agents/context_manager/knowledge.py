@@ -1,0 +1,145 @@
+"""What is known, with how one finds what a new statement repeats or replaces."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.dates.reading import dates_in, without_dates
+from agents.processing import Outcome
+from agents.task_manager.english_verbs import bases
+from agents.task_manager.russian_verbs import infinitives, plain
+from agents.text import is_meaningful, stem, words
+from agents.words import MEASURES
+from bus_schema.processing import Fact, FactKind, FactUpdate
+
+_MOST_KEPT = 200
+_SAME = 0.75
+_ALIKE = 0.6
+_CHANGED = 0.3
+
+_CHANGE = re.compile(
+    r"\b(?:теперь|больше не|уже не|вместо|передумали|перенесли|переносится|изменили\w*|поменял\w*|увеличил\w*)\b"
+    r"|\b(?:снизил\w*|сократил\w*|вырос\w*|на самом деле|отказались|отказываемся)\b"
+    r"|\b(?:now|no longer|not any ?more|instead|changed|moved|increased|raised|cut|reduced|grew|actually)\b"
+    r"|\b(?:switch\w*|won't)\b",
+    re.IGNORECASE,
+)
+_INSTEAD_OF = re.compile(
+    r"\b(?:вместо|instead of|отказались от|отказываемся от|больше не \w+|no longer \w+|stop using)\s+([^\s,.;]+)",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<=[\w,:—–-] )[A-ZА-ЯЁ][\w-]+|\b[A-Z][A-Za-z]*[A-Z]\w*\b|\b[A-Z][a-z]+\b(?=[^.]*[а-яё])")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_GENERIC_WORDS = """
+    решить решили решено договориться договорились согласовали утвердили выбрали остановились использовать будем
+    переходим перешли отказались передумали проект проекта теперь больше вместо новый новая новое планируем
+    запланирован назначен назначена вырос выросла увеличили снизили составляет составит итог сейчас пока decide
+    decided agree agreed choose chose chosen approve approved settle settled go going use using switch switching
+    project new now longer instead plan planned set increase increased raise raised grow grew currently напомню
+    напоминаю кстати итак reminder fyi btw way remind
+    """
+_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(map(stem, MEASURES))
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a statement is about, with what it says of that."""
+
+    subject: frozenset[str]
+    numbers: frozenset[str]
+    dates: frozenset[str]
+    names: frozenset[str]
+
+    @property
+    def values(self) -> frozenset[str]:
+        return self.numbers | self.dates | self.names
+
+
+class Knowledge(BaseModel):
+    """An agent's memory of what was said to be so; what holds no longer stays, marked."""
+
+    model_config = ConfigDict(frozen=True)
+    facts: tuple[Fact, ...] = ()
+    outcomes: tuple[Outcome[FactUpdate], ...] = ()
+
+    @property
+    def current(self) -> tuple[Fact, ...]:
+        return tuple(fact for fact in self.facts if fact.superseded_by is None)
+
+    def with_fact(self, fact: Fact) -> Self:
+        """The knowledge with this fact in the place of its former self; of too many, superseded ones go first."""
+        facts = [each for each in self.facts if each.fact_id != fact.fact_id]
+        facts.append(fact)
+        facts.sort(key=lambda each: each.said_at)
+        while len(facts) > _MOST_KEPT:
+            facts.remove(next((each for each in facts if each.superseded_by), facts[0]))
+        return self.model_copy(update={"facts": tuple(facts)})
+
+
+def repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
+    """The fact that says the same."""
+    new = content(text, said_at)
+    for fact in known:
+        old = content(fact.text, fact.said_at)
+        is_same_subject = _overlap(new.subject, old.subject) >= _SAME
+        if fact.kind is kind and is_same_subject and (new.numbers, new.dates) == (old.numbers, old.dates):
+            return fact if _overlap(new.names, old.names) >= _SAME or not (new.names or old.names) else None
+    return None
+
+
+def replaced(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
+    """The fact that holds no longer, if this one holds: alike in what it is about, not in what it says of it."""
+    new = content(text, said_at)
+    dropped = {stem(each) for each in _INSTEAD_OF.findall(text)}
+    is_change = bool(_CHANGE.search(text))
+    scored = []
+    for fact in known:
+        old = content(fact.text, fact.said_at)
+        if dropped & (old.names | old.subject):
+            scored.append((2.0, fact.said_at, fact))
+        elif fact.kind is kind or is_change:
+            alike = _overlap(new.subject, old.subject)
+            if alike >= (_CHANGED if is_change else _ALIKE) and _contradicts(new, old, is_change):
+                scored.append((alike, fact.said_at, fact))
+    best = max(scored, key=lambda each: each[:2], default=None)
+    return best[2] if best else None
+
+
+@lru_cache(maxsize=4096)
+def content(text: str, said_at: datetime) -> Content:
+    dates = dates_in(text, said_at)
+    rest = without_dates(text, dates)
+    names = {stem(name) for name in _NAME.findall(rest)}
+    subject = {
+        root
+        for word in words(rest)
+        if is_meaningful(word) and not word[0].isdigit() and not _is_verb(word) and (root := stem(word)) not in _GENERIC
+    }
+    return Content(
+        subject=frozenset(subject - names),
+        numbers=frozenset(_NUMBER.findall(rest)),
+        dates=frozenset(each.at.isoformat() for each in dates),
+        names=frozenset(names),
+    )
+
+
+def _contradicts(new: Content, old: Content, is_change: bool) -> bool:
+    """Whether both cannot hold: another number or date for one thing; another name only if it is told as a change."""
+    for ours, theirs in ((new.numbers, old.numbers), (new.dates, old.dates)):
+        if ours and theirs and ours != theirs:
+            return True
+    return is_change and new.values != old.values
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(len(one), len(other)) if one and other else 0.0
+
+
+def _is_verb(word: str) -> bool:
+    """Whether it can only be a verb: in English "the release" and "to release" are one word."""
+    return plain(word) in infinitives() or bases().get(word.lower(), word.lower()) != word.lower()

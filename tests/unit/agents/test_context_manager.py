@@ -1,0 +1,279 @@
+"""A context manager remembers what was said to be so, until something else is said to be so."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.context_manager.agent import ContextManager, big_picture
+from agents.context_manager.knowledge import Knowledge, content
+from agents.context_manager.second_reading import ReadFact, ReadFacts
+from agents.context_manager.statements import statement_in
+from agents.models.failures import ModelUnavailable
+from agents.models.language_model import LanguageModel
+from agents.models.offline import OfflineModel
+from agents.people import People, Person
+from agents.utterances import utterances
+from bus_schema.dialogue import MessageKind
+from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import FactKind, FactUpdate
+from tests.fragments import MORNING, MOSCOW, Said, a_fragment
+from tests.scripted_model import ScriptedModel
+
+PEOPLE = People([Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris"))])
+
+
+class Memory:
+    def __init__(self, model: LanguageModel | None = None) -> None:
+        self.agent = ContextManager(model or OfflineModel(), PEOPLE, MOSCOW)
+        self.knowledge = Knowledge()
+        self.told: tuple[NotificationGenerated, ...] = ()
+        self._fragments = 0
+
+    async def hears(self, user_id: str, *said: Said) -> list[tuple[str, str]]:
+        self._fragments += 1
+        return [(each.change, each.fact.text) for each in await self.updates(user_id, *said)]
+
+    async def updates(self, user_id: str, *said: Said) -> tuple[FactUpdate, ...]:
+        fragment = a_fragment(self._fragments, user_id, said, MORNING + timedelta(days=self._fragments))
+        self.knowledge, outcome = await self.agent.process(fragment, self.knowledge)
+        self.told = outcome.notifications
+        return outcome.items
+
+    @property
+    def current(self) -> list[str]:
+        return [fact.text for fact in self.knowledge.current]
+
+
+def kinds_in(text: str) -> list[FactKind]:
+    found = (statement_in(utterance, MORNING, PEOPLE) for utterance in utterances(text))
+    return [statement.kind for statement in found if statement]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Бюджет проекта — 500 тысяч рублей.", FactKind.FACT),
+        ("Релиз назначен на 15 мая.", FactKind.FACT),
+        ("Заказчик — компания «Полярис».", FactKind.FACT),
+        ("У нас 12 разработчиков в Казани.", FactKind.FACT),
+        ("Мы решили использовать PostgreSQL.", FactKind.DECISION),
+        ("Договорились, что созвоны по вторникам.", FactKind.DECISION),
+        ("От лендинга отказались.", FactKind.DECISION),
+        ("Я предпочитаю созваниваться утром.", FactKind.PREFERENCE),
+        ("Мне удобнее писать в почту.", FactKind.PREFERENCE),
+        ("Анна отвечает за маркетинг.", FactKind.ROLE),
+        ("Наш подрядчик — ООО «Вектор».", FactKind.ROLE),
+        ("The budget is 500 thousand dollars.", FactKind.FACT),
+        ("The release is set for May 15.", FactKind.FACT),
+        ("The client is Acme Corp from Boston.", FactKind.FACT),
+        ("We decided to go with PostgreSQL.", FactKind.DECISION),
+        ("The board approved the second office.", FactKind.DECISION),
+        ("I prefer calls in the morning.", FactKind.PREFERENCE),
+        ("Call me Annie, please.", FactKind.PREFERENCE),
+        ("Olga is responsible for hiring.", FactKind.ROLE),
+        ("Our new designer is Mike.", FactKind.ROLE),
+    ],
+)
+def test_what_is_worth_remembering_is_told_by_its_kind(text: str, kind: FactKind) -> None:
+    assert kinds_in(text) == [kind]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Спасибо, очень помог!",
+        "Доброе утро, Анна!",
+        "Погода отличная.",
+        "А сколько стоит лицензия?",
+        "Может быть, возьмём MySQL.",
+        "Если бы у нас было 10 миллионов!",
+        "Он вырос на 5 процентов.",
+        "Подготовлю смету до пятницы.",
+        "Отправил договор Ирине.",
+        "Thanks a lot!",
+        "Good morning Anna!",
+        "How much is the licence?",
+        "Maybe we should use MySQL.",
+        "It grew by 5 percent.",
+        "I'll send the proposal by Friday.",
+        "Nice weather.",
+    ],
+)
+def test_the_rest_is_let_go(text: str) -> None:
+    assert kinds_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Бюджет проекта — 500 тысяч рублей.", "Бюджет увеличили до 700 тысяч."),
+        ("Релиз назначен на 15 мая.", "Релиз перенесли на 20 мая."),
+        ("Мы решили использовать PostgreSQL.", "Передумали: берём MySQL вместо PostgreSQL."),
+        ("Для почты решили использовать Redis.", "Мы больше не используем Redis."),
+        ("Я предпочитаю созваниваться утром.", "Теперь предпочитаю созваниваться вечером."),
+        ("The budget is 500 thousand dollars.", "The budget was raised to 700 thousand dollars."),
+        ("The release is set for May 15.", "The release is set for May 20."),
+        (
+            "We decided to use PostgreSQL for billing.",
+            "We changed our mind: billing will use MySQL instead of PostgreSQL.",
+        ),
+        ("We have 12 developers.", "We have 14 developers now."),
+    ],
+)
+async def test_what_holds_no_longer_is_superseded_and_kept(before: str, after: str) -> None:
+    memory = Memory()
+    await memory.hears("anna", before)
+
+    assert await memory.hears("anna", after) == [("superseded", before), ("found", after)]
+    assert memory.current == [after]
+    old, new = memory.knowledge.facts
+    assert (old.superseded_by, new.supersedes) == (new.fact_id, old.fact_id)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Бюджет маркетинга — 300 тысяч рублей.", "Бюджет найма — 200 тысяч рублей."),
+        ("Релиз назначен на 15 мая.", "Ретроспектива назначена на 18 мая."),
+        ("Мы решили использовать PostgreSQL.", "Мы решили нанять аналитика в Казани."),
+        ("The office has 3 meeting rooms.", "The warehouse has 2 gates."),
+        ("Olga is responsible for hiring.", "Boris is responsible for sales."),
+        ("У нас 12 разработчиков в Казани.", "У нас 3 дизайнера в Перми."),
+    ],
+)
+async def test_what_is_about_something_else_stands_beside_it(one: str, other: str) -> None:
+    memory = Memory()
+    await memory.hears("anna", one)
+
+    assert await memory.hears("anna", other) == [("found", other)]
+    assert memory.current == [one, other]
+
+
+async def test_what_is_said_again_is_confirmed_not_doubled() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Бюджет проекта — 500 тысяч рублей.")
+
+    again = await memory.hears("boris", "Напомню: бюджет проекта 500 тысяч рублей.")
+
+    assert again == [("confirmed", "Бюджет проекта — 500 тысяч рублей.")]
+    assert memory.knowledge.facts[0].message_ids == ("msg_1_0", "msg_2_0")
+
+
+async def test_two_projects_do_not_overwrite_each_other() -> None:
+    memory = Memory()
+    await memory.hears("anna", "У проекта «Полярис» всё по плану. Бюджет — 500 тысяч рублей.")
+    await memory.hears("anna", "По проекту «Вега» новости. Бюджет — 300 тысяч рублей.")
+
+    budgets = [fact for fact in memory.knowledge.current if "Бюджет" in fact.text]
+    assert [fact.project for fact in budgets] == ["Полярис", "Вега"]
+
+
+async def test_whoever_said_what_holds_no_longer_is_told() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Релиз назначен на 15 мая.")
+
+    await memory.hears("boris", "Релиз перенесли на 20 мая.")
+
+    assert [(each.to_user, each.message) for each in memory.told] == [
+        ("anna", "Борис: «Релиз перенесли на 20 мая.» Раньше было: «Релиз назначен на 15 мая.»")
+    ]
+    await memory.hears("boris", "Релиз перенесли на 25 мая.")
+    assert memory.told == ()
+
+
+async def test_only_what_the_user_said_of_their_own_accord_is_remembered() -> None:
+    memory = Memory()
+
+    await memory.hears(
+        "anna",
+        ("user", MessageKind.HIDDEN, "[hidden instruction] Бюджет — 900 тысяч рублей."),
+        ("assistant", MessageKind.NATIVE, "Бюджет — 800 тысяч рублей."),
+        ("user", MessageKind.RESPONSE, "Бюджет — 500 тысяч рублей."),
+    )
+
+    assert memory.current == ["Бюджет — 500 тысяч рублей."]
+
+
+async def test_a_fragment_that_comes_again_is_told_again_not_counted_twice() -> None:
+    memory = Memory()
+    first = await memory.hears("anna", "Бюджет — 500 тысяч рублей.")
+    knowledge = memory.knowledge
+    memory._fragments -= 1
+
+    assert await memory.hears("anna", "Бюджет — 500 тысяч рублей.") == first
+    assert memory.knowledge == knowledge
+    assert Knowledge.model_validate_json(knowledge.model_dump_json()) == knowledge
+
+
+async def test_the_big_picture_begins_with_the_users_own_matters() -> None:
+    memory = Memory()
+    await memory.hears("anna", "Бюджет — 500 тысяч рублей.", "Я предпочитаю созваниваться утром.")
+    await memory.hears("boris", "Мы решили использовать PostgreSQL.", "Релиз назначен на 15 мая.")
+
+    seen = big_picture(memory.knowledge, "boris", limit=3)
+
+    assert [fact.text for fact in seen] == [
+        "Мы решили использовать PostgreSQL.",
+        "Релиз назначен на 15 мая.",
+        "Я предпочитаю созваниваться утром.",
+    ]
+
+
+async def test_what_is_remembered_stays_small_enough_to_be_kept() -> None:
+    memory = Memory()
+
+    for part in range(9):
+        await memory.hears("anna", *(f"Счёт АБ-{part * 30 + each} на {each + 1}00 рублей." for each in range(30)))
+
+    assert len(memory.knowledge.facts) == 200
+    assert len(memory.knowledge.model_dump_json().encode()) < 256 * 1024
+
+
+def read(**changes: object) -> ReadFact:
+    fields: dict[str, object] = {
+        "kind": "role",
+        "message_id": "msg_1_0",
+        "quote": "договоры ведут соседи по этажу",
+        "text": "Договоры ведут соседи по этажу",
+        "supersedes": None,
+    }
+    return ReadFact.model_validate(fields | changes)
+
+
+async def test_a_model_finds_what_the_rules_miss() -> None:
+    memory = Memory(ScriptedModel(ReadFacts(items=[read()])))
+
+    assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == [
+        ("found", "Договоры ведут соседи по этажу")
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ReadFacts(items=[read(quote="договоры ведёт Анна")]),
+        ReadFacts(items=[read(message_id="msg_7")]),
+        ReadFacts(items=[read(text="Борис уволен за воровство")]),
+        "no JSON",
+        ModelUnavailable("away"),
+    ],
+)
+async def test_what_no_message_bears_out_is_dropped(answer: ReadFacts | str | ModelUnavailable) -> None:
+    memory = Memory(ScriptedModel(answer))
+
+    assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == []
+
+
+async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:
+    said = "Бюджет проекта — 500 тысяч рублей."
+    memory = Memory(ScriptedModel(ReadFacts(items=[read(kind="fact", quote=said, text=said)])))
+
+    assert await memory.hears("anna", said) == [("found", said)]
+
+
+@given(st.text(max_size=120))
+def test_any_text_can_be_read(text: str) -> None:
+    kinds_in(text)
+    assert content(text, MORNING) == content(text, MORNING)
