@@ -19,11 +19,10 @@ from bus_schema.ids import mint
 from bus_schema.process import ListProcesses
 from bus_schema.replies import Code
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
-from mindbus import CommandFailed, Settings
+from mindbus import Settings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files import FileStore, open_files
 from tests.fleets import Fleet, fleet_of, settings_for
-from tests.hostile_addresses import hostile_addresses
 from tests.raw_amqp import an_envelope, properties_for, raw_publisher
 from tests.waiting import until
 from workers.fleet import FLEET
@@ -171,35 +170,6 @@ async def test_a_manifest_that_is_not_true_is_refused_and_registers_nothing(
     assert {what: reply.code for what, reply in replies.items()} == {what: code for what, (_, code) in wrong.items()}
     assert all(reply.message for reply in replies.values())
     assert (outcome.exit_code, outcome.answer["code"]) == (1, "checksum_mismatch")
-
-
-async def test_no_address_in_a_manifest_makes_storage_open_a_socket(
-    fleet: Fleet, settings: Settings, files: FileStore
-) -> None:
-    visitors: list[object] = []
-
-    def visited(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        visitors.append(writer.get_extra_info("peername"))
-        writer.close()
-
-    good = a_manifest(files)
-    async with await asyncio.start_server(visited, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        hostile = [address.replace("127.0.0.1:80", "127.0.0.1") for address in hostile_addresses(files.url, good.uri)]
-        addresses = {address.replace("127.0.0.1", f"127.0.0.1:{port}", 1) for address in hostile if len(address) < 900}
-        async with nothing_written(fleet, settings):
-            refusals = await asyncio.gather(*(_refusal(fleet, good, address) for address in addresses))
-
-    assert len(addresses) > 100
-    assert set(refusals) == {Code.INVALID}
-    assert visitors == []
-
-
-async def _refusal(fleet: Fleet, good: Manifest, address: str) -> Code:
-    manifest = good.model_copy(update={"id": mint("art"), "uri": address})
-    with pytest.raises(CommandFailed) as no:
-        await fleet.bus.request(RegisterArtifact(manifest=manifest))
-    return no.value.code
 
 
 async def test_an_id_is_not_used_again_for_other_bytes(
