@@ -30,6 +30,15 @@ RESEARCHER = "agent.researcher.1"
 CRITIC = "agent.critic.1"
 ORCHESTRATOR = "svc.orchestrator"
 TRACE = "run_1"
+# For a test to which it does not matter where the bytes are, but which needs many of them.
+ON_BOTH_DATABASES = pytest.mark.parametrize(
+    "backends",
+    [
+        pytest.param(("sqlite_database_of", "local_files"), id="sqlite"),
+        pytest.param(("postgres_database_of", "local_files"), id="postgres", marks=pytest.mark.backends),
+    ],
+    indirect=True,
+)
 # For a test that looks into folders.
 ON_FILES = pytest.mark.parametrize("backends", [("sqlite_database_of", "local_files")], ids=["files"], indirect=True)
 

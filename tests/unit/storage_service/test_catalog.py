@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions, SearchArtifacts
 from mindbus.bus.failures import Refused
-from tests.storage_kit import CRITIC, NOON, RESEARCHER, TRACE, Depot
+from tests.storage_kit import CRITIC, NOON, ON_BOTH_DATABASES, RESEARCHER, TRACE, Depot
 
 _traces = count()
 
@@ -71,6 +71,7 @@ async def test_a_page_that_ends_with_the_last_artifact_has_no_next(depot: Depot)
     assert (await depot.handle(SearchArtifacts(limit=2))).next_cursor is None
 
 
+@ON_BOTH_DATABASES
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     batches=st.lists(st.lists(st.sampled_from(["private", "trace", "public"]), max_size=4), min_size=1, max_size=5),

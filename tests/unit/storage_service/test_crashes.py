@@ -133,7 +133,9 @@ async def test_a_crash_anywhere_leaves_nothing_that_a_redelivery_does_not_mend(
     await deliver(rehearsal, rehearsal.manifest(b"rehearsal"))
     assert len(counting.moments) == 16
 
-    for first in range(len(counting.moments)):
+    # An object store takes its time: there, a sample.
+    cuts = range(0, 16, 1 if rehearsal.files.local_root else 5)
+    for number, first in enumerate(cuts, start=1):
         content = CONTENT + b"%d" % first
         manifest = rehearsal.manifest(content)
         for power in (Power(first), Power(second), Power()):
@@ -149,7 +151,7 @@ async def test_a_crash_anywhere_leaves_nothing_that_a_redelivery_does_not_mend(
         assert await rehearsal.rows("spent_uploads") == 0
         # The rehearsal's, then one for each first crash so far.
         for table in ("artifact_manifests", "inbox", "blobs"):
-            assert await rehearsal.rows(table) == first + 2, (table, counting.moments[first])
+            assert await rehearsal.rows(table) == 1 + number, (table, counting.moments[first])
 
 
 async def require_bytes_of_every_manifest(depot: Depot) -> None:
