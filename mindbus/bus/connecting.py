@@ -16,6 +16,7 @@ from mindbus.logs import keep_signatures_out
 from mindbus.settings import Settings
 from mindbus.store_access import has_direct_access
 
+STORAGE = "storage"
 _memory_brokers: dict[str, MemoryBroker] = {}
 
 
@@ -41,7 +42,9 @@ def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
     keep_signatures_out()
     instance = secrets.token_hex(4)
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
-    claims = Claims(open_files(settings)) if has_direct_access(settings) else PresignedClaims()
+    # Storage signs for the others; it has nobody to ask.
+    is_direct = has_direct_access(settings) or service == STORAGE
+    claims = Claims(open_files(settings)) if is_direct else PresignedClaims()
     return Speaker(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
 
 

@@ -46,8 +46,9 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def storage(s3_place: Place, settings: Settings, tmp_path: Path) -> AsyncIterator[Settings]:
-    """Storage at work, which alone has the key."""
-    own = s3_place.settings(amqp_url=settings.amqp_url, data_dir=tmp_path / "storage")
+    """Storage at work, which alone has the key, whatever is set for everybody."""
+    data_dir = tmp_path / "storage"
+    own = s3_place.settings(amqp_url=settings.amqp_url, data_dir=data_dir, artifacts_access="presigned")
     async with fleet_of(FLEET["storage"], settings=own):
         yield own
 
@@ -94,7 +95,8 @@ async def test_a_message_too_large_for_the_bus_goes_by_claim_both_ways(settings:
     async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe(Greeted) as events:
         greeting = await fleet.bus.request(Greet(name="Anna", note=note))
         heard = await anext(aiter(events))
-    async with fleet_of(Greeter, settings=storage), an_agent(settings) as (bus, _):
+    direct = storage.model_copy(update={"artifacts_access": "direct"})
+    async with fleet_of(Greeter, settings=direct), an_agent(settings) as (bus, _):
         by_key = await bus.request(Greet(name="Anna", note=note))
 
     assert (greeting.times_seen, heard.text) == (len(note), note)
