@@ -72,8 +72,8 @@ class Store:
 
 AS_BUILT = Design()
 A_GOOD_STORE = Store(Guarantees(puts_once=True, copies_once=True, copies_what_was_seen=True, checks_sha256=True))
-# What nobody needs goes to the orphans within the first, is gone after the second.
-UNTIL_QUIET = (timedelta(hours=25), timedelta(days=8))
+# After an hour's pin and a day's grace what nobody needs goes to the orphans, after their week it is gone.
+UNTIL_QUIET = (timedelta(hours=25, minutes=1), timedelta(days=8))
 
 
 class MemoryWorld:

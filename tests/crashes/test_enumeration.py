@@ -1,28 +1,67 @@
-"""A crash at every moment of a registration, then a second one at every moment of what follows."""
+"""A registration, its garbage collected later: cut short, or held up, at every moment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tests.crashes.enumeration import Lives, crash_pairs, single_crashes
-from tests.crashes.uploads import stories
+import pytest
 
-ALONE = stories()[0].uploads[:1]
+from tests.crashes.enumeration import Ending, Lives, pairs, singles
+from tests.crashes.uploads import Story, stories
+
+ONE, HAUNTED, TWO = stories()[:3]
+LONG = [pytest.mark.proof, pytest.mark.timeout(1800)]
 
 
-def test_the_effects_of_a_registration_come_in_the_order_that_loses_nothing() -> None:
-    moments = [lives.crashed[0] for lives in single_crashes(ALONE)]
+def registering(ends_at: Sequence[int]) -> Lives:
+    return Lives(ONE, ends_at, collections=0)
 
-    changes = [moment.removeprefix("after ") for moment in moments if moment.startswith("after ")]
-    assert [change for change in changes if change not in ("select", "head", "get")] == [
-        *("commit of pin", "copy", "commit", "ack"),
+
+def collecting(ends_at: Sequence[int]) -> Lives:
+    return Lives(Story((), HAUNTED.ghost), ends_at)
+
+
+def registering_and_collecting(ends_at: Sequence[int]) -> Lives:
+    return Lives(HAUNTED, ends_at)
+
+
+def stalling(ends_at: Sequence[int]) -> Lives:
+    return Lives(TWO, ends_at, stalls=True)
+
+
+def stalling_among_ghosts(ends_at: Sequence[int]) -> Lives:
+    return Lives(HAUNTED, ends_at, stalls=True)
+
+
+LIVES: list[Ending] = [registering, collecting, registering_and_collecting, stalling, stalling_among_ghosts]
+
+
+def test_the_effects_come_in_the_order_that_loses_nothing() -> None:
+    assert changes(registering) == [
+        *("commit of pin", "put", "commit", "ack"),
         *("publish event", "publish reply", "commit of relayed"),
-        *("delete", "commit of forget"),
+        *("put", "delete", "commit of forget"),
     ]
+    first, second = changes(collecting), changes(collecting)
+    assert first == second
+    assert first[:6] == ["commit of condemn", "commit of give up", "copy", "delete", "commit of finish", "copy"]
 
 
-def test_no_crash_and_no_pair_of_crashes_breaks_a_promise(report: Callable[[str], None]) -> None:
-    assert Lives(ALONE, ()).run().crashed == []
-    singles = sum(1 for _ in single_crashes(ALONE))
-    pairs = sum(1 for _ in crash_pairs(ALONE))
+def changes(life: Ending) -> list[str]:
+    """The effects by which something changes."""
+    after = [lives.ended[0].removeprefix("after ") for lives in singles(life) if lives.ended[0].startswith("after ")]
+    return [effect for effect in after if effect not in ("select", "head", "get", "list")]
 
-    assert pairs > singles > 25
-    report(f"{singles} crash points in one registration, {pairs:,} pairs of them, none broke a promise")
+
+@pytest.mark.parametrize("life", LIVES)
+def test_no_moment_to_end_at_breaks_a_promise(life: Ending, report: Callable[[str], None]) -> None:
+    points = sum(1 for _ in singles(life))
+
+    assert points > 25
+    report(f"{life.__name__}: {points} points, none broke a promise")
+
+
+@pytest.mark.parametrize("life", [registering, *(pytest.param(life, marks=LONG) for life in LIVES[1:])])
+def test_no_pair_of_moments_to_end_at_breaks_a_promise(life: Ending, report: Callable[[str], None]) -> None:
+    both = sum(1 for _ in pairs(life))
+
+    assert both > 500
+    report(f"{life.__name__}: {both:,} pairs of points, none broke a promise")
