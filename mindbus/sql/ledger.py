@@ -82,7 +82,7 @@ class SqlLedger:
         while True:
             self._wake.clear()
             try:
-                await self._publish_all(transport)
+                await self.relay(transport)
             except (BusUnavailable, DatabaseAway, SQLAlchemyError, OSError) as unavailable:
                 logger().warning("outbox waits", reason=str(unavailable))
             try:
@@ -91,8 +91,11 @@ class SqlLedger:
             except TimeoutError:
                 continue
 
-    async def _publish_all(self, transport: Transport) -> None:
-        """Send every row once; a command that nobody takes yet must not hold up those behind it."""
+    async def relay(self, transport: Transport) -> None:
+        """Send every row once, as `start` does again and again.
+
+        A command that nobody takes yet must not hold up those behind it. Raises BusUnavailable, DatabaseAway.
+        """
         outbox = self._tables.outbox
         last = 0
         while True:
