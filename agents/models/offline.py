@@ -9,17 +9,19 @@ from datetime import timedelta
 from pydantic import BaseModel
 
 from agents.markdown import quoted
-from agents.models import prompt
+from agents.models import conversation, prompt
 from agents.models.extractive.desk import TASKS, Desk
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.reading import read_source
 from agents.models.failures import NeedsLanguageModel
 from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, TokenUsage, Tool
+from agents.models.replying.reply import reply_to
 from agents.models.verdict import Verdict
 from agents.text import language_of, words
 
 NAME = "offline-extractive-1"
-_LINE = re.compile(r"[^\n]*\n?")
+# A few words at a time, as one reads.
+_PIECE = re.compile(r"(?:\S+\s*){1,3}|\s+")
 _DIGEST_QUOTES = 3
 
 
@@ -59,8 +61,8 @@ class OfflineModel:
         self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         completion = await self.complete(messages, tools=tools, params=params)
-        for line in filter(None, _LINE.findall(completion.text)):
-            yield Chunk(text=line)
+        for piece in _PIECE.findall(completion.text):
+            yield Chunk(text=piece)
         yield Chunk(completion=completion)
 
     async def aclose(self) -> None:
@@ -72,6 +74,8 @@ def answer(messages: Sequence[Message], schema: type[BaseModel] | None = None) -
     if schema is Verdict or (schema is None and asked.step == "self-critique"):
         remarks = Desk(asked).remarks()
         return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
+    if asked.task == conversation.TASK and schema is None:
+        return reply_to(conversation.read_conversation(messages))
     if schema is not None:
         raise NeedsLanguageModel(f"the offline model cannot fill {schema.__name__}")
     if asked.task not in TASKS:

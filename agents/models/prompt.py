@@ -54,12 +54,16 @@ def lay_out(
     task: str, step: Step, role: str, instructions: str, materials: Iterable[Material]
 ) -> tuple[Message, Message]:
     """The two messages that ask for this step of the task."""
-    blocks = (
-        f'<material id="{piece.id}" type="{piece.type}">\n{_guarded(piece.text)}\n</material>' for piece in materials
-    )
     return (
         Message(role="system", content=f"Task: {task}\nStep: {step}\n\n{role}"),
-        Message(role="user", content="\n\n".join((instructions, *blocks))),
+        Message(role="user", content="\n\n".join((instructions, *blocks(materials)))),
+    )
+
+
+def blocks(materials: Iterable[Material]) -> tuple[str, ...]:
+    """Each piece of material between its labels."""
+    return tuple(
+        f'<material id="{piece.id}" type="{piece.type}">\n{_guarded(piece.text)}\n</material>' for piece in materials
     )
 
 
