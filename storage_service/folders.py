@@ -11,9 +11,10 @@ from pathlib import Path
 from storage_service.blobs import ORPHANS, Found
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]*")
+# No key has longer names: an owner's is the longest.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]{0,127}")
 # Deeper than any key; whoever may write to staging could nest folders until every descriptor is used up.
-_MAX_DEPTH = 12
+_MAX_DEPTH = 8
 _GONE_OR_SHUT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 

@@ -156,15 +156,17 @@ def _is_in(folder: int, name: str) -> bool:
 def _copy(source: tuple[int, str], target: tuple[int, str]) -> None:
     """To another file system: whole under another name first, so that nobody takes a half for it."""
     part = f".{uuid.uuid4().hex}.part"
-    with os.fdopen(os.open(source[1], PLAIN, dir_fd=source[0]), "rb", buffering=0) as reader:
-        # A link or a pipe is nothing to keep.
-        if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
-            return
-        with os.fdopen(os.open(part, NEW, 0o440, dir_fd=target[0]), "wb") as writer:
-            while chunk := reader.read(CHUNK_BYTES):
-                writer.write(chunk)
-            writer.flush()
-            os.fsync(writer.fileno())
+    # A link or a pipe is nothing to keep.
+    if not stat.S_ISREG(os.stat(source[1], dir_fd=source[0], follow_symlinks=False).st_mode):
+        return
+    with (
+        os.fdopen(os.open(source[1], PLAIN, dir_fd=source[0]), "rb", buffering=0) as reader,
+        os.fdopen(os.open(part, NEW, 0o440, dir_fd=target[0]), "wb") as writer,
+    ):
+        while chunk := reader.read(CHUNK_BYTES):
+            writer.write(chunk)
+        writer.flush()
+        os.fsync(writer.fileno())
     os.rename(part, target[1], src_dir_fd=target[0], dst_dir_fd=target[0])
 
 
