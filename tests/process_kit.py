@@ -29,6 +29,7 @@ class ScriptedStorage(Worker):
 
     def __init__(self, _kit: Kit) -> None:
         self.members: dict[str, tuple[str, ...]] = {}
+        self.retention: dict[str, str | None] = {}
         self.asked_by: set[str] = set()
         self.artifacts: dict[str, Manifest] = {}
         self.refuses = False
@@ -39,6 +40,7 @@ class ScriptedStorage(Worker):
             raise Refused(Code.UNAUTHORIZED, "not for you")
         self.asked_by.add(handling.requester)
         self.members[command.trace_id] = command.members
+        self.retention[command.trace_id] = command.retention
 
     @on_command
     async def get(self, query: GetArtifact) -> FoundManifest:

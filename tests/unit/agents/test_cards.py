@@ -45,6 +45,13 @@ def test_a_card_is_read_with_its_defaults() -> None:
     assert card.result == "write"
 
 
+def test_a_card_may_say_how_long_its_artifacts_are_kept() -> None:
+    assert parse_card(GOOD.encode(), "note.yaml", ROLES).retention is None
+    assert parse_card(f"retention: 90d\n{GOOD}".encode(), "note.yaml", ROLES).retention == "90d"
+    (complaint,) = complaints(f"retention: a while\n{GOOD}")
+    assert complaint.startswith("cards/note.yaml:1: retention: 'a while' has characters that do not fit here")
+
+
 def test_a_card_may_start_with_a_byte_order_mark() -> None:
     assert parse_card(b"\xef\xbb\xbf" + GOOD.encode(), "note.yaml", ROLES).name == "note"
 

@@ -139,6 +139,19 @@ async def test_a_start_sends_nothing_until_storage_has_confirmed_the_members(des
     assert desk.told == [ProcessStarted, StepStarted]
 
 
+@pytest.mark.parametrize("retention", [None, "90d"])
+async def test_storage_hears_from_the_card_how_long_a_run_is_kept(desk: Desk, retention: str | None) -> None:
+    start = a_start(a_step("a"))
+    assert start.card is not None
+    start = start.model_copy(update={"card": start.card.model_copy(update={"retention": retention})})
+
+    await desk.hear(start)
+    await desk.tick("begin_runs")
+
+    assert desk.storage.retention == {start.run_id: retention}
+    assert (await desk.run(start.run_id)).retention == retention
+
+
 async def test_an_order_carries_run_step_and_attempt_in_its_envelope(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
 
