@@ -61,6 +61,7 @@ def open_files(settings: Settings) -> FileStore:
     # Imported here: whoever keeps files in a folder need not pay for it.
     from mindbus.s3 import NotABucket, S3Account, open_bucket
     from mindbus.s3_files import S3Files
+    from mindbus.s3_upload import Pieces
 
     account = S3Account(
         endpoint_url=settings.s3_endpoint_url,
@@ -69,7 +70,7 @@ def open_files(settings: Settings) -> FileStore:
         region=settings.s3_region,
     )
     try:
-        return S3Files(open_bucket(url, account), url, settings.s3_part_bytes, settings.s3_concurrency)
+        return S3Files(open_bucket(url, account), url, Pieces(settings.s3_part_bytes, settings.s3_concurrency))
     except (NotABucket, ValueError) as wrong:
         raise StoreNotSupported(str(wrong)) from wrong
 

@@ -8,18 +8,18 @@ from typing import IO, Any
 from mindbus.keys import checked
 from mindbus.s3 import Bucket, checksum_of
 from mindbus.s3_reader import CHUNK_BYTES, ObjectReader
-from mindbus.s3_upload import Uploading
+from mindbus.s3_upload import Pieces, Uploading
 
 
 class S3Files:
     """As FileStore; bytes go both ways in pieces, whatever the size."""
 
-    def __init__(self, bucket: Bucket, url: str, part_bytes: int, concurrency: int) -> None:
+    def __init__(self, bucket: Bucket, url: str, pieces: Pieces) -> None:
         self.bucket = bucket
         self.fs: Any = bucket.fs
         self.root = f"{bucket.name}/{bucket.path('')}".rstrip("/")
         self.url = url.rstrip("/")
-        self._part_bytes, self._concurrency = part_bytes, concurrency
+        self._pieces = pieces
 
     @property
     def local_root(self) -> Path | None:
@@ -43,8 +43,7 @@ class S3Files:
 
     def upload(self, key: str, source: Path, tell: Callable[[int], None] | None = None) -> None:
         """As in FileStore."""
-        uploading = Uploading(self.bucket, checked(key), source, self._part_bytes, self._concurrency, tell)
-        self.bucket.wait(uploading.run())
+        self.bucket.wait(Uploading(self.bucket, checked(key), source, self._pieces, tell).run())
 
     def exists(self, key: str) -> bool:
         """As in FileStore."""

@@ -54,6 +54,15 @@ class Slice(io.RawIOBase):
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """How a file is sent: up to `whole_bytes` at once, else so many parts of so many bytes at the same time."""
+
+    part_bytes: int
+    at_once: int
+    whole_bytes: int = WHOLE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One part of an upload; `number` counts from 1."""
 
@@ -69,8 +78,7 @@ class Uploading:
     bucket: Bucket
     key: str
     source: Path
-    part_bytes: int
-    concurrency: int
+    pieces: Pieces
     tell: Callable[[int], None] | None = None
 
     async def run(self) -> None:
@@ -78,7 +86,7 @@ class Uploading:
         source = await asyncio.to_thread(os.open, self.source, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size_bytes = os.fstat(source).st_size
-            if size_bytes <= max(WHOLE_BYTES, self.part_bytes):
+            if size_bytes <= self.pieces.whole_bytes:
                 await self._send_whole(Slice(source, 0, size_bytes), size_bytes)
             else:
                 await self._send_parts(source, size_bytes)
@@ -92,10 +100,10 @@ class Uploading:
     async def _send_parts(self, source: int, size_bytes: int) -> None:
         upload_id, sent = await self._begun()
         parts = [
-            Part(number, Slice(source, start, size := min(self.part_bytes, size_bytes - start)), size)
-            for number, start in enumerate(range(0, size_bytes, self.part_bytes), 1)
+            Part(number, Slice(source, start, size := min(self.pieces.part_bytes, size_bytes - start)), size)
+            for number, start in enumerate(range(0, size_bytes, self.pieces.part_bytes), 1)
         ]
-        free = asyncio.Semaphore(self.concurrency)
+        free = asyncio.Semaphore(self.pieces.at_once)
         there = 0
 
         async def send(part: Part) -> dict[str, Any]:

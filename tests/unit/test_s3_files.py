@@ -11,12 +11,13 @@ from mindbus.files import FileStore, StoreNotSupported, open_files
 from mindbus.s3 import open_bucket
 from mindbus.s3_failures import BucketMissing, CredentialsRefused, StoreUnreachable
 from mindbus.s3_files import S3Files
-from mindbus.s3_upload import WHOLE_BYTES
+from mindbus.s3_upload import Pieces
 from mindbus.settings import Settings
 from tests.seaweed import Place
 
 CONTENT = "Вывод: findings\n".encode() * 1000
 MIB = 1024 * 1024
+PART = 5 * MIB
 
 
 @pytest.fixture
@@ -64,8 +65,9 @@ def test_a_reader_never_mixes_two_versions(files: FileStore) -> None:
             reader.read()
 
 
-@pytest.mark.parametrize("size", [0, 1, 16 * MIB + 3, WHOLE_BYTES + 7 * MIB])
-def test_an_upload_arrives_whole(files: FileStore, tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 6 * MIB, 13 * MIB + 3], ids=["none", "one", "in one piece", "in three parts"])
+def test_an_upload_arrives_whole(s3_place: Place, tmp_path: Path, size: int) -> None:
+    files = S3Files(s3_place.bucket(), s3_place.url, Pieces(PART, at_once=2, whole_bytes=6 * MIB))
     source = tmp_path / "source"
     source.write_bytes(os.urandom(size))
 
@@ -80,19 +82,19 @@ def test_an_upload_arrives_whole(files: FileStore, tmp_path: Path, size: int) ->
 
 def test_an_interrupted_upload_goes_on_where_it_was(s3_place: Place, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    content = os.urandom(WHOLE_BYTES + 10 * MIB)
+    content = os.urandom(3 * PART + 1)
     source.write_bytes(content)
     bucket = s3_place.bucket()
-    path, part = bucket.path("staging/a"), 16 * MIB
+    path = bucket.path("staging/a")
     begun = bucket.wait(bucket.call("create_multipart_upload", Key=path, ChecksumAlgorithm="SHA256"))["UploadId"]
-    for number, sent in ((1, content[:part]), (3, bytes(part))):
+    for number, sent in ((1, content[:PART]), (3, bytes(PART))):
         bucket.wait(bucket.call("upload_part", Key=path, UploadId=begun, PartNumber=number, Body=sent))
     sending = Counting(bucket.fs)
     bucket.fs = sending
 
-    S3Files(bucket, s3_place.url, part, concurrency=2).upload("staging/a", source)
+    S3Files(bucket, s3_place.url, Pieces(PART, at_once=2, whole_bytes=PART)).upload("staging/a", source)
 
-    assert sorted(sending.sent) == [2, 3, 4, 5]
+    assert sorted(sending.sent) == [2, 3, 4]
     with s3_place.files().open_read("staging/a") as reader:
         assert reader.read() == content
 
