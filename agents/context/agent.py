@@ -1,0 +1,99 @@
+"""Stands between the agents that have news and the users who may not want all of it at once."""
+
+from collections.abc import Iterable, Sequence
+
+from agents.context.desk import Decision, Delivery, Desk
+from agents.context.judgement import judged
+from agents.context.rules import Moment, decide
+from agents.models.language_model import LanguageModel
+from agents.text import Language, language_of
+from bus_schema.dialogue import DialogueMessage
+from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import TaskUpdate
+
+_MOST_MERGED = 5
+_MOST_MERGED_CHARS = 6000
+_LEADS = {
+    Language.ENGLISH: "Several things at once.",
+    Language.RUSSIAN: "Сразу несколько новостей.",
+}
+Ruling = tuple[Desk, tuple[Decision, ...], Delivery | None]
+
+
+class ContextAgent:
+    """Decides by rules, then by a language model, where there is one; says why."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    async def hear(
+        self, notification: NotificationGenerated, desk: Desk, moment: Moment, talk: Sequence[DialogueMessage] = ()
+    ) -> Ruling:
+        """What becomes of a notification; one that comes again meets the same decision."""
+        known = desk.decision_on(notification.notification_id)
+        if known:
+            return desk, (known,), desk.delivery_of(notification.notification_id)
+        return await self._ruled([notification], desk, moment, talk)
+
+    async def wake(self, desk: Desk, moment: Moment, talk: Sequence[DialogueMessage] = ()) -> Ruling:
+        """What becomes of all that has waited long enough; whatever goes out does so as one."""
+        due = _at_once(each.notification for each in desk.due(moment.now))
+        return await self._ruled(due, desk, moment, talk)
+
+    async def _ruled(
+        self,
+        notifications: Sequence[NotificationGenerated],
+        desk: Desk,
+        moment: Moment,
+        talk: Sequence[DialogueMessage],
+    ) -> Ruling:
+        decisions: list[Decision] = []
+        going: list[tuple[NotificationGenerated, str]] = []
+        for notification in notifications:
+            decision, words = decide(notification, desk, moment), notification.message
+            if decision.verdict == "deliver":
+                other, words = await judged(notification, talk, self._model, moment.now)
+                decision = other or decision
+            if decision.verdict == "deliver":
+                going.append((notification, words))
+            desk = desk.having_decided(decision, notification)
+            decisions.append(decision)
+        if not going:
+            return desk, tuple(decisions), None
+        delivery = _delivery(going)
+        told = (notification for notification, _ in going)
+        return desk.having_told(delivery, told, moment.now), tuple(decisions), delivery
+
+
+def settled_by(updates: Iterable[TaskUpdate]) -> tuple[str, ...]:
+    """The tasks that nobody needs to be reminded of any more."""
+    return tuple(update.task.task_id for update in updates if update.change in ("done", "cancelled"))
+
+
+def _at_once(notifications: Iterable[NotificationGenerated]) -> list[NotificationGenerated]:
+    """As many as one can take in; the rest is due again at once, then meets the rules."""
+    taken: list[NotificationGenerated] = []
+    for notification in notifications:
+        length = len(notification.message) + sum(len(each.message) for each in taken)
+        if taken and (len(taken) == _MOST_MERGED or length > _MOST_MERGED_CHARS):
+            break
+        taken.append(notification)
+    return taken
+
+
+def _delivery(going: Sequence[tuple[NotificationGenerated, str]]) -> Delivery:
+    first, *others = (notification for notification, _ in going)
+    messages = [words for _, words in going]
+    if others:
+        lead = _LEADS[language_of(" ".join(messages))]
+        listed = (f"{number}) {words}" for number, words in enumerate(messages, start=1))
+        message = " ".join((lead, *listed))
+    else:
+        message = messages[0]
+    return Delivery(
+        to_user=first.to_user,
+        notification_id=first.notification_id,
+        merged=tuple(each.notification_id for each in others),
+        message=message,
+        context="\n".join(filter(None, (notification.context for notification, _ in going)))[:8000],
+    )
