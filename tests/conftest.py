@@ -23,6 +23,11 @@ ON_RABBIT = {"broker", "own_node"}
 ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What a proof was told by chance can be told again."""
+    parser.addoption("--seed", type=int, help="of a proof by chance, tell only this story again")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whoever uses a server is marked as needing one."""
     for item in items:

@@ -1,0 +1,76 @@
+"""What must be true of storage, whatever has happened to it meanwhile."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+
+from sqlalchemy import select
+
+from bus_schema.envelope import Envelope
+from bus_schema.storage import ArtifactRegistered
+from bus_schema.storage_care import AuditPage
+from storage_service.care.keys import Content, copy_key
+from storage_service.models import ManifestRow
+from tests.busy_agents import Work
+from tests.care_kit import Keeper, counts
+from tests.seaweed import Place
+from tests.storage_kit import Depot
+
+WAITING_TABLES = ("outbox", "spent_uploads", "removals", "notices")
+_EVERYTHING = 1_000_000
+
+
+async def nothing_waits(depot: Depot) -> bool:
+    """Whether all that was committed has been told, copied, cleaned."""
+    return not any([await depot.rows(table) for table in WAITING_TABLES])
+
+
+async def require_artifacts(depot: Depot, works: Mapping[str, Work]) -> Sequence[ManifestRow]:
+    """Each work is an artifact, nothing else is one."""
+    async with depot.database.reading() as session:
+        rows = (await session.scalars(select(ManifestRow))).all()
+    assert {row.id for row in rows} == works.keys()
+    for row in rows:
+        work = works[row.id]
+        ref = work.ref
+        assert (row.version, row.sha256, row.size_bytes) == (ref.version, ref.sha256, ref.size_bytes), row.id
+        assert (row.owner, row.supersedes, row.expired_at) == (work.owner, work.supersedes, None), row.id
+    return rows
+
+
+def require_told_once(heard: Collection[Envelope], artifacts: Collection[str]) -> None:
+    """One event for each artifact; sent twice, it has the same id, by which whoever hears it knows it."""
+    told: dict[str, set[str]] = defaultdict(set)
+    for envelope in heard:
+        told[ArtifactRegistered.model_validate(envelope.data).artifact.artifact_id].add(envelope.id)
+    assert told.keys() == set(artifacts)
+    assert [artifact_id for artifact_id, ids in told.items() if len(ids) > 1] == []
+
+
+async def require_bytes(keeper: Keeper, artifacts: int) -> int:
+    """An audit that reads everything anew finds nothing to complain of; how many bytes it has read."""
+    pages: list[AuditPage] = []
+    while not pages or pages[-1].next_cursor:
+        pages.append(await keeper.audit(cursor=pages[-1].next_cursor if pages else None, limit=1000, rehash=True))
+        assert (pages[-1].missing, pages[-1].damaged, pages[-1].restored) == ((), (), ())
+        assert pages[-1].copies_written == 0
+    assert sum(page.checked for page in pages) == artifacts
+    return sum(page.hashed_bytes for page in pages)
+
+
+async def require_no_garbage(keeper: Keeper, place: Place, rows: Sequence[ManifestRow]) -> dict[str, int]:
+    """Once time has passed, there is nothing in the store but what belongs to an artifact; what was collected."""
+    collected: dict[str, int] = defaultdict(int)
+    for passes in (timedelta(hours=25), timedelta(days=9)):
+        keeper.depot.clock.now += passes
+        report = await keeper.collect(max_objects=_EVERYTHING)
+        assert report.is_complete
+        assert not report.expired.count
+        for kind, count in counts(report).items():
+            collected[kind] += count
+        collected["temporary"] += report.temporary
+    expected = {Content(row.sha256, row.generation).key for row in rows} | {copy_key(row.id) for row in rows}
+    assert set(await keeper.keys("")) == expected
+    bucket = place.bucket()
+    assert "Uploads" not in await bucket.run(bucket.call("list_multipart_uploads", Prefix=bucket.path("")))
+    return dict(collected)

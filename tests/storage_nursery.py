@@ -1,0 +1,141 @@
+"""A process that has imported all of storage, then forks: whoever is killed often must start fast.
+
+Each line on its input starts a storage worker, whose process it names on its output; the end of its input ends all.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import IO
+
+from bus_schema.fleet import State
+from mindbus.logs import configure_logs
+from mindbus.settings import Settings
+from mindbus.supervision.health import HealthFolder
+from mindbus.supervision.hosting import host, stop_on_signals
+from tests.waiting import until
+from workers.fleet import whole_fleet
+from workers.third_party import Maker
+
+_STARTED_WITHIN_S = 60
+
+
+class Nursery:
+    """Starts storage workers, kills them; `async with` it."""
+
+    def __init__(self, settings: Settings, log: Path) -> None:
+        self.settings, self.log = settings, log
+        self._health = HealthFolder(settings)
+        self._living: list[int] = []
+        self._process: Popen[bytes] | None = None
+
+    async def __aenter__(self) -> "Nursery":
+        self._process = self._launch()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        assert self._process
+        # The end of its input is the end of all of them.
+        await asyncio.to_thread(self._process.communicate)
+
+    @property
+    def living(self) -> list[int]:
+        """Those that were started but not killed, the oldest first."""
+        return list(self._living)
+
+    async def start(self) -> int:
+        """Another one; it is not ready yet."""
+        assert self._process
+        assert self._process.stdout
+        self._input.write(b"\n")
+        self._input.flush()
+        self._living.append(int(await asyncio.to_thread(self._process.stdout.readline)))
+        return self._living[-1]
+
+    async def is_in(self, pid: int, *states: State) -> None:
+        """Wait until it is in one of the states."""
+        what = f"storage {pid} is {' or '.join(states)}"
+        await until(lambda: self._state_of(pid) in states, _STARTED_WITHIN_S, what)
+
+    async def one_leads(self) -> int:
+        """Wait until one of those that live consumes; which."""
+        leader: int | None = await until(self._leader, _STARTED_WITHIN_S, "a storage worker leads")
+        assert leader
+        return leader
+
+    async def kill(self, pid: int) -> None:
+        """As a power cut would."""
+        await self._end(pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """All of them, in good order."""
+        for pid in self.living:
+            await self._end(pid, signal.SIGTERM)
+
+    async def _end(self, pid: int, number: signal.Signals) -> None:
+        self._living.remove(pid)
+        os.kill(pid, number)
+        await until(lambda: not Path(f"/proc/{pid}").exists(), _STARTED_WITHIN_S, f"{pid} has ended")
+        self._health.sweep()
+
+    def _leader(self) -> int | None:
+        return next((pid for pid in self._living if self._state_of(pid) is State.READY), None)
+
+    def _state_of(self, pid: int) -> State | None:
+        return next((health.state for health in self._health.all_here() if health.pid == pid), None)
+
+    def _launch(self) -> "Popen[bytes]":
+        with self.log.open("ab") as sink:
+            command = [sys.executable, "-m", "tests.storage_nursery"]
+            return Popen(command, env=self.settings.environment(), stdin=PIPE, stdout=PIPE, stderr=sink)
+
+    @property
+    def _input(self) -> IO[bytes]:
+        assert self._process
+        assert self._process.stdin
+        return self._process.stdin
+
+
+def _rear() -> None:
+    settings = Settings()
+    makers = {"storage": whole_fleet().maker("storage")}
+    # Nobody asks what has become of a child.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    children: list[int] = []
+    for _line in sys.stdin:
+        assert threading.active_count() == 1, "a thread would not survive the fork"
+        child = os.fork()
+        if not child:
+            _work(makers, settings)
+        children.append(child)
+        print(child, flush=True)
+    for child in children:
+        if Path(f"/proc/{child}").exists():
+            os.kill(child, signal.SIGKILL)
+
+
+def _work(makers: Mapping[str, Maker], settings: Settings) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with open(os.devnull, "r+b") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(nothing.fileno(), 1)
+    try:
+        asyncio.run(_hosted(makers, settings))
+    finally:
+        os._exit(0)
+
+
+async def _hosted(makers: Mapping[str, Maker], settings: Settings) -> None:
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    await host(makers, settings, stop)
+
+
+if __name__ == "__main__":
+    configure_logs("INFO", "console")
+    _rear()
