@@ -67,6 +67,10 @@ class PrivateSeaweed:
         if self._guarded is not None:
             await self._guarded.end()
             self._guarded = None
+        # It puts sockets there, whatever TMPDIR says, and leaves them.
+        for port in self._ports.values():
+            for socket_file in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                socket_file.unlink(missing_ok=True)
 
     async def remove(self) -> None:
         """Kill it, then delete what it kept."""
