@@ -67,10 +67,7 @@ class PrivateSeaweed:
         if self._guarded is not None:
             await self._guarded.end()
             self._guarded = None
-        # It puts sockets there, whatever TMPDIR says, and leaves them.
-        for port in self._ports.values():
-            for socket_file in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
-                socket_file.unlink(missing_ok=True)
+        await asyncio.to_thread(self._remove_sockets)
 
     async def remove(self) -> None:
         """Kill it, then delete what it kept."""
@@ -87,6 +84,12 @@ class PrivateSeaweed:
             await asyncio.sleep(_POLL_S)
         await self.kill()
         return False
+
+    def _remove_sockets(self) -> None:
+        # It puts them there, whatever TMPDIR says, and leaves them.
+        for port in self._ports.values():
+            for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
 
     def _takes_objects(self) -> bool:
         """It says that it is healthy before it has a place for bytes."""
