@@ -1,6 +1,6 @@
 """Every effect passes a gate before and after it; there a process goes on, stalls, meets an error, or dies."""
 
-from asyncio import AbstractEventLoop, Event, Future, Task
+from asyncio import AbstractEventLoop, Event, Future, Task, sleep, timeout
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 
 T = TypeVar("T")
+_LONG_S = 1.0
+_FOR_EVER_S = 60.0
+_READINGS = ("head", "get", "list")
 EXPECTED = (OSError, TemporaryFailure, BusUnavailable)
 
 
@@ -22,7 +25,7 @@ class Process:
 
     name: str
     is_dead: bool = False
-    tasks: list["Task[None]"] = field(default_factory=list)
+    actors: list["Actor"] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +36,8 @@ class Actor:
     process: Process
     task: "Task[None] | None" = None
     naps: int = 0
-    awaits_turn: bool = False
+    awaits_another: bool = False
+    is_hit: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -63,7 +67,8 @@ class Gates:
         look: Callable[[], None],
         look_closely: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.loop, self.look, self._look_closely = loop, look, look_closely
+        self.loop, self.look = loop, look
+        self._look_closely = look_closely
         self.changed = Event()
         self.waiting: list[Gate] = []
         self.trace: list[str] = []
@@ -77,7 +82,7 @@ class Gates:
         actor.task = self.loop.create_task(self._as(actor, work))
         actor.task.add_done_callback(lambda _task: self.changed.set())
         self._actors.append(actor)
-        process.tasks.append(actor.task)
+        process.actors.append(actor)
         if process not in self._processes:
             self._processes.append(process)
         return actor
@@ -96,16 +101,22 @@ class Gates:
         """The same where the effect is real, which takes its time."""
         await self.stop_at(f"before {name}", failure)
         result = await act()
-        if self._look_closely is not None:
-            await self._look_closely()
+        if name not in _READINGS:
+            await self.look_closely()
         await self.stop_at(f"after {name}", failure)
         return result
+
+    async def look_closely(self) -> None:
+        """Somebody looks at a real world, which takes its time."""
+        if self._look_closely is not None:
+            await self._look_closely()
 
     async def stop_at(self, moment: str, failure: Callable[[], Exception] | None = None) -> None:
         """Wait to be let on. Raises SimulatedCrash in a dead process, and whatever failure was chosen."""
         actor = _actor.get()
         if actor.process.is_dead:
             raise SimulatedCrash
+        actor.awaits_another = False
         gate = Gate(actor, moment, self.loop.create_future(), failure)
         self.waiting.append(gate)
         self.changed.set()
@@ -116,7 +127,31 @@ class Gates:
         """Whether everybody waits at a gate, or for somebody who does."""
         self._actors = [actor for actor in self._actors if not actor.is_done]
         waiting = {gate.actor for gate in self.waiting}
-        return all(actor in waiting or actor.awaits_turn for actor in self._actors)
+        return all(actor in waiting or actor.awaits_another for actor in self._actors)
+
+    async def settle(self) -> None:
+        """Let everybody come to a gate; who comes to none for so long waits for another."""
+        for _ in range(3):
+            await sleep(0)
+        while not self.is_still:
+            self.changed.clear()
+            try:
+                async with timeout(_LONG_S):
+                    await self.changed.wait()
+            except TimeoutError:
+                for actor in self._actors:
+                    actor.awaits_another = True
+
+    async def wait_for_somebody(self) -> bool:
+        """Until somebody comes to a gate after all; whether there is anybody. Raises TimeoutError."""
+        async with timeout(_FOR_EVER_S):
+            while not self.waiting:
+                self._actors = [actor for actor in self._actors if not actor.is_done]
+                if not self._actors:
+                    return False
+                self.changed.clear()
+                await self.changed.wait()
+        return True
 
     def let_on(self, gate: Gate) -> None:
         """It goes on."""
@@ -132,6 +167,7 @@ class Gates:
     def crash(self, gate: Gate) -> None:
         """Its whole process dies on the spot."""
         self._leave(gate, " CRASHES")
+        gate.actor.is_hit = True
         self.kill(gate.actor.process)
         gate.passed.set_exception(SimulatedCrash())
 
@@ -141,9 +177,11 @@ class Gates:
         for gate in [gate for gate in self.waiting if gate.actor.process is process]:
             self.waiting.remove(gate)
             gate.passed.set_exception(SimulatedCrash())
-        for task in process.tasks:
+            gate.actor.is_hit = True
+        for actor in process.actors:
             # Whoever waits for something else than a gate, such as a lock, dies as well.
-            self.loop.call_soon(task.cancel)
+            if not actor.is_hit and actor.task is not None:
+                self.loop.call_soon(actor.task.cancel)
 
     def kill_all(self) -> None:
         """Nobody goes on."""
