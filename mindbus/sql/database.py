@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.postgresql import CONNECTING, PatientConnection, session_options
+from mindbus.sql.turns import WritersTurns
 
 _POOL_SIZE = 5
 # Beside each handler's transaction a short read, the outbox, the clockwork, the writer's lock.
@@ -86,7 +87,8 @@ class Database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_async_engine(self.url, connect_args={"timeout": _BUSY_TIMEOUT_S})
         event.listen(engine.sync_engine, "connect", _configure_sqlite)
-        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        turns = WritersTurns(engine, _BUSY_TIMEOUT_S)
+        event.listen(engine.sync_engine, "begin", lambda connection: _begin_sqlite(connection, turns))
         return engine
 
     def _postgresql(self) -> AsyncEngine:
@@ -134,10 +136,13 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_sqlite(connection: Connection, turns: WritersTurns) -> None:
     # A deferred transaction that turns writer later fails at once under WAL; an immediate one waits its turn.
-    reads = connection.get_execution_options().get("mindbus_read_only", False)
-    connection.exec_driver_sql("BEGIN DEFERRED" if reads else "BEGIN IMMEDIATE")
+    if connection.get_execution_options().get("mindbus_read_only", False):
+        connection.exec_driver_sql("BEGIN DEFERRED")
+    else:
+        turns.wait(connection)
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _create_schema(connection: Connection, schema: str) -> None:
