@@ -88,7 +88,7 @@ class MemoryCareRegistry:
             if not _is_collectable(blob, before) or tables.holders(content.sha256, content.generation):
                 return False
             tables.blobs[content.sha256] = replace(blob, state=DELETING)
-            tables.removals.setdefault(removal.key, removal)
+            _remove(tables, removal)
             return True
 
         return await self.connection.write("condemn", condemn)
@@ -111,7 +111,7 @@ class MemoryCareRegistry:
                     return False
                 blob = tables.blobs.get(content.sha256, Blob())
                 tables.blobs[content.sha256] = replace(blob, generation=max(blob.generation, content.generation))
-            return tables.removals.setdefault(removal.key, removal) is removal
+            return _remove(tables, removal)
 
         return await self.connection.write("outlaw", outlaw)
 
@@ -123,7 +123,7 @@ class MemoryCareRegistry:
         """As in CareRegistry."""
 
         def give_up(tables: Tables) -> bool:
-            return removal.key not in tables.spent and tables.removals.setdefault(removal.key, removal) is removal
+            return removal.key not in tables.spent and _remove(tables, removal)
 
         return await self.connection.write("give up", give_up)
 
@@ -194,6 +194,13 @@ def _stray_reason(tables: Tables, content: Content) -> OrphanReason | None:
     if blob.state == GONE:
         return "unused" if content.generation == blob.generation else "unknown"
     return None
+
+
+def _remove(tables: Tables, removal: Removal) -> bool:
+    if removal.key in tables.removals:
+        return False
+    tables.removals[removal.key] = removal
+    return True
 
 
 def _notice(tables: Tables, event: Event, trace_id: str | None = None) -> None:
