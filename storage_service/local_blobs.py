@@ -13,7 +13,8 @@ from typing import IO
 
 from mindbus.bulk import EagerFile
 from storage_service.blobs import ORPHANS, STAGING, TEMPORARY, Declared, Labels, ObjectDamaged, copy_declared
-from storage_service.local_files import NEW, PLAIN, LocalFiles
+from storage_service.carrying import NEW, PLAIN
+from storage_service.local_files import LocalFiles
 from storage_service.refusals import NotAPlainFile, StagedFileMissing
 
 _NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)

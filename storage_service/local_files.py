@@ -12,12 +12,10 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from storage_service.blobs import CHUNK_BYTES, OBJECTS, TEMPORARY, Declared, Found, Labels, ObjectDamaged
+from storage_service.blobs import OBJECTS, TEMPORARY, Declared, Found, Labels, ObjectDamaged
+from storage_service.carrying import NEW, PLAIN, carry
 from storage_service.folders import Folders
 
-# Without O_NONBLOCK, opening a pipe that nobody writes to would hang for ever.
-PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAGE = 500
 
 
@@ -96,7 +94,7 @@ class LocalFiles:
                 return self._size_bytes(target) is not None
             targets = stack.enter_context(self.folders.made(target_folder))
             if not _is_in(targets[-1], target_name):
-                self._carry((folders[-1], name), (targets[-1], target_name))
+                carry((folders[-1], name), (targets[-1], target_name))
             for made in reversed(targets):
                 os.fsync(made)
             with suppress(FileNotFoundError):
@@ -104,14 +102,6 @@ class LocalFiles:
             os.fsync(folders[-1])
             _drop_empty(key, folders)
             return _is_in(targets[-1], target_name)
-
-    def _carry(self, source: tuple[int, str], target: tuple[int, str]) -> None:
-        try:
-            os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
-        except OSError as trouble:
-            if trouble.errno != errno.EXDEV:
-                raise
-            _copy(source, target)
 
     def _write_whole(self, key: str, content: bytes) -> None:
         folder, name = _split(key)
@@ -151,23 +141,6 @@ def _is_in(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _copy(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """To another file system: whole under another name first, so that nobody takes a half for it."""
-    part = f".{uuid.uuid4().hex}.part"
-    # A link or a pipe is nothing to keep.
-    if not stat.S_ISREG(os.stat(source[1], dir_fd=source[0], follow_symlinks=False).st_mode):
-        return
-    with (
-        os.fdopen(os.open(source[1], PLAIN, dir_fd=source[0]), "rb", buffering=0) as reader,
-        os.fdopen(os.open(part, NEW, 0o440, dir_fd=target[0]), "wb") as writer,
-    ):
-        while chunk := reader.read(CHUNK_BYTES):
-            writer.write(chunk)
-        writer.flush()
-        os.fsync(writer.fileno())
-    os.rename(part, target[1], src_dir_fd=target[0], dst_dir_fd=target[0])
 
 
 def _drop_empty(key: str, folders: list[int]) -> None:

@@ -1,12 +1,9 @@
 """The care of the store by hand: garbage, audit, rebuild, numbers."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bus_schema.messages import Command
 from bus_schema.replies import Code
@@ -23,6 +20,7 @@ from mindbus.bus.failures import CommandFailed
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.failures import Failed
 from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.paging import WITHIN_S, all_pages
 from mindbus.cli.session import on_the_bus, run
 from mindbus.cli.storage_report import show_audit, show_garbage, show_rebuild, show_stats
 
@@ -30,8 +28,6 @@ app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, aud
 
 PageT = TypeVar("PageT", bound=BaseModel)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-# A store of millions takes its time.
-_WITHIN_S = 3600.0
 
 
 @app.command()
@@ -76,7 +72,7 @@ def audit(
 
     mindbus storage audit --no-rehash --json
     """
-    pages = run(_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audited, acting))
+    pages = run(all_pages("audit", lambda cursor: Audit(cursor=cursor, rehash=rehash), _audited, acting))
     found = {
         "checked": sum(page.checked for page in pages),
         "hashed_bytes": sum(page.hashed_bytes for page in pages),
@@ -108,7 +104,9 @@ def rebuild(
 
     mindbus storage rebuild --deep
     """
-    pages = run(_pages("rebuild", lambda cursor: Rebuild(cursor=cursor, dry_run=dry_run, deep=deep), _rebuilt, acting))
+    pages = run(
+        all_pages("rebuild", lambda cursor: Rebuild(cursor=cursor, dry_run=dry_run, deep=deep), _rebuilt, acting)
+    )
     found = {
         "dry_run": dry_run,
         "present": sum(page.present for page in pages),
@@ -142,7 +140,7 @@ def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
 async def _ask(command: Command[PageT], identity: str) -> PageT:
     async with on_the_bus(identity) as bus:
-        return await bus.request(command, timeout_s=_WITHIN_S)
+        return await bus.request(command, timeout_s=WITHIN_S)
 
 
 async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
@@ -153,33 +151,6 @@ async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
         if no.code is not Code.CONFLICT:
             raise
         raise Failed(f"{no.message} Here: {_numbers(no.details)}", no.code) from no
-
-
-async def _pages(
-    what: str,
-    page_after: Callable[[str | None], Command[PageT]],
-    done_by: Callable[[list[PageT]], tuple[int, int]],
-    by: str,
-) -> list[PageT]:
-    """All pages of a work that is too long for one answer, with a progress bar for who watches."""
-    pages: list[PageT] = []
-    cursor: str | None = None
-    async with on_the_bus(by) as bus:
-        with _progress(what) as tell:
-            while not pages or cursor is not None:
-                pages.append(await bus.request(page_after(cursor), timeout_s=_WITHIN_S))
-                cursor = getattr(pages[-1], "next_cursor", None)
-                tell(*done_by(pages))
-    return pages
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    console = errors()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _audited(pages: list[AuditPage]) -> tuple[int, int]:

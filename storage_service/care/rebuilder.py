@@ -7,17 +7,16 @@ from datetime import datetime
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
-from bus_schema.identities import owner_of
 from bus_schema.storage_care import Lost, RebuildPage
 from storage_service.blobs import OBJECTS, Blobs, Found
 from storage_service.care.copies import ManifestCopy, NotACopy
 from storage_service.care.keys import MANIFESTS, SHARDS, Content, artifact_of, content_of, copy_key
 from storage_service.care.orphans import damage_of, orphan_of
+from storage_service.care.recovery import recovered
 from storage_service.care.registry import CareRegistry
 from storage_service.care.sql_rebuilding import RebuildRegistry
 from storage_service.refusals import NotACursor
 
-RECOVERED = "recovered"
 _FOLDERS = tuple(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shard in SHARDS)
 _AT_ONCE = 500
 
@@ -159,33 +158,11 @@ class Rebuilder:
         for file, content in contents.items():
             if content is None or content.sha256 not in unknown:
                 continue
-            recovered = await self._recovered(file, content)
-            if recovered is None:
+            found_again = await recovered(self.blobs, file, content)
+            if found_again is None:
                 page.lost.append(Lost(key=file.key, reason="nothing says whose it is"))
-            elif await self._put_back(page, recovered):
+            elif await self._put_back(page, found_again):
                 page.recovered += 1
-
-    async def _recovered(self, file: Found, content: Content) -> ManifestCopy | None:
-        labels = await self.blobs.labels(file.key)
-        if labels is None:
-            return None
-        manifest = Manifest(
-            id=labels.artifact_id,
-            trace_id=RECOVERED,
-            created_by=labels.created_by,
-            created_at=file.modified,
-            artifact_type=RECOVERED,
-            content_type="application/octet-stream",
-            uri=file.key,
-            size_bytes=file.size_bytes,
-            checksum=f"sha256:{content.sha256}",
-            status="completed",
-            owner=owner_of(labels.created_by),
-            visibility="private",
-        )
-        return ManifestCopy(
-            manifest=manifest, logical_id=manifest.id, generation=content.generation, committed_at=file.modified
-        )
 
 
 def _needed_by(copied: ManifestCopy) -> tuple[str, ...]:
