@@ -92,12 +92,17 @@ def said_by_schema(
     invalid: ValidationError, source: str, line_of: Callable[[Place], int], schema: type[BaseModel]
 ) -> list[Problem]:
     """The schema's own complaints, in words for people who write such files."""
+    errors = invalid.errors(include_url=False)
     return [
         Problem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
-        for error in invalid.errors(include_url=False)
-        # A list whose only items are wrong also counts as too short; its items have been named already.
-        if not (error["type"] == "too_short" and error["input"])
+        for error in errors
+        # A list whose items are wrong also counts as too short; its items have been named already.
+        if not (error["type"] == "too_short" and any(_is_within(other, error) for other in errors))
     ]
+
+
+def _is_within(other: ErrorDetails, error: ErrorDetails) -> bool:
+    return len(other["loc"]) > len(error["loc"]) and other["loc"][: len(error["loc"])] == error["loc"]
 
 
 def nearest(word: str, known: Collection[str]) -> str:
@@ -110,6 +115,8 @@ def nearest(word: str, known: Collection[str]) -> str:
 def _plainly(error: ErrorDetails, schema: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         return f"there is no such field{nearest(str(error['loc'][-1]), _fields_at(schema, error['loc'][:-1]))}"
+    if error["type"] == "too_short" and error["input"]:
+        return f"has {error['ctx']['actual_length']}; list at least {error['ctx']['min_length']}"
     said = error["msg"].removeprefix("Input ").removeprefix("Value error, ").lower()
     pattern = error.get("ctx", {}).get("pattern")
     return _PLAINLY.get(error["type"], "{said}").format(given=error["input"], said=said, pattern=pattern)

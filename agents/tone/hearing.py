@@ -1,12 +1,15 @@
 """How a text sounds: from −1, desperate or furious, to 1, delighted."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agents.text import sentences, stem, words
 from agents.tone.lexicon import EMOJI, NEGATIONS, STRONGER, WEAKER, phrases, weights
 
+# A "not" reaches no further than its clause.
+_CLAUSE = re.compile(r"[,;:—–]")
 _REACH_WORDS = 3
 _NEGATED = -0.6
 _STRONGER, _WEAKER, _SHOUTED = 1.5, 0.5, 1.4
@@ -53,8 +56,9 @@ def _heard(sentence: str) -> Iterable[tuple[str, float]]:
             yield found[0].strip(), weight * louder
         rest = pattern.sub(" , ", rest)
     yield from ((mark, EMOJI[mark]) for mark in sentence if mark in EMOJI)
-    spoken = words(rest)
-    yield from ((spoken[at], weight * louder) for at, weight in _weighed(spoken))
+    for clause in _CLAUSE.split(rest):
+        spoken = words(clause)
+        yield from ((spoken[at], weight * louder) for at, weight in _weighed(spoken))
 
 
 def _weighed(spoken: list[str]) -> Iterable[tuple[int, float]]:

@@ -21,7 +21,7 @@ _WORDS = {
     inspired joy lovely nice pleased proud relieved smile smiling success successful win yay весело благодарен
     благодарна благодарность вдохновляет доволен довольна довольны замечательно здорово классно молодец молодцы
     нравится понравилось порадовал порадовала победа победили рад рада рады радость радует радостно спасибо удача
-    успех успешно справились справился справилась хвалит хвалят шикарно приятно повезло улыбка легче
+    успех успешно справились справился справилась хвалит хвалят шикарно приятно красота повезло улыбка легче
     """,
     1: """
     better calm comfortable confident easy fine fond good helpful hope hopeful interesting like liked ok okay
@@ -34,7 +34,8 @@ _WORDS = {
     lonely miss missed nervous problem problems sorry stuck tense tired tricky unclear unsure worried worries worry
     worse боюсь волнуюсь волнует грустно жаль жалко задержка мешает непонятно нервничаю опаздываем опоздали одиноко
     переживаю плохо плохой плохая проблема проблемы путаница скучно сложно сомневаюсь сомнения сомнение стыдно
-    тревожно тревога трудно тяжело устал устала устали хуже страшно медленно ошибка неудобно неприятно скучаю обидно
+    тревожно тревога тревожит встревожен трудно тяжело устал устала устали хуже страшно медленно ошибка неудобно
+    неприятно скучаю обидно
     """,
     -2: """
     afraid angry annoyed annoying bad broken complain complained complaint cry crying disappointed disappointing
@@ -84,10 +85,10 @@ _PHRASES = {
     3: "жду не дождусь | гора с плеч",
     2: "well done | good job | good work | good news | looking forward | look forward | can't wait | так держать | "
     "на высоте",
-    1: "no problem | not bad | без проблем | не переживай | по плану",
+    1: "no problem | not bad | без проблем | ничего страшного | не переживай | по плану",
     -1: "no idea | с ума сойти",
-    -2: "giving up | give up | fell apart | falling apart | falls apart | falling behind | на нервах | всё плохо | "
-    "в шоке | в тупике",
+    -2: "giving up | give up | fell apart | falling apart | falls apart | falling behind | на нервах | "
+    "не годится | всё плохо | в шоке | в тупике",
     -3: "fed up | can't stand it | can't stand this | can't take it | can't take this | burned out | burnt out | "
     "at my limit | sick of | нет сил | сил нет | сил больше нет | сыт по горло | сыта по горло | всё пропало | "
     "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда",

@@ -1,0 +1,141 @@
+"""What happens in the world of a simulation, from YAML."""
+
+import random
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agents.located_yaml import Place
+from agents.sim.profiles import Feeling, Language, names_in, read_shipped
+from agents.sim.wording import Value, Wording, gaps_in
+from agents.yaml_problems import BadFile, Problem, nearest, read_document, read_file
+from bus_schema.sim import SimFile
+
+_FOLDER = "sim/scenarios"
+_FEWEST_FACTS = 2
+# Filled by whoever speaks.
+SPEAKERS_OWN = frozenset({"colleague"})
+
+
+class NumberRange(BaseModel):
+    """Any number between two, in steps."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    least: int = Field(alias="from")
+    most: int = Field(alias="to")
+    step: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _has_room(self) -> "NumberRange":
+        if self.most < self.least:
+            raise ValueError("`to` must not be less than `from`")
+        return self
+
+
+Slot = NumberRange | Annotated[tuple[str, ...], Field(min_length=1)]
+Fact = Annotated[tuple[Wording, ...], Field(min_length=1)]
+
+
+class Stage(BaseModel):
+    """How far an event has come: what can be told of it, how that feels, what follows from it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    feeling: Feeling
+    facts: tuple[Fact, ...] = Field(min_length=_FEWEST_FACTS)
+    asks: tuple[Wording, ...] = ()
+
+
+class Trigger(BaseModel):
+    """An event of the outside world, that those responsible for its areas talk about, stage by stage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
+    areas: tuple[str, ...] = Field(min_length=1)
+    weight: int = Field(default=1, ge=1, le=100)
+    slots: dict[str, Slot] = {}
+    stages: tuple[Stage, ...] = Field(min_length=1)
+
+
+class Scenario(BaseModel):
+    """The events of a simulation; the slots that they have in common are filled anew in every sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: SimFile
+    language: Language
+    description: str = Field(default="", max_length=1000)
+    pace_minutes: float = Field(default=15, gt=0, le=24 * 60)
+    slots: dict[str, Slot] = {}
+    triggers: tuple[Trigger, ...] = Field(min_length=1, max_length=500)
+
+
+class BadScenario(BadFile):
+    """The scenario cannot be played; each line says where, what is wrong, what to do."""
+
+
+class UnknownScenario(LookupError):
+    """There is no such scenario; add a file to config/sim/scenarios."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no scenario {name!r}; there are {', '.join(scenario_names())}")
+
+
+@cache
+def scenario_names() -> tuple[str, ...]:
+    """The scenarios that come with MindBus."""
+    return names_in(_FOLDER)
+
+
+def shipped_scenario(name: str) -> Scenario:
+    """A scenario that comes with MindBus. Raises UnknownScenario, BadScenario."""
+    if name not in scenario_names():
+        raise UnknownScenario(name)
+    return parse_scenario(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
+
+
+def parse_scenario(text: bytes, source: str) -> Scenario:
+    """Read a scenario from YAML; `source` is what its errors call it. Raises BadScenario with every problem found."""
+    scenario = read_file(text, source, Scenario, BadScenario)
+    document = read_document(text, source, BadScenario)
+    problems = [Problem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
+    if problems:
+        raise BadScenario(problems)
+    return scenario
+
+
+def drawn(slots: Mapping[str, Slot], chance: random.Random) -> dict[str, Value]:
+    """A value for each slot."""
+    return {name: _one(slot, chance) for name, slot in slots.items()}
+
+
+def _one(slot: Slot, chance: random.Random) -> Value:
+    if isinstance(slot, NumberRange):
+        return chance.randrange(slot.least, slot.most + 1, slot.step)
+    return chance.choice(slot)
+
+
+def _problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    ids = [trigger.id for trigger in scenario.triggers]
+    for number, trigger in enumerate(scenario.triggers):
+        place = ("triggers", number)
+        if trigger.id in ids[:number]:
+            yield (*place, "id"), f"two triggers are called {trigger.id!r}; rename one"
+        known = {**scenario.slots, **trigger.slots}
+        used: set[str] = set()
+        for where, wording in _wordings(trigger):
+            used |= gaps_in(wording)
+            for name in sorted(gaps_in(wording) - known.keys() - SPEAKERS_OWN):
+                yield (*place, *where), f"{{{name}}} is no slot{nearest(name, {*known, *SPEAKERS_OWN})}"
+        for name in trigger.slots:
+            if name not in used:
+                yield (*place, "slots", name), "no sentence uses it; remove it, or write it where it belongs"
+
+
+def _wordings(trigger: Trigger) -> Iterator[tuple[Place, str]]:
+    for at, stage in enumerate(trigger.stages):
+        for number, fact in enumerate(stage.facts):
+            for way, wording in enumerate(fact):
+                yield ("stages", at, "facts", number, way), wording
+        for number, wording in enumerate(stage.asks):
+            yield ("stages", at, "asks", number), wording
