@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tests.crashes.gates import Actor, Gate
-from tests.crashes.memory_world import AS_BUILT, UNTIL_QUIET, Design, MemoryWorld
+from tests.crashes.memory_world import A_GOOD_STORE, AS_BUILT, UNTIL_QUIET, Design, MemoryWorld, Store
 from tests.crashes.schedules import MAX_STEPS, Broken
 from tests.crashes.storages import Storage
 from tests.crashes.uploads import Story, Upload
@@ -21,6 +21,7 @@ class Lives:
     story: Story
     ends_at: Sequence[int]
     design: Design = AS_BUILT
+    store: Store = A_GOOD_STORE
     collections: int = len(UNTIL_QUIET)
     stalls: bool = False
     ended: list[str] = field(default_factory=list)
@@ -30,7 +31,7 @@ class Lives:
 
     def run(self) -> "Lives":
         """Raises Broken."""
-        world = MemoryWorld(self.design)
+        world = MemoryWorld(self.design, self.store)
         try:
             self._run(world)
             world.require_quiet()
