@@ -13,6 +13,9 @@ from mindbus.sdk.permanent_key import permanent_key
 from mindbus.sdk.progress import Progress, nobody
 from mindbus.sdk.sources import CHUNK_BYTES
 
+# An object store replaces an object as a whole; to ask what is there takes longer than to send so little again.
+_SENT_AT_ONCE_BYTES = 1024 * 1024
+
 
 class Pieces(Protocol):
     """The bytes of an artifact, or of a range of it, as the store gives them: nothing is checked yet."""
@@ -88,12 +91,19 @@ class DirectAccess:
             raise StorageAway(f"file store: {trouble}") from trouble
 
     def _stage(self, entry: Entry, source: Path, progress: Progress) -> None:
-        # Storage may be reading a copy from an earlier try: it must not change under its eyes.
-        key = entry.upload_key
-        is_there = self._files.exists(key) and self._files.size_bytes(key) == entry.manifest.size_bytes
+        key, size_bytes = entry.upload_key, entry.manifest.size_bytes
         # Without a source, storage may have it already; else storage is the one to say no.
-        if not is_there and source.exists():
-            self._files.upload(key, source, lambda done: progress("send", done, entry.manifest.size_bytes))
+        if not self._is_there(key, size_bytes) and source.exists():
+            self._files.upload(key, source, lambda done: progress("send", done, size_bytes))
+
+    def _is_there(self, key: str, size_bytes: int) -> bool:
+        """Storage may be reading a copy from an earlier try: in a folder, it must not change under its eyes."""
+        if self._files.local_root is None and size_bytes <= _SENT_AT_ONCE_BYTES:
+            return False
+        try:
+            return self._files.size_bytes(key) == size_bytes
+        except FileNotFoundError:
+            return False
 
     def _open(self, key: str, start: int) -> IO[bytes]:
         file = self._files.open_read(key)

@@ -8,7 +8,7 @@ from typing import IO
 
 
 class Disk:
-    """Each method is one effect, done as a whole or not at all, durable when it returns."""
+    """Each method is one effect, done as a whole or not at all, durable when it returns; but for removal."""
 
     def make_folder(self, path: Path) -> None:
         """Make a folder along with those above it."""
@@ -45,9 +45,11 @@ class Disk:
             _sync_folder(path.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; gone already is as good."""
+        """Remove a file; gone already is as good.
+
+        It is not waited for: what a power cut brings back is registered or swept once more, to no effect.
+        """
         path.unlink(missing_ok=True)
-        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.jobs import CALLERS, NAMES
 from mindbus import Settings
 
@@ -13,6 +15,9 @@ ROOT = Path(__file__).parents[2]
 RATIOS = {"mindbus/faststream", "mindbus/aio_pika"}
 MEASURES = ("end_to_end", "consume", "publish", "idle_worker_rss_mib")
 BY_CALLERS = ("request_p50_ms", "request_p99_ms")
+PEERS = {"files": "cp+sha256sum", "s3": "s3fs+sha256"}
+LEAST = {"files": 0.7, "s3": 0.55}
+MOST_GROWTH_MIB = 60
 
 
 async def test_a_quick_run_has_a_number_for_everybody_and_refuses_none(vhost_url: str, tmp_path: Path) -> None:
@@ -29,11 +34,15 @@ async def test_a_quick_run_has_a_number_for_everybody_and_refuses_none(vhost_url
 
 
 async def _quick_run(amqp_url: str, data_dir: Path) -> dict[str, Any]:
+    return await _report_of("benchmarks.bus", "--quick", settings=Settings(amqp_url=amqp_url, data_dir=data_dir))
+
+
+async def _report_of(module: str, *arguments: str, settings: Settings | None = None) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "benchmarks.bus", "--quick", "--json"),
+        *("-m", module, "--json", *arguments),
         cwd=ROOT,
-        env=Settings(amqp_url=amqp_url, data_dir=data_dir).environment(),
+        env=(settings or Settings()).environment(),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -45,3 +54,26 @@ async def _quick_run(amqp_url: str, data_dir: Path) -> dict[str, Any]:
 
 def _are_numbers(values: dict[str, float], of: set[str]) -> bool:
     return set(values) == of and all(value > 0 for value in values.values())
+
+
+async def test_a_quick_run_of_storage_has_a_number_for_every_store(tmp_path: Path) -> None:
+    report = await _report_of("benchmarks.storage", "--quick", "--folder", str(tmp_path))
+
+    assert set(report) == {"files", "s3"}
+    for store, peer in PEERS.items():
+        for way in ("put", "get"):
+            assert {"mindbus", peer} <= set(report[store][way]["mib_per_s"])
+            assert report[store][way]["ratios"][f"mindbus/{peer}"] > 0
+        assert report[store]["small"]["registered_per_s"] > 0
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3000)
+async def test_a_gibibyte_keeps_pace_with_plain_tools_in_little_memory(tmp_path: Path) -> None:
+    report = await _report_of("benchmarks.storage", "--rounds", "3", "--folder", str(tmp_path))
+
+    for store, peer in PEERS.items():
+        print(store, json.dumps(report[store]))
+        assert all(mib <= MOST_GROWTH_MIB for mib in report[store]["growth_mib"].values())
+        for way in ("put", "get"):
+            assert report[store][way]["ratios"][f"mindbus/{peer}"] >= LEAST[store]
