@@ -137,8 +137,8 @@ class Artifacts:
             self._draining.cancel()
             await asyncio.gather(self._draining, return_exceptions=True)
         await self._heartbeat.stop()
-        for entry in self._buffer.entries():
-            await self._registrar.shelter(entry.artifact_id)
+        for entry, source in self._buffer.waiting():
+            await self._access.shelter(entry, source)
         await asyncio.to_thread(self._buffer.close)
 
     async def put(self, source: Source, progress: Progress = nobody, **about: Unpack[About]) -> Put:

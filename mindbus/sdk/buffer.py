@@ -93,6 +93,11 @@ class Buffer:
         with self._guard:
             return [held.entry for held in self._held.values()]
 
+    def waiting(self) -> list[tuple[Entry, Path]]:
+        """The same, each with where its bytes lie while they wait."""
+        with self._guard:
+            return [(held.entry, bytes_path(held.folder.path, held.entry.artifact_id)) for held in self._held.values()]
+
     def bytes_of(self, entry: Entry) -> Path:
         """Where its bytes lie while they wait."""
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)

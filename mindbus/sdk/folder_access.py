@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from mindbus.files import FileStore
@@ -36,20 +38,20 @@ class FolderAccess(DirectAccess):
 
     def _stage(self, entry: Entry, source: Path, progress: Progress) -> None:
         staged = self._root / entry.upload_key
-        origin = source if source.exists() else self._orphan(entry.upload_key)
-        if staged.exists() and origin is not source:
-            os.utime(staged)
-        elif origin is not None:
-            # It may have waited longer than storage leaves alone what is staged.
-            os.utime(origin)
-            if not _moved(origin, staged):
-                super()._stage(entry, origin, progress)
-        # Where it is nowhere, storage may have it; else storage is the one to say no.
+        places = chain((source, staged), self._orphans(entry.upload_key))
+        found = next((place for place in places if place.exists()), None)
+        if found is None:
+            # Storage may have it; else storage is the one to say no.
+            return
+        # It may have waited longer than storage leaves alone what is staged.
+        os.utime(found)
+        if found != staged and not _moved(found, staged):
+            super()._stage(entry, found, progress)
 
-    def _orphan(self, key: str) -> Path | None:
+    def _orphans(self, key: str) -> Iterator[Path]:
         """What storage set aside since nobody had registered it for a day, perhaps while its producer was down."""
-        places = (self._root / "orphans", self._root.parent / "orphans")
-        return next((orphan for place in places for orphan in place.glob(f"*/{key}")), None)
+        for place in (self._root / "orphans", self._root.parent / "orphans"):
+            yield from place.glob(f"*/{key}")
 
 
 def _moved(source: Path, target: Path) -> bool:
