@@ -19,6 +19,7 @@ from storage_service.refusals import NotAPlainFile, StagedFileMissing
 
 _NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 _READ_ONLY = 0o440
+_LOOKS = 6
 
 
 class LocalBlobs(LocalFiles):
@@ -85,9 +86,15 @@ class LocalBlobs(LocalFiles):
 
     @contextmanager
     def _staged(self, upload: str) -> Iterator[IO[bytes]]:
+        name = Path(upload).name
         try:
             with self.folders.reached(str(Path(upload).parent)) as folders:
-                staged = os.fdopen(os.open(Path(upload).name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
+                staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
+                try:
+                    _require_own(staged.fileno(), name, folders[-1])
+                except BaseException:
+                    staged.close()
+                    raise
         except FileNotFoundError as missing:
             raise StagedFileMissing from missing
         except OSError as other:
@@ -95,8 +102,16 @@ class LocalBlobs(LocalFiles):
                 raise NotAPlainFile from other
             raise
         with staged:
-            status = os.fstat(staged.fileno())
-            # A second name may be a hard link to a file that its maker could not read.
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-                raise NotAPlainFile
             yield staged
+
+
+def _require_own(staged: int, name: str, folder: int) -> None:
+    """It is a file with this one name. Raises NotAPlainFile, FileNotFoundError."""
+    # A second name may be a hard link to a file that its maker could not read. Whoever takes the first one away for
+    # the moment in which names are counted has to put it back for the next, again and again.
+    for _ in range(_LOOKS):
+        opened = os.fstat(staged)
+        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
+            raise NotAPlainFile
+        if not os.path.samestat(opened, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+            raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)

@@ -80,6 +80,13 @@ def _pipe(staged: Path, _secret: Path) -> None:
     os.mkfifo(staged)
 
 
+def _device(staged: Path, _secret: Path) -> None:
+    try:
+        os.mknod(staged, stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root may make a device")
+
+
 def _folder(staged: Path, _secret: Path) -> None:
     staged.mkdir()
 
@@ -113,7 +120,9 @@ def _linked_staging(staged: Path, secret: Path) -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "trick", [_symlink, _hard_link, _pipe, _folder, _socket, _linked_owner, _linked_staging], ids=lambda f: f.__name__
+    "trick",
+    [_symlink, _hard_link, _pipe, _device, _folder, _socket, _linked_owner, _linked_staging],
+    ids=lambda f: f.__name__,
 )
 async def test_only_a_plain_file_of_its_own_is_promoted(
     local: LocalBlobs, staged: Path, tmp_path: Path, trick: Callable[[Path, Path], None]
