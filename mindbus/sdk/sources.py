@@ -30,8 +30,8 @@ async def chunks_of(source: Source) -> AsyncIterator[bytes]:
             while chunk := await asyncio.to_thread(reader.read, CHUNK_BYTES):
                 yield chunk
     elif isinstance(source, AsyncIterable):
-        async for chunk in source:
-            yield _binary(chunk)
+        async for chunk in _gathered(source):
+            yield chunk
     else:
         while chunk := _binary(await asyncio.to_thread(source.read, CHUNK_BYTES)):
             yield chunk
@@ -49,6 +49,20 @@ def guess_content_type(source: Source) -> str:
     name = source if isinstance(source, Path) else getattr(source, "name", "")
     path = Path(name) if isinstance(name, str | Path) else Path()
     return _TYPES.get(path.suffix.lower()) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+
+
+async def _gathered(source: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Each piece goes to the disk in a thread: from a socket, they would be too small for that."""
+    pieces: list[bytes] = []
+    size_bytes = 0
+    async for piece in source:
+        pieces.append(_binary(piece))
+        size_bytes += len(piece)
+        if size_bytes >= CHUNK_BYTES:
+            yield b"".join(pieces)
+            pieces, size_bytes = [], 0
+    if pieces:
+        yield b"".join(pieces)
 
 
 def _binary(chunk: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mindbus.sdk.failures import ArtifactConflict, ArtifactRefused, BufferFull, NoTextMode
-from mindbus.sdk.sources import guess_content_type
+from mindbus.sdk.sources import CHUNK_BYTES, chunks_of, guess_content_type
 from tests.sdk_kit import TRACE, Bench
 
 TEXT = "Отчёт: 12 facts.\n".encode()
@@ -32,6 +32,17 @@ async def test_any_source_of_bytes_will_do(bench: Bench) -> None:
             assert await artifacts.get(put.ref.artifact_id, trace=TRACE) == TEXT
     assert bench.waiting() == []
     assert bench.leftovers() == []
+
+
+async def test_what_comes_drop_by_drop_is_not_written_drop_by_drop() -> None:
+    async def drops() -> AsyncIterator[bytes]:
+        for number in range(30_000):
+            yield number.to_bytes(4, "big") * 25
+
+    chunks = [chunk async for chunk in chunks_of(drops())]
+
+    assert b"".join(chunks) == b"".join([drop async for drop in drops()])
+    assert [len(chunk) >= CHUNK_BYTES for chunk in chunks] == [True, True, False]
 
 
 async def test_the_manifest_says_what_it_was_told(bench: Bench) -> None:
