@@ -25,7 +25,18 @@ from mindbus.sql.tables import add_ledger_tables
 MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
 
 PINNED, LIVE, DELETING, GONE = "pinned", "live", "deleting", "gone"
-_UNEXPIRED: dict[str, Any] = {f"{dialect}_where": text("expired_at IS NULL") for dialect in ("sqlite", "postgresql")}
+
+
+def _where(condition: str) -> dict[str, Any]:
+    return {f"{dialect}_where": text(condition) for dialect in ("sqlite", "postgresql")}
+
+
+_UNEXPIRED = _where("expired_at IS NULL")
+
+
+def _shown_to(visibility: str) -> Index:
+    name = f"ix_artifact_manifests_{visibility}_position"
+    return Index(name, "position", **_where(f"visibility = '{visibility}' AND expired_at IS NULL"))
 
 
 class Base(DeclarativeBase):
@@ -52,10 +63,13 @@ class ManifestRow(Base):
     __tablename__ = "artifact_manifests"
     __table_args__ = (
         UniqueConstraint("logical_id", "version"),
-        Index(None, "trace_id", "position"),
-        Index(None, "owner", "position"),
-        Index(None, "artifact_type", "position"),
-        Index(None, "step_id", "position"),
+        # What a search goes along, in order of commit.
+        _shown_to("public"),
+        _shown_to("trace"),
+        Index(None, "trace_id", "visibility", "position", **_UNEXPIRED),
+        Index(None, "owner", "position", **_UNEXPIRED),
+        Index(None, "step_id", "position", **_UNEXPIRED),
+        Index(None, "artifact_type", "position", **_UNEXPIRED),
         Index(None, "sha256", "generation"),
         Index(None, "retention_until", **_UNEXPIRED),
         Index(None, "artifact_type", "committed_at", **_UNEXPIRED),
@@ -69,7 +83,7 @@ class ManifestRow(Base):
     trace_id: Mapped[str] = mapped_column(String(128))
     step_id: Mapped[str | None] = mapped_column(String(64))
     created_by: Mapped[str] = mapped_column(String(160))
-    created_at: Mapped[datetime] = mapped_column(Utc, index=True)
+    created_at: Mapped[datetime] = mapped_column(Utc)
     artifact_type: Mapped[str] = mapped_column(String(63))
     content_type: Mapped[str] = mapped_column(String(127))
     sha256: Mapped[str] = mapped_column(String(64))
@@ -124,7 +138,7 @@ class TraceMemberRow(Base):
 
     __tablename__ = "trace_members"
     trace_id: Mapped[str] = mapped_column(String(128), primary_key=True)
-    member: Mapped[str] = mapped_column(String(96), primary_key=True)
+    member: Mapped[str] = mapped_column(String(96), primary_key=True, index=True)
 
 
 class SpentUploadRow(Base):
@@ -142,6 +156,15 @@ class CounterRow(Base):
     __tablename__ = "counters"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     value: Mapped[int] = mapped_column(BigInteger)
+
+
+class SpanRow(Base):
+    """When the artifacts of one stretch of commits were made, the earliest as well as the latest of them."""
+
+    __tablename__ = "creation_spans"
+    stretch: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    earliest: Mapped[datetime] = mapped_column(Utc)
+    latest: Mapped[datetime] = mapped_column(Utc)
 
 
 ledger = add_ledger_tables(Base.metadata)

@@ -11,7 +11,7 @@ from mindbus.sql.database import Database
 from storage_service.acl import Asker, not_found, readable_by, supersedable_by
 from storage_service.care.cleaning import Spent
 from storage_service.care.copies import ManifestCopy
-from storage_service.inserts import insert_unless_taken, next_number
+from storage_service.inserts import insert_unless_taken
 from storage_service.models import (
     DELETING,
     GONE,
@@ -25,6 +25,7 @@ from storage_service.models import (
 )
 from storage_service.refusals import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
 from storage_service.rows import as_manifest, as_row
+from storage_service.spans import next_position
 
 # Longer than a copy may take; a pin that runs out is renewed by the redelivery.
 PINNED_FOR = timedelta(hours=1)
@@ -100,7 +101,7 @@ class SqlRegistry:
         if blob.state not in (PINNED, LIVE) or blob.generation != generation:
             raise PinLost(PinLost.__doc__)
         row = as_row(manifest, logical_id=logical_id, generation=generation, now=self.clock())
-        row["position"] = await next_number(session, ManifestRow.__tablename__)
+        row["position"] = await next_position(session, row["created_at"])
         if not await insert_unless_taken(session, ManifestRow, **row):
             if await session.get(ManifestRow, manifest.id) is None:
                 raise Forked(artifact_id=manifest.supersedes)

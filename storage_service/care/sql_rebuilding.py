@@ -9,9 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from mindbus.sql.database import Database
 from storage_service.care.copies import ManifestCopy
-from storage_service.inserts import insert_unless_taken, next_number
+from storage_service.inserts import insert_unless_taken
 from storage_service.models import DELETING, GONE, LIVE, BlobRow, InputRow, ManifestRow, TraceMemberRow
 from storage_service.rows import as_row
+from storage_service.spans import next_position
 
 Restored = Literal["restored", "present", "no predecessor", "being collected", "another is there"]
 
@@ -50,7 +51,7 @@ class SqlRebuilding:
             if manifest.supersedes and await session.get(ManifestRow, manifest.supersedes) is None:
                 return "no predecessor"
             row = as_row(manifest, logical_id=copied.logical_id, generation=copied.generation, now=copied.committed_at)
-            row["position"] = await next_number(session, ManifestRow.__tablename__)
+            row["position"] = await next_position(session, row["created_at"])
             if not await insert_unless_taken(session, ManifestRow, **row, expired_at=copied.expired_at):
                 return "another is there"
             await self._add_inputs(session, copied)

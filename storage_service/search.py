@@ -1,0 +1,145 @@
+"""A page of manifests at a price that depends neither on how many there are nor on how many are hidden."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, select, union_all
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.identities import owner_of
+from bus_schema.storage import SearchArtifacts
+from storage_service.acl import Asker, readable_by
+from storage_service.models import ManifestRow, TraceMemberRow
+from storage_service.spans import first_position_of
+from storage_service.streams import Stream, of_all_traces, of_trace, of_traces, of_value, public
+
+# Streams in which together everything is that is wanted.
+Way = tuple[Stream, ...]
+
+_END = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How far to look at once, how much is still little."""
+
+    stride: int = 1024
+    longest_stride: int = 8192
+    few_traces: int = 1000
+    few_rows: int = 2000
+
+
+PACE = Pace()
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for what one asker may read of what it wants.
+
+    Several ways come past all of that: along what a filter selects, along what the asker may read. Which of them has
+    the fewest others on it differs from place to place, so that each stretch is gone the way that leads farthest; where
+    nothing was found, all ways are asked where there can be something next. The ways say only where to look: whether a
+    manifest is readable, the ACL says of each.
+    """
+
+    session: AsyncSession
+    wanted: SearchArtifacts
+    asker: Asker
+    pace: Pace = PACE
+
+    async def rows(self, after: int, count: int) -> list[ManifestRow]:
+        """The next ones in order of commit."""
+        after = await self._made(after)
+        ways = await self._ways(after)
+        found: list[ManifestRow] = []
+        stride = self.pace.stride
+        while after < _END and len(found) < count:
+            way, until = await self._farthest(ways, after, stride)
+            rows = await self._along(way, after, until, count - len(found))
+            found += rows
+            stride = min(stride * 2, self.pace.longest_stride)
+            after = until
+            if not rows and (skipped := await self._skipped(ways, until)) > until:
+                after, stride = skipped, self.pace.stride
+        return found
+
+    async def _ways(self, after: int) -> list[Way]:
+        mine = of_value(ManifestRow.owner, self.asker.owner)
+        ways: list[Way] = [(of_value(column, value),) for column, value in self._equal.items()]
+        trace = self.wanted.trace_id
+        if trace is not None:
+            shown = of_trace(trace, "public"), of_trace(trace, "trace")
+            return [(*shown, mine), (*shown, of_trace(trace, "private")), *ways]
+        return [(public(), mine, *await self._of_their_traces(after)), *ways]
+
+    async def _of_their_traces(self, after: int) -> Way:
+        here = self.asker.trace_id
+        takes_part = TraceMemberRow.member == self.asker.owner
+        query = select(TraceMemberRow.trace_id).where(takes_part).limit(self.pace.few_traces + 1)
+        traces = {*await self.session.scalars(query), *([] if here is None else [here])}
+        if len(traces) > self.pace.few_traces:
+            return (of_all_traces(None),)
+        if not traces:
+            return ()
+        theirs = of_traces(sorted(traces))
+        if (await self.session.scalar(theirs.size(after, self.pace.few_rows + 1)) or 0) <= self.pace.few_rows:
+            return (theirs,)
+        return (of_all_traces(self.asker.owner), *([] if here is None else [of_trace(here, "trace")]))
+
+    async def _farthest(self, ways: list[Way], after: int, stride: int) -> tuple[Way, int]:
+        """The way on which a stride leads farthest, with where to."""
+        ends = await self._positions([[stream.reach(after, stride) for stream in way] for way in ways])
+        reached = [min(_END if end is None else end for end in each) for each in ends]
+        best = max(range(len(ways)), key=reached.__getitem__)
+        return ways[best], reached[best]
+
+    async def _skipped(self, ways: list[Way], after: int) -> int:
+        """The last position before which there is nothing to be found."""
+        if after == _END:
+            return after
+        nearest = await self._positions([[stream.next(after) for stream in way] for way in ways])
+        skipped = max(min(_END if each is None else each - 1 for each in way) for way in nearest)
+        return await self._made(skipped)
+
+    async def _made(self, after: int) -> int:
+        """The same, as far as the time is concerned in which it was made."""
+        made_after, made_before = self.wanted.created_after, self.wanted.created_before
+        if after == _END or (made_after is None and made_before is None):
+            return after
+        first = await first_position_of(self.session, after + 1, made_after, made_before)
+        return _END if first is None else first - 1
+
+    async def _along(self, way: Way, after: int, until: int, count: int) -> list[ManifestRow]:
+        parts = [
+            stream.rows(after, until).where(*self._conditions).order_by(ManifestRow.position).limit(count).subquery()
+            for stream in way
+        ]
+        query = select(ManifestRow).from_statement(union_all(*map(select, parts)))
+        rows = {row.position: row for row in await self.session.scalars(query)}
+        return [rows[position] for position in sorted(rows)][:count]
+
+    async def _positions(self, asked: list[list[ColumnElement[Any]]]) -> list[list[int | None]]:
+        answers = iter((await self.session.execute(select(*(each for way in asked for each in way)))).one())
+        return [[next(answers) for _ in way] for way in asked]
+
+    @property
+    def _equal(self) -> dict[Any, str]:
+        wanted = {
+            # Only an owner registers, so the owner is every instance that may have made it.
+            ManifestRow.owner: None if self.wanted.agent is None else owner_of(self.wanted.agent),
+            ManifestRow.step_id: self.wanted.step_id,
+            ManifestRow.artifact_type: self.wanted.artifact_type,
+        }
+        return {column: value for column, value in wanted.items() if value is not None}
+
+    @property
+    def _conditions(self) -> list[ColumnElement[bool]]:
+        """What a manifest must meet, put so that no database looks for it along another index than the way's."""
+        conditions = [readable_by(self.asker), *(column + "" == value for column, value in self._equal.items())]
+        if self.wanted.trace_id is not None:
+            conditions.append(ManifestRow.trace_id + "" == self.wanted.trace_id)
+        if self.wanted.created_after is not None:
+            conditions.append(ManifestRow.created_at >= self.wanted.created_after)
+        if self.wanted.created_before is not None:
+            conditions.append(ManifestRow.created_at < self.wanted.created_before)
+        return conditions
