@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, timedelta, tzinfo
 
-from agents.context_manager.knowledge import Knowledge
+from agents.context_manager.knowledge import Knowledge, content
 from agents.context_manager.ledger import Ledger
 from agents.context_manager.second_reading import read_by_model
 from agents.context_manager.statements import statement_in
@@ -16,7 +16,7 @@ from agents.utterances import utterances
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated
-from bus_schema.processing import Fact, FactUpdate
+from bus_schema.processing import Fact, FactKind, FactUpdate
 
 AGENT = "context_manager"
 NOBODY_KNOWN = People()
@@ -70,7 +70,7 @@ class ContextManager:
         for update in updates:
             if update.change == "superseded":
                 old = update.fact
-            elif old and update.fact.supersedes == old.fact_id and old.said_by != teller:
+            elif old and update.fact.supersedes == old.fact_id and old.said_by != teller and _matters(old, update.fact):
                 yield self._notice(old, update.fact, teller)
 
     def _notice(self, old: Fact, new: Fact, teller: str) -> NotificationGenerated:
@@ -84,6 +84,12 @@ class ContextManager:
             expires=new.said_at + _NEWS_LASTS,
             links=(*linked("fact", [new.fact_id, old.fact_id]), *linked("message", new.message_ids)),
         )
+
+
+def _matters(old: Fact, new: Fact) -> bool:
+    """Figures change every day, which is no news; another date is, another decision, somebody else in charge."""
+    is_decided = FactKind.DECISION in (old.kind, new.kind) or new.kind is FactKind.ROLE
+    return is_decided or content(old.text, old.said_at).dates != content(new.text, new.said_at).dates
 
 
 def big_picture(knowledge: Knowledge, user_id: str, limit: int = 12) -> tuple[Fact, ...]:

@@ -95,7 +95,7 @@ DAYS: Sequence[Rule] = (
     rule(r"\bthis month\b", says(end_of_month())),
     rule(r"\btomorrow\b", says(in_days(1))),
     rule(r"\b(?:today|tonight)\b", says(in_days(0))),
-    rule(rf"\b{_MONTH} {_DAY}\b(?!:)(?!%){_YEAR}", _month_first),
+    rule(rf"\b{_MONTH} {_DAY}\b(?!:\d)(?!%){_YEAR}", _month_first),
     rule(rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}", lambda m: calendar_day(m[1], _MONTHS[m[2].lower()], m[3])),
     rule(r"\b(?<![/\d])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d\d))?(?![/\d])\b", _slashed),
     rule(

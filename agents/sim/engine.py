@@ -2,15 +2,14 @@
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import timedelta
 
-from agents.sim.profiles import Feeling, Profile, Team
+from agents.sim.profiles import Profile, Team
 from agents.sim.scenarios import Scenario, Stage, Trigger, drawn
-from agents.sim.wording import Value, Wording, filled, gaps_in
+from agents.sim.stories import Said, SimMessage, Story
+from agents.sim.wording import Wording, filled, gaps_in
 
-_REMEMBERED = 1000
 _MOST_TRIES = 200
 _MOST_AT_ONCE = 6
 _GOES_ON = 0.55
@@ -32,47 +31,6 @@ class NothingNewToSay(RuntimeError):
     """All has been said already; give the scenario more triggers, more wordings or wider slots."""
 
 
-@dataclass(frozen=True)
-class SimMessage:
-    """What somebody says, so long after the message before; `facts` are the sentences that tell something."""
-
-    number: int
-    user_id: str
-    text: str
-    after: timedelta
-    trigger: str
-    feeling: Feeling
-    facts: tuple[str, ...]
-
-
-@dataclass
-class _Story:
-    """An event that has begun, with its names and figures; they stay the same while it unfolds."""
-
-    trigger: Trigger
-    values: Mapping[str, Value]
-    teller: Profile
-    stage: int = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self.stage >= len(self.trigger.stages)
-
-
-@dataclass
-class _Memory:
-    """What was said lately, which is not to be said again."""
-
-    texts: set[str] = field(default_factory=set)
-    order: deque[str] = field(default_factory=deque)
-
-    def add(self, text: str) -> None:
-        self.texts.add(text)
-        self.order.append(text)
-        if len(self.order) > _REMEMBERED:
-            self.texts.discard(self.order.popleft())
-
-
 class Simulation:
     """Goes on for as long as one asks; the same team, scenario and seed say the same."""
 
@@ -84,10 +42,10 @@ class Simulation:
         if not self._triggers:
             raise NobodyResponsible(NobodyResponsible.__doc__)
         self._chance = random.Random(f"{team.name}/{scenario.name}/{seed}")
-        self._stories: list[_Story] = []
+        self._stories: list[Story] = []
         self._recent: deque[str] = deque(maxlen=max(1, len(self._triggers) // 3))
         self._turns: Counter[str] = Counter()
-        self._said = _Memory()
+        self._said = Said()
 
     def messages(self) -> Iterator[SimMessage]:
         """One after the other, without end."""
@@ -121,7 +79,7 @@ class Simulation:
         self._go_on(story)
         return message
 
-    def _story(self) -> _Story:
+    def _story(self) -> Story:
         """One that has begun goes on, or another begins."""
         is_full = len(self._stories) >= _MOST_AT_ONCE
         if self._stories and (is_full or self._chance.random() < _GOES_ON):
@@ -130,12 +88,12 @@ class Simulation:
         fresh = [each for each in self._triggers if each.id not in running and each.id not in self._recent]
         triggers = fresh or self._triggers
         (trigger,) = self._chance.choices(triggers, weights=[each.weight for each in triggers])
-        story = _Story(trigger, drawn(trigger.slots, self._chance), self._teller(trigger))
+        story = Story(trigger, drawn(trigger.slots, self._chance), self._teller(trigger))
         self._stories.append(story)
         self._recent.append(trigger.id)
         return story
 
-    def _go_on(self, story: _Story) -> None:
+    def _go_on(self, story: Story) -> None:
         story.stage += 1
         if story.is_over:
             self._stories.remove(story)
@@ -148,14 +106,14 @@ class Simulation:
         weights = [(1 + self._turns[person.user_id]) ** -2 for person in people]
         return self._chance.choices(people, weights=weights)[0]
 
-    def _facts(self, stage: Stage, story: _Story) -> tuple[str, ...]:
+    def _facts(self, stage: Stage, story: Story) -> tuple[str, ...]:
         """The first, without which the others make no sense, then one or two more in their order."""
         others = range(1, len(stage.facts))
         count = 2 if len(others) > 1 and self._chance.random() < _THREE_FACTS else 1
         chosen = [0, *sorted(self._chance.sample(others, count))]
         return tuple(self._said_by(story, stage.facts[place]) for place in chosen)
 
-    def _text(self, stage: Stage, story: _Story, facts: tuple[str, ...]) -> str:
+    def _text(self, stage: Stage, story: Story, facts: tuple[str, ...]) -> str:
         """An opening, what happened, how it feels, what follows; not everybody says everything."""
         teller = story.teller
         parts = [self._said_by(story, teller.openings)] if self._chance.random() < _OPENS else []
@@ -167,7 +125,7 @@ class Simulation:
             parts.append(self._said_by(story, teller.closings))
         return " ".join(parts)
 
-    def _said_by(self, story: _Story, wordings: tuple[Wording, ...]) -> str:
+    def _said_by(self, story: Story, wordings: tuple[Wording, ...]) -> str:
         wording = self._chance.choice(wordings)
         values = dict(story.values)
         if "colleague" in gaps_in(wording):

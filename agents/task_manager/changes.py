@@ -50,7 +50,7 @@ _MOVED = _pattern(
 _CANCELLED = _pattern(
     r"\b(?:отмен\w*|(?:больше|уже) не (?:нуж\w+|надо|требуется)|не ?актуальн\w*|снима\w+ с|сняли с|отпал[аи]?)\b",
     r"\b(?:cancel\w*|call(?:ed|ing)? off|no longer (?:need|necessary|relevant)\w*|not needed any ?more)\b",
-    r"\b(?:scrap(?:ped)?|drop(?:ped|ping)? the|don't need .* any ?more|(?:is|are) off)\b",
+    r"\b(?:scrap(?:ped)?|(?:dropped|dropping|let's drop) the|don't need .* any ?more|(?:is|are) off)\b",
 )
 _REASSIGNED = _pattern(
     rf"\b(?:переда(?:ю|л|ла|ли|[её]м)|отда(?:ю|л|ла|ли|[её]м)|перепоруч\w*|переназнач\w*)\b[^.]*?{NAME}",

@@ -29,7 +29,7 @@ CUES = (
         rf"\b(?<!if )(?<!do )I(?:'ll| will| shall|'m going to| am going to| must|'ve got to| promised to| agreed to"
         rf"| plan to| should| (?:also |still |really |only )?(?:need|have|ought) to){_LIGHTLY} "
         r"(?!be\b|not\b|never\b|see\b|know\b|think\b|say\b|admit\b|miss\b|love\b|need\b|want\b|like\b|wait\b"
-        r"|confess\b|understand\b|probably\b|maybe\b|have to\b|remember\b|survive\b|manage\b|try\b(?! to))"
+        r"|confess\b|understand\b|probably\b|maybe\b|have to\b|make it\b|remember\b|survive\b|manage\b|try\b(?! to))"
         r"(?:try to )?",
         Doer.SPEAKER,
     ),
@@ -37,7 +37,7 @@ CUES = (
     cue(
         rf"\b(?:we(?:'ll| will| need to| have to| must| should|'re going to| are going to| ought to)|let's){_LIGHTLY} "
         r"(?!be\b|not\b|never\b|see\b|know\b|think\b|say\b|hope\b|wait\b|need\b|have\b|talk\b|call it\b|use\b"
-        r"|go with\b)"
+        r"|go with\b|make it\b)"
     ),
     cue(rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to) be {_READY}\b"),
     cue(rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to|will) be (?:{_READY}|{_DONE})", weak=True),

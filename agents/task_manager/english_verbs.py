@@ -61,6 +61,7 @@ plan planned planned
 put put put
 proofread proofread proofread
 read read read
+redo redid redone
 rewrite rewrote rewritten
 ring rang rung
 run ran run

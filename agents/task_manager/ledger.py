@@ -5,9 +5,10 @@ from typing import Literal
 
 from agents.dates.reading import SpokenDate
 from agents.people import Mention, People, same_name
-from agents.task_manager.book import TaskBook, same_task
+from agents.task_manager.book import TaskBook
 from agents.task_manager.cues import Doer
 from agents.task_manager.drafts import Draft
+from agents.task_manager.subjects import same_task
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from agents.task_manager.book import spoken_of
 from agents.task_manager.changes import Report, reports_in
 from agents.task_manager.drafts import drafts_in
 from agents.task_manager.ledger import Ledger
+from agents.task_manager.subjects import done_task, spoken_of
 from agents.utterances import Utterance, utterances
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
@@ -22,7 +22,8 @@ def _read(utterance: Utterance, message: DialogueMessage, ledger: Ledger) -> Non
     said_at = ledger.said_at(message)
     tells_of_known = False
     for report in reports_in(utterance, said_at, ledger.people):
-        task = spoken_of(report.about, message.user_id, ledger.book.open, ledger.people)
+        find = done_task if report.change == "done" else spoken_of
+        task = find(report.about, message.user_id, ledger.book.open, ledger.people)
         if task:
             _apply(report, task, message, ledger)
             tells_of_known = tells_of_known or report.change != "done"

@@ -92,11 +92,30 @@ async def test_done_alone_means_the_only_task_there_is() -> None:
     assert await team.hears("olga", "Готово.") == []
 
 
-async def test_a_report_about_nothing_that_is_known_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    "report",
+    [
+        "The laundry is done.",
+        "Отменили рейс в Казань.",
+        "The client sent 4 remarks.",
+        "It is approved.",
+        "I've read the proposal of our rivals.",
+        "The minutes were sent to the board.",
+    ],
+)
+async def test_a_report_about_something_else_changes_nothing(report: str) -> None:
     team = Team()
-    await team.hears("anna", "I'll send the proposal by Friday.")
+    await team.hears("anna", "I'll send the proposal to the client by Friday.")
 
-    assert await team.hears("anna", "The laundry is done.", "Отменили рейс в Казань.") == []
+    assert await team.hears("anna", report) == []
+
+
+async def test_what_has_been_sent_has_been_written_before() -> None:
+    team = Team()
+    await team.hears("anna", "Подготовлю смету до пятницы.", "Борис напишет отзыв.")
+
+    assert await team.hears("anna", "Смету отправила.") == [("done", "Подготовить смету")]
+    assert await team.hears("boris", "Отзыв обсудили.") == []
 
 
 async def test_of_two_tasks_about_one_thing_the_speakers_own_is_meant() -> None:
