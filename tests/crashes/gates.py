@@ -11,7 +11,7 @@ from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 T = TypeVar("T")
 _LONG_S = 0.25
 _FOR_EVER_S = 60.0
-_READINGS = ("head", "get", "list")
+_READINGS = frozenset({"select", "head", "get", "list"})
 EXPECTED = (OSError, TemporaryFailure, BusUnavailable)
 
 
@@ -88,10 +88,11 @@ class Gates:
         return actor
 
     async def effect(self, name: str, act: Callable[[], T], failure: Callable[[], Exception] | None = None) -> T:
-        """Have an effect that happens at once or not at all; somebody looks at the world right after it."""
+        """Have an effect that happens at once or not at all; if it may have changed the world, somebody looks at it."""
         await self.stop_at(f"before {name}", failure)
         result = act()
-        self.look()
+        if name not in _READINGS:
+            self.look()
         await self.stop_at(f"after {name}", failure)
         return result
 

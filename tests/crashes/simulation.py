@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -25,6 +25,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def run_ready(self) -> None:
         """Go on until everybody waits."""
+        if not self._ready:
+            return
         asyncio._set_running_loop(self)
         try:
             while self._ready:
@@ -96,14 +98,3 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.mistakes.append(context)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do some work that waits for nothing but times."""
-        task = self.create_task(work)
-        self.run_ready()
-        while not task.done():
-            if not self.let_time_pass():
-                raise RuntimeError("everybody waits for ever")
-            self.run_ready()
-        result: T = task.result()
-        return result
