@@ -1,6 +1,7 @@
 """Simulated people talk like people: with facts, with feeling, never twice the same."""
 
 from collections import Counter
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from agents.models.offline import OfflineModel
 from agents.people import People
-from agents.sim.engine import AnotherLanguage, NobodyResponsible, NothingNewToSay, SimMessage, Simulation
+from agents.sim.engine import AnotherLanguage, NobodyResponsible, NothingNewToSay, Simulation
 from agents.sim.profiles import BadTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
 from agents.sim.scenarios import (
     BadScenario,
@@ -18,6 +19,7 @@ from agents.sim.scenarios import (
     scenario_names,
     shipped_scenario,
 )
+from agents.sim.stories import SimMessage
 from agents.sim.wording import counted, filled
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.book import TaskBook
@@ -29,9 +31,12 @@ from tests.fragments import MORNING, a_fragment
 SEEDS = (0, 7, 2**40)
 
 
+read_team, read_scenario = cache(shipped_team), cache(shipped_scenario)
+
+
 def said(team: str = "team_ru", seed: int = 7, count: int = 200) -> list[SimMessage]:
-    who = shipped_team(team)
-    return list(islice(Simulation(who, shipped_scenario(who.scenario), seed).messages(), count))
+    who = read_team(team)
+    return list(islice(Simulation(who, read_scenario(who.scenario), seed).messages(), count))
 
 
 @pytest.mark.parametrize("name", team_names())
@@ -138,15 +143,15 @@ def test_time_passes_between_messages(team: str) -> None:
 
 @pytest.mark.parametrize("team", ["team_ru", "team_en"])
 async def test_what_they_say_is_work_for_the_other_agents(team: str) -> None:
-    agent, book = TaskManager(OfflineModel(), People(shipped_team(team).persons)), TaskBook()
+    agent, book = TaskManager(OfflineModel(), People(read_team(team).persons)), TaskBook()
     changes: Counter[str] = Counter()
 
-    for message in said(team, count=100):
+    for message in said(team, count=80):
         fragment = a_fragment(message.number, message.user_id, [message.text], MORNING)
         book, outcome = await agent.process(fragment, book)
         changes.update(update.change for update in outcome.items)
 
-    assert changes["found"] >= 30
+    assert changes["found"] >= 25
     assert changes["moved"] + changes["done"] >= 3
 
 

@@ -14,7 +14,7 @@ from agents.task_manager.book import TaskBook
 from agents.task_manager.second_reading import ReadTask, ReadTasks
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
-from bus_schema.processing import TaskUpdate
+from bus_schema.processing import TaskStatus, TaskUpdate
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
@@ -201,12 +201,17 @@ async def test_ids_repeat_so_that_a_lost_book_gives_the_same_tasks() -> None:
 
 async def test_the_book_stays_small_enough_to_be_kept() -> None:
     team = Team()
+    await team.hears("anna", "Подготовлю смету до пятницы для всех объектов на севере, юге и востоке.")
+    (task,) = team.book.tasks
 
-    for number in range(9):
-        things = [f"Подготовлю документ номер {number * 30 + each} по объекту «Северный»." for each in range(30)]
-        await team.hears("anna", *things)
+    for number in range(300):
+        status = TaskStatus.DONE if number % 2 else TaskStatus.OPEN
+        found_at = task.found_at + timedelta(minutes=number)
+        changes = {"task_id": f"{task.task_id}{number}", "status": status, "found_at": found_at}
+        team.book = team.book.with_task(task.model_copy(update=changes))
 
     assert len(team.book.tasks) == 250
+    assert len(team.book.open) == 151
     assert len(team.book.model_dump_json().encode()) < 256 * 1024
 
 
