@@ -54,6 +54,11 @@ class Gate:
     passed: "Future[None]"
     failure: Callable[[], Exception] | None
 
+    @property
+    def is_of_reading(self) -> bool:
+        """Whether nothing changes by what happens here."""
+        return self.moment.split(" ", 1)[1] in _READINGS
+
 
 _actor: "ContextVar[Actor]" = ContextVar("who acts")
 

@@ -14,6 +14,8 @@ from tests.crashes.uploads import Story, Upload
 MAX_STEPS = 5_000
 # Past the time for which a pin and a staged file are safe.
 _JUMP = timedelta(hours=26)
+_AT_ONCE = 0.3
+_SELDOM = 0.25
 # While all others sleep.
 _IN_SLEEP = 0.7
 Move = Callable[[], None]
@@ -59,9 +61,9 @@ class Temper:
             chance.choice((0, 1, 2)),
             chance.choice((0, 1, 2, 3)),
             chance.choice((0, 0, 1)),
-            chance.choice((0.0, 0.03, 0.3)),
+            chance.choice((0.0, 0.03, _AT_ONCE)),
             chance.choice((0.0, 0.5, 0.9)),
-            chance.choice((0.02, 0.08, 0.2)),
+            chance.choice((0.04, 0.12, 0.3)),
         )
 
 
@@ -77,6 +79,10 @@ class Schedule:
         story = self._chance.choice(stories)
         self._unstaged = list(story.uploads)
         self._ghost = story.ghost
+        if self._ghost is not None:
+            # What it left must be collected while others register the same bytes.
+            self._temper.collections = max(1, self._temper.collections)
+            self._temper.restlessness = _AT_ONCE
         self._lives = 0
         self.storages = [self._start("a"), self._start("b")]
         self._busy: dict[tuple[Storage, str], Actor] = {}
@@ -134,7 +140,9 @@ class Schedule:
 
     def _at(self, gate: Gate) -> Move:
         self._last = gate.actor
-        if self._chance.random() < self._temper.mischief:
+        # To die where nothing has changed teaches little.
+        mischief = self._temper.mischief * (_SELDOM if gate.is_of_reading else 1)
+        if self._chance.random() < mischief:
             trouble = self._chance.choice((self._crash, self._nap, self._fail))
             if (move := trouble(gate)) is not None:
                 return move
