@@ -24,8 +24,8 @@ from mindbus.files import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
 from storage_service.blobs import Declared
+from storage_service.carrying import NEW
 from storage_service.local_blobs import LocalBlobs
-from storage_service.local_files import NEW
 from storage_service.service import StorageService
 from tests.fleets import settings_for
 from tests.postgres import DatabaseOf, libpq_url
