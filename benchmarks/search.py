@@ -37,7 +37,7 @@ class Extent:
 
 
 FULL = Extent(manifests=100_000, times=40)
-QUICK = Extent(manifests=2_000, times=3)
+QUICK = Extent(manifests=500, times=2)
 
 
 @dataclass(frozen=True)
