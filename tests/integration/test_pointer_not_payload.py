@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.roles import role_names
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
 from mindbus import Kit, Settings, TemporaryFailure, Worker, on_command
@@ -120,4 +121,5 @@ async def test_a_whole_article_on_a_long_brief_goes_by_pointer(bodies: list[Body
         await until(is_over, deadline_s=60)
 
     assert len(brief) > LARGEST_BODY
-    await _seen(bodies, "mb.cmd.orchestrator", *(f"mb.cmd.{name}" for name in FLEET), "mb.evt.pushkin")
+    ordered = (f"mb.cmd.{name}" for name in ("storage", "orchestrator", *role_names()))
+    await _seen(bodies, *ordered, "mb.evt.pushkin")
