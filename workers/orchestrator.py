@@ -5,8 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from sqlalchemy.exc import InterfaceError, OperationalError
-
 from agents import orchestrator as rules
 from agents.card_rules import BadCard
 from agents.cards import UnknownCard, card_of
@@ -83,7 +81,7 @@ class OrchestratorWorker(Worker):
     @on_command
     async def start_run(self, command: StartProcess, handling: Handling) -> Started:
         digest = rules.fingerprint(command, handling.owner)
-        with _while_database_answers():
+        with _one_after_another():
             known = await runs.run_to_change(self.database.session, command.run_id)
             if known is None:
                 card = self._card_of(command)
@@ -96,9 +94,8 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def show_run(self, query: GetProcess) -> Run:
-        with _while_database_answers():
-            async with self.database.reading() as session:
-                run = await runs.read_run(session, query.run_id)
+        async with self.database.reading() as session:
+            run = await runs.read_run(session, query.run_id)
         if run is None:
             raise Refused(Code.NOT_FOUND, f"there is no run {query.run_id}")
         return run
@@ -106,16 +103,15 @@ class OrchestratorWorker(Worker):
     @on_command
     async def list_runs(self, query: ListProcesses) -> RunPage:
         try:
-            with _while_database_answers():
-                async with self.database.reading() as session:
-                    return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
+            async with self.database.reading() as session:
+                return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
         except runs.NotACursor as wrong:
             raise Refused(Code.INVALID, str(wrong)) from wrong
 
     @on_command
     async def cancel_run(self, command: CancelProcess, handling: Handling) -> tuple[Run | To | Told, ...]:
         handling.begin_anew()
-        with _while_database_answers():
+        with _one_after_another():
             moved = await self._move(command.run_id, rules.CancelRequested(command.reason, handling.owner))
         if moved is None:
             raise Refused(Code.NOT_FOUND, f"there is no run {command.run_id}")
@@ -174,7 +170,7 @@ class OrchestratorWorker(Worker):
     async def _hear(self, run_id: str, happened: rules.Happening, handling: Handling) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         handling.begin_anew()
-        with _while_database_answers():
+        with _one_after_another():
             moved = await self._move(run_id, happened)
         return _sent(moved) if moved else ()
 
@@ -235,10 +231,8 @@ def _sent(moved: rules.Moved) -> Sent:
 
 
 @contextmanager
-def _while_database_answers() -> Iterator[None]:
+def _one_after_another() -> Iterator[None]:
     try:
         yield
     except runs.RunChangedMeanwhile as race:
         raise TemporaryFailure(f"{race} changed at the same time", _SOON) from race
-    except (OperationalError, InterfaceError) as away:
-        raise TemporaryFailure(f"database: {away}") from away

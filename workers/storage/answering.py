@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from sqlalchemy.exc import OperationalError
-
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handling import Handling
 from mindbus.logs import logger
@@ -37,5 +35,5 @@ def answering(handling: Handling, artifact_id: str | None = None) -> Iterator[As
         raise Refused(no.code, str(no), no.details) from no
     except PinLost as lost:
         raise TemporaryFailure(str(lost), _SOON) from lost
-    except (OSError, OperationalError) as trouble:
+    except OSError as trouble:
         raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
