@@ -121,7 +121,9 @@ def test_queues_are_listed_with_depth_and_consumers(shell: Shell) -> None:
     def found() -> dict[str, tuple[int, int]]:
         return {queue["name"]: (queue["depth"], queue["consumers"]) for queue in shell.json("queues")}
 
-    wanted = {f"mb.q.{worker}": (0, 1) for worker in (*FLEET, "echo")}
+    # It only listens.
+    ordered = {*FLEET, "echo"} - {"tracker"}
+    wanted = {f"mb.q.{worker}": (0, 1) for worker in ordered} | {"mb.q.tracker.events": (0, 1)}
     wanted |= {f"mb.q.{worker}.dead": (0, 0) for worker in (*FLEET, "echo")}
 
     eventually(lambda: wanted.items() <= found().items(), 20, "the broker has counted, as it does every second")
