@@ -74,11 +74,11 @@ class Crowd:
     turns: "asyncio.Queue[bool]" = field(default_factory=asyncio.Queue)
     given: int = 0
 
-    def may_put(self, artifacts: int) -> None:
-        """So many more."""
-        self.given += artifacts
-        for _ in range(artifacts):
+    def keep_busy(self) -> None:
+        """Whoever has put what it was at finds another one to put."""
+        while self.turns.qsize() < len(self.agents):
             self.turns.put_nowait(True)
+            self.given += 1
 
     @property
     def works(self) -> dict[str, Work]:

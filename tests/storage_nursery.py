@@ -1,6 +1,7 @@
 """A process that has imported all of storage, then forks: whoever is killed often must start fast.
 
-Each line on its input starts a storage worker, whose process it names on its output; the end of its input ends all.
+An empty line on its input starts a storage worker, a line with a process and a signal ends one; it answers with the
+process. The end of its input ends all of them.
 """
 
 import asyncio
@@ -11,7 +12,6 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import IO
 
 from bus_schema.fleet import State
 from mindbus.logs import configure_logs
@@ -50,11 +50,7 @@ class Nursery:
 
     async def start(self) -> int:
         """Another one; it is not ready yet."""
-        assert self._process
-        assert self._process.stdout
-        self._input.write(b"\n")
-        self._input.flush()
-        self._living.append(int(await asyncio.to_thread(self._process.stdout.readline)))
+        self._living.append(await self._ask(""))
         return self._living[-1]
 
     async def is_in(self, pid: int, *states: State) -> None:
@@ -79,9 +75,16 @@ class Nursery:
 
     async def _end(self, pid: int, number: signal.Signals) -> None:
         self._living.remove(pid)
-        os.kill(pid, number)
-        await until(lambda: not Path(f"/proc/{pid}").exists(), _STARTED_WITHIN_S, f"{pid} has ended")
+        assert await self._ask(f"{pid} {number.value}") == pid
         self._health.sweep()
+
+    async def _ask(self, line: str) -> int:
+        assert self._process
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+        return int(await asyncio.to_thread(self._process.stdout.readline))
 
     def _leader(self) -> int | None:
         return next((pid for pid in self._living if self._state_of(pid) is State.READY), None)
@@ -94,33 +97,39 @@ class Nursery:
             command = [sys.executable, "-m", "tests.storage_nursery"]
             return Popen(command, env=self.settings.environment(), stdin=PIPE, stdout=PIPE, stderr=sink)
 
-    @property
-    def _input(self) -> IO[bytes]:
-        assert self._process
-        assert self._process.stdin
-        return self._process.stdin
-
 
 def _rear() -> None:
     settings = Settings()
     makers = {"storage": whole_fleet().maker("storage")}
-    # Nobody asks what has become of a child.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children: list[int] = []
-    for _line in sys.stdin:
-        assert threading.active_count() == 1, "a thread would not survive the fork"
-        child = os.fork()
-        if not child:
-            _work(makers, settings)
-        children.append(child)
+    for line in sys.stdin:
+        if order := line.split():
+            child, number = map(int, order)
+            children.remove(child)
+            _end(child, number)
+        else:
+            child = _born(makers, settings)
+            children.append(child)
         print(child, flush=True)
     for child in children:
-        if Path(f"/proc/{child}").exists():
-            os.kill(child, signal.SIGKILL)
+        _end(child, signal.SIGKILL)
+
+
+def _born(makers: Mapping[str, Maker], settings: Settings) -> int:
+    assert threading.active_count() == 1, "a thread would not survive the fork"
+    child = os.fork()
+    if not child:
+        _work(makers, settings)
+    return child
+
+
+def _end(child: int, number: int) -> None:
+    # Its number is its own until it has been waited for, even if it has died of something else.
+    os.kill(child, number)
+    os.waitpid(child, 0)
 
 
 def _work(makers: Mapping[str, Maker], settings: Settings) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with open(os.devnull, "r+b") as nothing:
         os.dup2(nothing.fileno(), 0)
         os.dup2(nothing.fileno(), 1)

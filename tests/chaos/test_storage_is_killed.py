@@ -25,7 +25,6 @@ from tests.taps import DurableTap
 from tests.waiting import until
 
 AGENTS = 20
-PUTS_A_STRIKE = 20
 SETTLED_WITHIN_S = 120
 IS_KILLED_EARLY, EARLY_S, AT_WORK_S = 0.2, 0.6, 0.8
 Strike = Callable[[Nursery, random.Random], Awaitable[int]]
@@ -110,7 +109,7 @@ class Fire:
 
     async def _kill(self, crowd: Crowd, kills: int, strike: Strike) -> None:
         while self.killed < kills:
-            crowd.may_put(PUTS_A_STRIKE)
+            crowd.keep_busy()
             self.killed += await strike(self.nursery, self.chance)
 
     def lap(self, name: str) -> None:
@@ -118,7 +117,7 @@ class Fire:
         self.took_s[name] = round(time.monotonic() - self.began - sum(self.took_s.values()))
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=[pytest.mark.proof, pytest.mark.timeout(1500)])])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=[pytest.mark.proof, pytest.mark.timeout(2400)])])
 async def test_storage_is_killed_while_twenty_agents_put(
     nursery: Nursery,
     depot: Depot,
