@@ -27,6 +27,7 @@ from tests.seaweed_server import BUCKET, PrivateSeaweed
 _SEED = 20261121
 _MIB = 1024 * 1024
 _LOOKS = 600
+_SMALL_ROUNDS = 3
 
 Carry = Callable[[Large], Awaitable[Took]]
 # What the settings say of a store, with whom MindBus is measured beside there.
@@ -57,6 +58,7 @@ class Bench:
 
     folder: Path
     agent: Child
+    agents: Child
     worker: Child
     peers: dict[str, Carry]
 
@@ -74,8 +76,9 @@ class Bench:
                     rates[way][name] = extent.size_mib / rate
             report.rounds.append(rates)
             self._weigh(report)
-            report.small.append(await self._small(extent.artifacts, extent.agents))
             print(f"round {number} of {extent.rounds} done", file=sys.stderr)
+        for _ in range(min(extent.rounds, _SMALL_ROUNDS)):
+            report.small.append(await self._small(extent.artifacts, extent.agents))
         return report
 
     def _carriers(self) -> dict[str, Carry]:
@@ -85,7 +88,7 @@ class Bench:
         return Took.model_validate_json(await self.agent.ask(order))
 
     async def _small(self, artifacts: int, agents: int) -> TookEach:
-        return TookEach.model_validate_json(await self.agent.ask(Small(artifacts=artifacts, agents=agents)))
+        return TookEach.model_validate_json(await self.agents.ask(Small(artifacts=artifacts, agents=agents)))
 
     async def _warm_up(self) -> None:
         """Whatever the first ones set up is none of the growth."""
@@ -141,8 +144,12 @@ async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Ben
         agent = await stack.enter_async_context(
             child("agent", "-m", "benchmarks.storage_agent", environment=environment)
         )
-        await agent.wait_ready()
-        yield Bench(folder, agent, worker, peers)
+        agents = await stack.enter_async_context(
+            child("agents", "-m", "benchmarks.storage_agent", environment=environment)
+        )
+        for ready in (agent, agents):
+            await ready.wait_ready()
+        yield Bench(folder, agent, agents, worker, peers)
 
 
 @asynccontextmanager
