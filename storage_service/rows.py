@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import Row
+
 from bus_schema.artifacts import AIContext, Manifest, retention_of
 from storage_service.blobs import object_key
 from storage_service.models import ManifestRow
@@ -22,7 +24,7 @@ def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetim
     }
 
 
-def as_manifest(row: ManifestRow) -> Manifest:
+def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
     """The manifest as it is told: complete, with its permanent key."""
     return Manifest(
         id=row.id,

@@ -1,9 +1,11 @@
 """A page of manifests at a price that depends neither on how many there are nor on how many are hidden."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, select, union_all
+from sqlalchemy import ColumnElement, Row, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.identities import owner_of
@@ -11,9 +13,9 @@ from bus_schema.storage import SearchArtifacts
 from storage_service.acl import Asker, readable_by
 from storage_service.models import ManifestRow, TraceMemberRow
 from storage_service.spans import first_position_of
-from storage_service.streams import Stream, of_all_traces, of_trace, of_traces, of_value, public
+from storage_service.streams import Stream, of_others_in, of_others_in_any, of_owner, of_trace, of_value, public
 
-# Streams in which together everything is that is wanted.
+# Streams in which together everything is that is wanted, each in one of them.
 Way = tuple[Stream, ...]
 
 _END = 2**62
@@ -24,7 +26,7 @@ class Pace:
     """How far to look at once, how much is still little."""
 
     stride: int = 1024
-    longest_stride: int = 8192
+    longest_stride: int = 4096
     few_traces: int = 1000
     few_rows: int = 2000
 
@@ -47,44 +49,43 @@ class Search:
     asker: Asker
     pace: Pace = PACE
 
-    async def rows(self, after: int, count: int) -> list[ManifestRow]:
+    async def rows(self, after: int, count: int) -> list[Row[Any]]:
         """The next ones in order of commit."""
         after = await self._made(after)
         ways = await self._ways(after)
-        found: list[ManifestRow] = []
+        found: list[Row[Any]] = []
         stride = self.pace.stride
         while after < _END and len(found) < count:
             way, until = await self._farthest(ways, after, stride)
             rows = await self._along(way, after, until, count - len(found))
             found += rows
-            stride = min(stride * 2, self.pace.longest_stride)
+            stride = min(stride * 4, self.pace.longest_stride)
             after = until
             if not rows and (skipped := await self._skipped(ways, until)) > until:
                 after, stride = skipped, self.pace.stride
         return found
 
     async def _ways(self, after: int) -> list[Way]:
-        mine = of_value(ManifestRow.owner, self.asker.owner)
+        me = self.asker.owner
         ways: list[Way] = [(of_value(column, value),) for column, value in self._equal.items()]
         trace = self.wanted.trace_id
         if trace is not None:
             shown = of_trace(trace, "public"), of_trace(trace, "trace")
-            return [(*shown, mine), (*shown, of_trace(trace, "private")), *ways]
-        return [(public(), mine, *await self._of_their_traces(after)), *ways]
+            return [(*shown, of_owner(me, "private")), (*shown, of_trace(trace, "private")), *ways]
+        return [(public(), of_owner(me, "private", "trace"), *await self._of_their_traces(after)), *ways]
 
     async def _of_their_traces(self, after: int) -> Way:
-        here = self.asker.trace_id
-        takes_part = TraceMemberRow.member == self.asker.owner
-        query = select(TraceMemberRow.trace_id).where(takes_part).limit(self.pace.few_traces + 1)
+        me, here = self.asker.owner, self.asker.trace_id
+        query = select(TraceMemberRow.trace_id).where(TraceMemberRow.member == me).limit(self.pace.few_traces + 1)
         traces = {*await self.session.scalars(query), *([] if here is None else [here])}
-        if len(traces) > self.pace.few_traces:
-            return (of_all_traces(None),)
         if not traces:
             return ()
-        theirs = of_traces(sorted(traces))
+        if len(traces) > self.pace.few_traces:
+            return (of_others_in_any(me, None, None),)
+        theirs = of_others_in(sorted(traces), me)
         if (await self.session.scalar(theirs.size(after, self.pace.few_rows + 1)) or 0) <= self.pace.few_rows:
             return (theirs,)
-        return (of_all_traces(self.asker.owner), *([] if here is None else [of_trace(here, "trace")]))
+        return (of_others_in_any(me, me, here),)
 
     async def _farthest(self, ways: list[Way], after: int, stride: int) -> tuple[Way, int]:
         """The way on which a stride leads farthest, with where to."""
@@ -109,20 +110,17 @@ class Search:
         first = await first_position_of(self.session, after + 1, made_after, made_before)
         return _END if first is None else first - 1
 
-    async def _along(self, way: Way, after: int, until: int, count: int) -> list[ManifestRow]:
-        parts = [
-            stream.rows(after, until).where(*self._conditions).order_by(ManifestRow.position).limit(count).subquery()
-            for stream in way
-        ]
-        query = select(ManifestRow).from_statement(union_all(*map(select, parts)))
-        rows = {row.position: row for row in await self.session.scalars(query)}
-        return [rows[position] for position in sorted(rows)][:count]
+    async def _along(self, way: Way, after: int, until: int, count: int) -> Sequence[Row[Any]]:
+        position = ManifestRow.position
+        parts = [stream.rows(after, until).where(*self._conditions).order_by(position).limit(count) for stream in way]
+        found = union_all(*(select(part.subquery()) for part in parts)).subquery()
+        return (await self.session.execute(select(found).order_by(found.c.position).limit(count))).all()
 
     async def _positions(self, asked: list[list[ColumnElement[Any]]]) -> list[list[int | None]]:
         answers = iter((await self.session.execute(select(*(each for way in asked for each in way)))).one())
         return [[next(answers) for _ in way] for way in asked]
 
-    @property
+    @cached_property
     def _equal(self) -> dict[Any, str]:
         wanted = {
             # Only an owner registers, so the owner is every instance that may have made it.
@@ -132,7 +130,7 @@ class Search:
         }
         return {column: value for column, value in wanted.items() if value is not None}
 
-    @property
+    @cached_property
     def _conditions(self) -> list[ColumnElement[bool]]:
         """What a manifest must meet, put so that no database looks for it along another index than the way's."""
         conditions = [readable_by(self.asker), *(column + "" == value for column, value in self._equal.items())]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Select, func, literal_column, null, select, union_all
 
 from storage_service.models import ManifestRow, TraceMemberRow
 
@@ -15,10 +15,11 @@ _UNEXPIRED = ManifestRow.expired_at.is_(None)
 class Stream:
     """Those with one value in each of the columns that an index has before the position.
 
-    To read on costs the same wherever in it one is.
+    To read on costs the same wherever in it one is. What another stream of the same way has, `besides` leaves out.
     """
 
     where: tuple[ColumnElement[bool], ...]
+    besides: tuple[ColumnElement[bool], ...] = ()
 
     def reach(self, after: int, count: int) -> ColumnElement[Any]:
         """The position of the one that is so many further on; null where there are not so many."""
@@ -32,9 +33,10 @@ class Stream:
         """How many there are, counted only so far."""
         return select(func.count()).select_from(self._beyond(after).limit(at_most).subquery())
 
-    def rows(self, after: int, until: int) -> Select[ManifestRow]:
+    def rows(self, after: int, until: int) -> Select[*tuple[Any, ...]]:
         """Those between two positions, `until` being one of them."""
-        return select(ManifestRow).where(*self.where, _UNEXPIRED, ManifestRow.position.between(after + 1, until))
+        between = ManifestRow.position.between(after + 1, until)
+        return select(ManifestRow.__table__).where(*self.where, *self.besides, _UNEXPIRED, between)
 
     def _beyond(self, after: int) -> Select[int]:
         return select(ManifestRow.position).where(*self.where, _UNEXPIRED, ManifestRow.position > after)
@@ -54,29 +56,19 @@ class OfAllTraces(Stream):
     """What any trace may read: where somebody takes part in many of them, no small part of it is of use."""
 
     member: str | None = None
+    here: str | None = None
 
     def next(self, after: int) -> ColumnElement[Any]:
         """As in Stream; for a member of not too many, the nearest of what each of its own has next."""
         if self.member is None:
             return super().next(after)
-        of_trace = Stream((ManifestRow.trace_id == TraceMemberRow.trace_id, ManifestRow.visibility == "trace"))
-        nearest = func.min(of_trace.next(after).correlate(TraceMemberRow))
-        return select(nearest).where(TraceMemberRow.member == self.member).scalar_subquery()
-
-
-def of_trace(trace_id: str, visibility: str) -> Stream:
-    """What one trace has of one visibility."""
-    return Stream((ManifestRow.trace_id == trace_id, ManifestRow.visibility == visibility))
-
-
-def of_traces(trace_ids: Sequence[str]) -> OfTraces:
-    """What these may read."""
-    return OfTraces((ManifestRow.trace_id.in_(trace_ids), ManifestRow.visibility == "trace"))
-
-
-def of_all_traces(member: str | None) -> OfAllTraces:
-    """What any may read, a given member in mind."""
-    return OfAllTraces((_literally("trace"),), member)
+        of_theirs = Stream((ManifestRow.trace_id == TraceMemberRow.trace_id, ManifestRow.visibility == "trace"))
+        nearest = func.min(of_theirs.next(after).correlate(TraceMemberRow))
+        found = select(nearest.label("position")).where(TraceMemberRow.member == self.member)
+        if self.here is None:
+            return found.scalar_subquery()
+        either = union_all(found, select(of_trace(self.here, "trace").next(after))).subquery()
+        return select(func.min(either.c.position)).scalar_subquery()
 
 
 def public() -> Stream:
@@ -84,9 +76,30 @@ def public() -> Stream:
     return Stream((_literally("public"),))
 
 
+def of_owner(owner: str, *visibilities: str) -> Stream:
+    """What somebody owns, as far as it is shown so."""
+    return Stream((ManifestRow.owner == owner,), (ManifestRow.visibility.in_(visibilities),))
+
+
 def of_value(column: Any, value: str) -> Stream:
     """Those that have this value."""
     return Stream((column == value,))
+
+
+def of_trace(trace_id: str, visibility: str) -> Stream:
+    """What one trace has of one visibility."""
+    return Stream((ManifestRow.trace_id == trace_id, ManifestRow.visibility == visibility))
+
+
+def of_others_in(trace_ids: Sequence[str], owner: str) -> OfTraces:
+    """What these traces may read, but for what somebody owns."""
+    where = (ManifestRow.trace_id.in_(trace_ids), ManifestRow.visibility == "trace")
+    return OfTraces(where, (ManifestRow.owner != owner,))
+
+
+def of_others_in_any(owner: str, member: str | None, here: str | None) -> OfAllTraces:
+    """What any trace may read, but for what somebody owns."""
+    return OfAllTraces((_literally("trace"),), (ManifestRow.owner != owner,), member, here)
 
 
 def _literally(visibility: str) -> ColumnElement[bool]:
