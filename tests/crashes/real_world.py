@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.files import FileStore
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs, object_key
@@ -28,6 +29,15 @@ from tests.crashes.uploads import Upload, stories
 _WAITING: dict[str, Any] = {"relay": ledger.outbox, "clean": SpentUploadRow, "tell": NoticeRow, "removals": RemovalRow}
 
 
+class LookingBroker(MemoryBroker):
+    """Whoever hears of an artifact has looked for it just before: a commit may be a while under way."""
+
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        """As in Transport."""
+        await self.gates.look_closely()
+        await super().publish(message)
+
+
 class RealWorld:
     """Only the queue is a double; `suffix` tells this story's artifacts from those of the stories before it."""
 
@@ -36,12 +46,12 @@ class RealWorld:
         # Files have the times of the real clock.
         self.clock = Clock(datetime.now(UTC))
         self.gates = Gates(asyncio.get_running_loop(), lambda: None, self._look)
-        self.broker = MemoryBroker(self.gates)
+        self.broker = LookingBroker(self.gates)
         self.invariants = Invariants()
         self.broker.hear = self.invariants.hear
         self._observer = Database(database_url, "storage")
         self._databases: list[Database] = [self._observer]
-        self._turn = Turn()
+        self._turn, self._looking = Turn(), asyncio.Lock()
         self._waiting: dict[str, int] = {}
 
     def stage(self, upload: Upload) -> None:
@@ -97,6 +107,11 @@ class RealWorld:
         return GatedBlobs(self.blobs, self.gates)
 
     async def _look(self) -> None:
+        # One after the other: who read the rows first must not be the last to tell.
+        async with self._looking:
+            await self._look_around()
+
+    async def _look_around(self) -> None:
         async with self._observer.reading() as session:
             rows = list(await session.scalars(select(ManifestRow).where(ManifestRow.id.endswith(self.suffix))))
             removals = list(await session.scalars(select(RemovalRow.key)))
