@@ -56,15 +56,13 @@ def _are_numbers(values: dict[str, float], of: set[str]) -> bool:
     return set(values) == of and all(value > 0 for value in values.values())
 
 
-async def test_a_quick_run_of_storage_has_a_number_for_every_store(tmp_path: Path) -> None:
-    report = await _report_of("benchmarks.storage", "--quick", "--folder", str(tmp_path))
+async def test_a_quick_run_of_storage_has_a_number_for_everybody(tmp_path: Path) -> None:
+    report = await _report_of("benchmarks.storage", "--quick", "--store", "s3", "--folder", str(tmp_path))
 
-    assert set(report) == {"files", "s3"}
-    for store, peer in PEERS.items():
-        for way in ("put", "get"):
-            assert {"mindbus", peer} <= set(report[store][way]["mib_per_s"])
-            assert report[store][way]["ratios"][f"mindbus/{peer}"] > 0
-        assert report[store]["small"]["registered_per_s"] > 0
+    for way in ("put", "get"):
+        assert _are_numbers(report["s3"][way]["mib_per_s"], {"mindbus", PEERS["s3"]})
+        assert _are_numbers(report["s3"][way]["ratios"], {f"mindbus/{PEERS['s3']}"})
+    assert report["s3"]["small"]["registered_per_s"] > 0
 
 
 @pytest.mark.proof
