@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.ids import mint
@@ -91,13 +92,17 @@ class Crowd:
         return sum((agent.outcomes for agent in self.agents), Counter[str]())
 
     async def is_done(self, within_s: float) -> None:
-        """Wait until every turn is taken, until nothing waits in a buffer any more."""
-        await until(lambda: len(self.works) == self.given, within_s, "every artifact was put")
-        await until(lambda: not self.buffered(), within_s, "every buffer is empty")
+        """Wait until every turn is taken, until nothing waits in a buffer any more; for as long as it gets on."""
+        while left := self.left():
+            await until(partial(self._has_fewer_than, left), within_s, f"fewer than {left} artifacts wait")
 
-    def buffered(self) -> list[str]:
-        """What waits for storage, as well as what storage refused."""
-        return [path.stem for path in self.settings.data_dir.glob("buffer/*/*/art_*")]
+    def left(self) -> int:
+        """How many are not put yet, or wait for storage, or were refused by it."""
+        buffered = len(list(self.settings.data_dir.glob("buffer/*/*/art_*.json")))
+        return self.given - len(self.works) + buffered
+
+    def _has_fewer_than(self, left: int) -> bool:
+        return self.left() < left
 
 
 @asynccontextmanager
