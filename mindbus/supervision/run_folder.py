@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import time
 from inspect import cleandoc
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from mindbus.settings import Settings
+
+_ENDS_WITHIN_S = 5.0
+_LOOK_AGAIN_S = 0.05
 
 
 class AlreadyUp(Exception):
@@ -54,15 +58,19 @@ class RunFolder:
         self._lock = self.root / "up.lock"
 
     def take(self) -> int:
-        """The lock as a file descriptor; the workers inherit it, so it is free when all are gone. Raises AlreadyUp."""
+        """The lock as a file descriptor; the workers inherit it, so it is free when all are gone. Raises AlreadyUp.
+
+        What a killed supervisor has left is given a moment to end.
+        """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as busy:
+        given_up_at = time.monotonic() + _ENDS_WITHIN_S
+        while not _locked(lock):
             pid = self.supervisor_pid(lock)
-            os.close(lock)
-            raise AlreadyUp(self.data_dir, pid) from busy
+            if (pid and is_alive(pid)) or time.monotonic() > given_up_at:
+                os.close(lock)
+                raise AlreadyUp(self.data_dir, pid)
+            time.sleep(_LOOK_AGAIN_S)
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         return lock
@@ -109,6 +117,14 @@ def write_private(file: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as sink:
         sink.write(text)
     part.replace(file)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_alive(pid: int) -> bool:
