@@ -1,6 +1,7 @@
 # Everything here does its own set-up first; `make` alone lists the targets.
 BIN := .venv/bin
 BRIEF ?=
+SIDE_BY_SIDE := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test check up down compose-smoke proof bench
@@ -18,7 +19,7 @@ demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=
 	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
 
 test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
-	$(BIN)/pytest -m "not proof"
+	$(BIN)/pytest -m "not proof" $(SIDE_BY_SIDE)
 
 check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/ruff format --check
@@ -26,7 +27,7 @@ check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mindbus schema export --check
-	$(BIN)/pytest -m "not proof and not backends" tests/unit tests/contract
+	$(BIN)/pytest -m "not proof and not backends" $(SIDE_BY_SIDE) tests/unit tests/contract
 
 up: setup ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d
