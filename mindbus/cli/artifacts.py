@@ -18,13 +18,13 @@ from mindbus.cli.console import say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Failed, Misused
 from mindbus.cli.fetching import fetch, look
-from mindbus.cli.harmless import harmless
 from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
-from mindbus.cli.preview import Preview
 from mindbus.cli.progress_bar import progress_bar
 from mindbus.cli.session import on_the_bus, run
+from mindbus.harmless import harmless
 from mindbus.sdk.artifacts import About, Artifacts, Put, Wanted, open_artifacts
+from mindbus.sdk.preview import Preview
 from mindbus.sdk.progress import Progress, nobody
 from mindbus.sdk.reading import Span
 

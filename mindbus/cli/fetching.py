@@ -7,9 +7,9 @@ from typing import Unpack
 
 from bus_schema.artifacts import Manifest
 from mindbus.cli.failures import Misused
-from mindbus.cli.harmless import harmless
-from mindbus.cli.preview import MOST_BYTES, Preview, preview
+from mindbus.harmless import harmless
 from mindbus.sdk.artifacts import Artifacts, Wanted
+from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from mindbus.sdk.reading import ArtifactReader, Span, save_to
 
 _BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"

@@ -9,8 +9,9 @@ from pathlib import Path
 from pydantic import AwareDatetime, BaseModel, computed_field
 
 from bus_schema.fleet import State
+from mindbus.private_files import write_private
 from mindbus.settings import Settings
-from mindbus.supervision.run_folder import is_alive, write_private
+from mindbus.supervision.run_folder import is_alive
 
 MISSED_HEARTBEATS = 3
 # Files of containers that are long gone: nobody else will ever remove them.

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import socket
 import time
 from inspect import cleandoc
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from mindbus.private_files import write_private
 from mindbus.settings import Settings
 
 _ENDS_WITHIN_S = 5.0
@@ -107,16 +107,6 @@ class RunFolder:
     def forget_state(self) -> None:
         """Nothing runs here any more."""
         self._state.unlink(missing_ok=True)
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file that only this user may read; a reader sees all of it or the one before."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as sink:
-        sink.write(text)
-    part.replace(file)
 
 
 def _locked(lock: int) -> bool:

@@ -14,10 +14,11 @@ from mindbus.logs import logger
 from mindbus.management import management_file
 from mindbus.node.failures import NodeFailure
 from mindbus.node.private import PrivateNode
+from mindbus.private_files import write_private
 from mindbus.settings import Settings
 from mindbus.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
 from mindbus.supervision.health import HealthFolder
-from mindbus.supervision.run_folder import RunFolder, UpState, WorkerProcess, write_private
+from mindbus.supervision.run_folder import RunFolder, UpState, WorkerProcess
 
 READY_WITHIN_S = 120.0
 # What draining takes beyond the time that messages may take.

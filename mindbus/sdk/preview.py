@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from bus_schema.artifacts import Manifest
-from mindbus.cli.harmless import harmless
+from mindbus.harmless import harmless
 
 # JSON is laid out only as a whole.
 MOST_BYTES = 256 * 1024

@@ -9,8 +9,8 @@ import pytest
 from bus_schema.artifacts import Manifest
 from mindbus.cli.byte_range import parse_range
 from mindbus.cli.failures import Misused
-from mindbus.cli.harmless import harmless
-from mindbus.cli.preview import MOST_BYTES, Preview, preview
+from mindbus.harmless import harmless
+from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 
 HOSTILE = [
     "\x1b[2J\x1b]0;owned\x07",
