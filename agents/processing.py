@@ -11,14 +11,11 @@ from bus_schema.notification import NotificationGenerated
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 
-_MOST_KEPT = 8
-
 
 class Outcome(BaseModel, Generic[ItemT]):
     """What an agent has got out of one fragment."""
 
     model_config = ConfigDict(frozen=True)
-    fragment_id: str
     items: tuple[ItemT, ...] = ()
     notifications: tuple[NotificationGenerated, ...] = ()
     links: tuple[Link, ...] = ()
@@ -31,16 +28,6 @@ def heard(fragment: DialogueFragment) -> tuple[DialogueMessage, ...]:
         for message in fragment.messages
         if message.role == "user" and message.kind in (MessageKind.NATIVE, MessageKind.RESPONSE) and message.content
     )
-
-
-def outcome_of(fragment: DialogueFragment, outcomes: Iterable[Outcome[ItemT]]) -> Outcome[ItemT] | None:
-    """What was made of a fragment that has come before: it is told again, not thought again."""
-    return next((each for each in outcomes if each.fragment_id == fragment.fragment_id), None)
-
-
-def remembered(outcomes: tuple[Outcome[ItemT], ...], latest: Outcome[ItemT]) -> tuple[Outcome[ItemT], ...]:
-    """The last few outcomes, in case that one of their fragments is delivered again."""
-    return (*outcomes, latest)[-_MOST_KEPT:]
 
 
 def linked(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:

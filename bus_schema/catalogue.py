@@ -2,6 +2,7 @@
 
 from bus_schema import (
     agent_data,
+    context,
     conversations,
     data,
     dialogue,
@@ -20,6 +21,7 @@ from bus_schema.messages import Command, Event, Message, known_types
 # A message is known once its module is imported.
 MODULES = (
     agent_data,
+    context,
     conversations,
     data,
     dialogue,

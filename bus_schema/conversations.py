@@ -10,10 +10,12 @@ from bus_schema.messages import Command, Event, Query
 
 
 class Saved(BaseModel):
-    """The message is there for good."""
+    """The message is there for good; `buffered` counts the messages that no fragment has been made of yet."""
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
+    is_new: bool = True
+    buffered: int = Field(default=0, ge=0)
 
 
 class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="save_message"):
@@ -38,6 +40,13 @@ class GetMessages(Query[MessagePage], domain="storage", action="get_messages"):
     limit: int = Field(default=50, ge=1, le=200)
 
 
+class GetMessage(Query[DialogueMessage], domain="storage", action="get_message"):
+    """Read one message of a user's dialogue."""
+
+    user_id: UserId
+    message_id: DialogueMessageId
+
+
 class FragmentSaved(BaseModel):
     """The fragment is there for good: its messages belong to no other."""
 
@@ -51,6 +60,12 @@ class SaveDialogueFragment(Command[FragmentSaved], domain="storage", action="sav
     fragment: DialogueFragment
 
 
+class GetDialogueFragment(Query[DialogueFragment], domain="storage", action="get_dialogue_fragment"):
+    """Read a fragment with its messages, or with the ref to them."""
+
+    fragment_id: FragmentId
+
+
 class ActiveDialogues(BaseModel):
     """Dialogues of which something is still to become a fragment, with the cursor of the next page."""
 
@@ -60,8 +75,9 @@ class ActiveDialogues(BaseModel):
 
 
 class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="get_all_active_dialogues"):
-    """Read the buffers of all dialogues, or of those that have been silent since a moment."""
+    """Read the buffers of all dialogues, of one, or of those that have been silent since a moment."""
 
+    user_id: UserId | None = None
     silent_since: AwareDatetime | None = None
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=20, ge=1, le=100)

@@ -180,6 +180,7 @@ class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver
     message: str = Field(min_length=1, max_length=8000)
     context: str = Field(default="", max_length=8000)
     notification_id: NotificationId
+    merged: tuple[NotificationId, ...] = ()
 
 
 class Ended(BaseModel):
@@ -190,9 +191,14 @@ class Ended(BaseModel):
 
 
 class EndDialogue(Command[Ended], domain="dialogue", action="end"):
-    """Make a fragment of what has been said, now; the next message begins another."""
+    """Make a fragment of what has been said; the next message begins another.
+
+    With `silent_since` only if nothing has been said after that moment, for whoever looked at it before.
+    """
 
     user_id: UserId
+    reason: Literal["ended", "timeout"] = "ended"
+    silent_since: AwareDatetime | None = None
 
 
 class ExpiredDialogue(BaseModel):

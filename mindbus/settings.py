@@ -82,6 +82,24 @@ class Settings(BaseSettings):
     llm_model: str | None = Field(default=None, description="Name of the model at that endpoint.")
     llm_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
     llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
+    dialogue_timeout_minutes: float = Field(
+        default=30, gt=0, description="After how long a silence a dialogue's messages become a fragment, in minutes."
+    )
+    dialogue_check_s: float = Field(
+        default=60, gt=0, description="How often the dialogues are looked through for such a silence, in seconds."
+    )
+    dialogue_max_messages: int = Field(
+        default=24, ge=2, le=1000, description="So many messages become a fragment without any silence."
+    )
+    people: str | None = Field(
+        default=None, description="Who is who: a YAML file with people and their names, for the agents that hear them."
+    )
+    habits: str | None = Field(
+        default=None, description="Quiet hours and such: a YAML file in the place of config/habits.yaml."
+    )
+    sim_dir: Path | None = Field(
+        default=None, description="Folder with `profiles` and `scenarios` for simulations, besides those shipped."
+    )
     max_body_bytes: int = Field(default=64 * 1024, ge=1024, le=256 * 1024, description="Largest AMQP body.")
     buffer_max_bytes: int = Field(
         default=4 * 1024**3, ge=0, description="How many bytes may wait for storage on one machine, per participant."

@@ -111,6 +111,18 @@ class MessageIdTaken(Refusal):
     code = Code.CONFLICT
 
 
+class NoSuchMessage(Refusal):
+    """There is no message of this id in the dialogue of this user."""
+
+    code = Code.NOT_FOUND
+
+
+class NoSuchFragment(Refusal):
+    """There is no fragment of this id."""
+
+    code = Code.NOT_FOUND
+
+
 class NotTheBuffer(Refusal):
     """A fragment is made of the next messages in its user's buffer; ask for the active dialogues again."""
 

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from datetime import timedelta
 
 from agents.assignment import Assignment, Input
 from agents.creative import Mind, NothingWritten, Thought
 from agents.materials import LARGEST_INPUT_BYTES, UnusableInput, read_material
-from agents.models.choice import open_model
 from agents.models.failures import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.roles import NotTheirCraft, Role, shipped_role
@@ -24,6 +22,7 @@ from mindbus.sdk.aside import aside
 from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
 from mindbus.sdk.steps import StepArtifacts
+from workers.minds import model_of
 
 _IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)
 
@@ -38,12 +37,9 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = kit
-        settings = kit.settings
-        self._model = model or open_model(
-            settings.llm_base_url, settings.llm_model, settings.llm_api_key, timedelta(seconds=settings.llm_timeout_s)
-        )
+        self._model = model or model_of(kit.settings)
         self._bus = kit.bus.acting_as(self.identity, service=role.name)
-        self._artifacts = open_artifacts(self._bus, settings, kit.clock)
+        self._artifacts = open_artifacts(self._bus, kit.settings, kit.clock)
         self._opened = AsyncExitStack()
 
     @property

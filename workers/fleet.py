@@ -57,6 +57,42 @@ def _tracker() -> Maker:
     return TrackerWorker
 
 
+def _dialogue() -> Maker:
+    from workers.dialogue.worker import DialogueWorker
+
+    return DialogueWorker
+
+
+def _task_manager() -> Maker:
+    from workers.task_manager import TaskManagerWorker
+
+    return TaskManagerWorker
+
+
+def _context_manager() -> Maker:
+    from workers.context_manager import ContextManagerWorker
+
+    return ContextManagerWorker
+
+
+def _mood_watcher() -> Maker:
+    from workers.mood_watcher import MoodWatcherWorker
+
+    return MoodWatcherWorker
+
+
+def _context() -> Maker:
+    from workers.context import ContextWorker
+
+    return ContextWorker
+
+
+def _sim() -> Maker:
+    from workers.sim.worker import SimWorker
+
+    return SimWorker
+
+
 def _creative(role: str) -> Maker:
     from workers.creative import creative
 
@@ -67,6 +103,12 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "storage": Deferred(_storage),
     "orchestrator": Deferred(_orchestrator),
     "tracker": Deferred(_tracker),
+    "task_manager": Deferred(_task_manager),
+    "context_manager": Deferred(_context_manager),
+    "mood_watcher": Deferred(_mood_watcher),
+    "context": Deferred(_context),
+    "dialogue": Deferred(_dialogue),
+    "sim": Deferred(_sim),
     "researcher": Deferred(lambda: _creative("researcher")),
     "ideator": Deferred(lambda: _creative("ideator")),
     "critic": Deferred(lambda: _creative("critic")),

@@ -9,7 +9,6 @@ from agents.models.language_model import LanguageModel
 from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.notification import NotificationGenerated
-from bus_schema.processing import TaskUpdate
 
 _MOST_MERGED = 5
 _MOST_MERGED_CHARS = 6000
@@ -63,11 +62,6 @@ class ContextAgent:
         delivery = _delivery(going)
         told = (notification for notification, _ in going)
         return desk.having_told(delivery, told, moment.now), tuple(decisions), delivery
-
-
-def settled_by(updates: Iterable[TaskUpdate]) -> tuple[str, ...]:
-    """The tasks that nobody needs to be reminded of any more."""
-    return tuple(update.task.task_id for update in updates if update.change in ("done", "cancelled"))
 
 
 def _at_once(notifications: Iterable[NotificationGenerated]) -> list[NotificationGenerated]:

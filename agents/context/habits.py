@@ -3,6 +3,7 @@
 from datetime import datetime, time, timedelta
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -78,6 +79,11 @@ class BadHabits(BadFile):
 def shipped_habits() -> HabitsFile:
     """The habits that come with MindBus. Raises BadHabits."""
     return parse_habits((resources.files("config") / "habits.yaml").read_bytes(), "config/habits.yaml")
+
+
+def open_habits(file: str | None) -> HabitsFile:
+    """Those of a YAML file, or those that come with MindBus. Raises BadHabits, OSError."""
+    return shipped_habits() if file is None else parse_habits(Path(file).read_bytes(), file)
 
 
 def parse_habits(text: bytes, source: str) -> HabitsFile:

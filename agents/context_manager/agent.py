@@ -10,7 +10,7 @@ from agents.context_manager.second_reading import read_by_model
 from agents.context_manager.statements import statement_in
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.processing import Outcome, heard, linked, outcome_of, remembered
+from agents.processing import Outcome, heard, linked
 from agents.text import Language, language_of
 from agents.utterances import utterances
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -37,10 +37,7 @@ class ContextManager:
         self._model, self._people, self._zone = model, people, zone
 
     async def process(self, fragment: DialogueFragment, knowledge: Knowledge) -> tuple[Knowledge, Outcome[FactUpdate]]:
-        """What a fragment makes known, with all that is known after it; one that comes again changes nothing."""
-        known = outcome_of(fragment, knowledge.outcomes)
-        if known:
-            return knowledge, known
+        """What a fragment makes known, with all that is known after it."""
         messages = heard(fragment)
         ledger = Ledger(knowledge, self._zone)
         for message in messages:
@@ -48,12 +45,11 @@ class ContextManager:
         await read_by_model(messages, ledger, self._model)
         ids = [each for update in ledger.updates for each in update.fact.message_ids]
         outcome = Outcome[FactUpdate](
-            fragment_id=fragment.fragment_id,
             items=tuple(ledger.updates),
             notifications=tuple(self._news(ledger.updates, fragment.user_id)),
             links=linked("message", ids),
         )
-        return ledger.knowledge.model_copy(update={"outcomes": remembered(knowledge.outcomes, outcome)}), outcome
+        return ledger.knowledge, outcome
 
     def _read(self, message: DialogueMessage, ledger: Ledger) -> None:
         project = None

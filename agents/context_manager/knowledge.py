@@ -10,12 +10,11 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from agents.dates.reading import dates_in, without_dates
-from agents.processing import Outcome
 from agents.task_manager.english_verbs import bases
 from agents.task_manager.russian_verbs import infinitives, plain
 from agents.text import is_meaningful, stem, words
 from agents.words import MEASURES
-from bus_schema.processing import Fact, FactKind, FactUpdate
+from bus_schema.processing import Fact, FactKind
 
 _MOST_KEPT = 200
 _SAME = 0.75
@@ -65,7 +64,6 @@ class Knowledge(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     facts: tuple[Fact, ...] = ()
-    outcomes: tuple[Outcome[FactUpdate], ...] = ()
 
     @property
     def current(self) -> tuple[Fact, ...]:

@@ -11,7 +11,7 @@ from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, lay_out
 from agents.models.structured import attempt_as
 from agents.mood_watcher.history import MoodHistory
-from agents.processing import Outcome, heard, linked, outcome_of, remembered
+from agents.processing import Outcome, heard, linked
 from agents.text import Language, language_of
 from agents.tone.hearing import Tone, together, tone_of
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -53,12 +53,9 @@ class MoodWatcher:
         self._model = model
 
     async def process(self, fragment: DialogueFragment, history: MoodHistory) -> tuple[MoodHistory, Outcome[Mood]]:
-        """How a user sounded, with their history after it; a fragment that comes again changes nothing."""
-        known = outcome_of(fragment, history.outcomes)
-        if known:
-            return history, known
+        """How a user sounded, with their history after it."""
         messages = heard(fragment)
-        outcome = Outcome[Mood](fragment_id=fragment.fragment_id)
+        outcome = Outcome[Mood]()
         if messages:
             tone = await self._tone(messages)
             is_sharp = history.is_sharp_turn(tone.value, len(tone.evidence))
@@ -79,7 +76,7 @@ class MoodWatcher:
                 }
             )
             history = history.having_heard(tone.value, is_sharp)
-        return history.model_copy(update={"outcomes": remembered(history.outcomes, outcome)}), outcome
+        return history, outcome
 
     async def _tone(self, messages: Sequence[DialogueMessage]) -> Tone:
         by_lexicon = together(tone_of(message.content or "") for message in messages)

@@ -4,8 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.processing import Outcome
-from bus_schema.processing import Mood, Tone
+from bus_schema.processing import Tone
 
 # The weight of the newest tone in what is usual.
 _NEWEST = 0.3
@@ -21,7 +20,6 @@ class MoodHistory(BaseModel):
     usual: Tone = 0.0
     heard: int = Field(default=0, ge=0)
     is_turned: bool = False
-    outcomes: tuple[Outcome[Mood], ...] = ()
 
     def is_sharp_turn(self, tone: float, evidence: int) -> bool:
         """Whether this is far from what is usual; one word makes no turn, nor does the first day."""

@@ -1,5 +1,6 @@
 """Who talks in a simulation, from YAML."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -65,8 +66,8 @@ class BadTeam(BadFile):
 class UnknownTeam(LookupError):
     """There is no such team; add a file to config/sim/profiles."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no team {name!r}; there are {', '.join(team_names())}")
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no team {name!r}; there are {', '.join(known)}")
 
 
 @cache
@@ -78,7 +79,7 @@ def team_names() -> tuple[str, ...]:
 def shipped_team(name: str) -> Team:
     """A team that comes with MindBus. Raises UnknownTeam, BadTeam."""
     if name not in team_names():
-        raise UnknownTeam(name)
+        raise UnknownTeam(name, team_names())
     return parse_team(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
 
 

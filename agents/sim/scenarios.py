@@ -1,7 +1,7 @@
 """What happens in the world of a simulation, from YAML."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Annotated
 
@@ -77,8 +77,8 @@ class BadScenario(BadFile):
 class UnknownScenario(LookupError):
     """There is no such scenario; add a file to config/sim/scenarios."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no scenario {name!r}; there are {', '.join(scenario_names())}")
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no scenario {name!r}; there are {', '.join(known)}")
 
 
 @cache
@@ -90,7 +90,7 @@ def scenario_names() -> tuple[str, ...]:
 def shipped_scenario(name: str) -> Scenario:
     """A scenario that comes with MindBus. Raises UnknownScenario, BadScenario."""
     if name not in scenario_names():
-        raise UnknownScenario(name)
+        raise UnknownScenario(name, scenario_names())
     return parse_scenario(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, tzinfo
 
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.processing import Outcome, heard, linked, outcome_of, remembered
+from agents.processing import Outcome, heard, linked
 from agents.task_manager.book import TaskBook
 from agents.task_manager.ledger import Ledger
 from agents.task_manager.notices import Notices
@@ -25,21 +25,17 @@ class TaskManager:
         self._notices = Notices(people, zone)
 
     async def process(self, fragment: DialogueFragment, book: TaskBook) -> tuple[TaskBook, Outcome[TaskUpdate]]:
-        """What a fragment says of tasks, with the book after it; a fragment that comes again changes nothing."""
-        known = outcome_of(fragment, book.outcomes)
-        if known:
-            return book, known
+        """What a fragment says of tasks, with the book after it."""
         messages = heard(fragment)
         ledger = Ledger(book, self._people, self._zone)
         read_by_rules(messages, ledger)
         await read_by_model(messages, ledger, self._model)
         outcome = Outcome[TaskUpdate](
-            fragment_id=fragment.fragment_id,
             items=tuple(ledger.updates),
             notifications=self._notices.of_updates(ledger.updates, fragment.user_id),
             links=linked("message", (each for update in ledger.updates for each in update.task.message_ids)),
         )
-        return ledger.book.model_copy(update={"outcomes": remembered(book.outcomes, outcome)}), outcome
+        return ledger.book, outcome
 
     def remind(self, book: TaskBook, now: datetime) -> tuple[TaskBook, tuple[NotificationGenerated, ...]]:
         """What has become due; the book remembers that it was told."""

@@ -4,8 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.processing import Outcome
-from bus_schema.processing import Task, TaskStatus, TaskUpdate
+from bus_schema.processing import Task, TaskStatus
 
 _MOST_KEPT = 250
 
@@ -16,7 +15,6 @@ class TaskBook(BaseModel):
     model_config = ConfigDict(frozen=True)
     tasks: tuple[Task, ...] = ()
     reminded: tuple[str, ...] = ()
-    outcomes: tuple[Outcome[TaskUpdate], ...] = ()
 
     @property
     def open(self) -> tuple[Task, ...]:

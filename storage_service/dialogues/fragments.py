@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.conversations import ActiveDialogues, GetAllActiveDialogues
+from bus_schema.conversations import ActiveDialogues, GetAllActiveDialogues, GetDialogueFragment
 from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueState
 from mindbus.sql.database import Database
 from storage_service.dialogues.messages import as_message
 from storage_service.dialogues.tables import DialogueMessageRow, DialogueRow, FragmentRow
-from storage_service.refusals import NotTheBuffer
+from storage_service.refusals import NoSuchFragment, NotTheBuffer
 
 
 class Fragments:
@@ -29,7 +29,8 @@ class Fragments:
         if dialogue is None:
             raise NotTheBuffer(fragment_id=fragment.fragment_id)
         first, last = dialogue.fragmented_position + 1, dialogue.fragmented_position + len(fragment.message_ids)
-        if await _ids_between(session, fragment.user_id, first, last) != fragment.message_ids:
+        said = await _rows_between(session, fragment.user_id, first, last)
+        if tuple(row.message_id for row in said) != fragment.message_ids:
             raise NotTheBuffer(fragment_id=fragment.fragment_id)
         dialogue.fragmented_position = last
         columns = fragment.model_dump(include={"fragment_id", "user_id", "started_at", "ended_at", "reason"})
@@ -38,9 +39,23 @@ class Fragments:
         await session.flush()
         return True
 
+    async def get(self, wanted: GetDialogueFragment) -> DialogueFragment:
+        """As it was saved. Raises NoSuchFragment."""
+        async with self.database.reading() as session:
+            row = await session.get(FragmentRow, wanted.fragment_id)
+            if row is None:
+                raise NoSuchFragment(fragment_id=wanted.fragment_id)
+            said = await _rows_between(session, row.user_id, row.first_position, row.last_position)
+        columns = {name: getattr(row, name) for name in ("fragment_id", "user_id", "started_at", "ended_at", "reason")}
+        messages = () if row.ref else tuple(map(as_message, said))
+        ids = tuple(each.message_id for each in said)
+        return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
+
     async def active(self, wanted: GetAllActiveDialogues) -> ActiveDialogues:
         """Dialogues with a buffer, by user id, which is the cursor as well."""
         query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
+        if wanted.user_id is not None:
+            query = query.where(DialogueRow.user_id == wanted.user_id)
         if wanted.silent_since is not None:
             query = query.where(DialogueRow.last_activity <= wanted.silent_since)
         if wanted.cursor is not None:
@@ -55,26 +70,18 @@ class Fragments:
         )
 
 
-async def _ids_between(session: AsyncSession, user_id: str, first: int, last: int) -> tuple[str, ...]:
+async def _rows_between(session: AsyncSession, user_id: str, first: int, last: int) -> Sequence[DialogueMessageRow]:
     query = (
-        select(DialogueMessageRow.message_id)
+        select(DialogueMessageRow)
         .where(DialogueMessageRow.user_id == user_id, DialogueMessageRow.position.between(first, last))
         .order_by(DialogueMessageRow.position)
     )
-    return tuple(await session.scalars(query))
+    return (await session.scalars(query)).all()
 
 
 async def _state(session: AsyncSession, dialogue: DialogueRow) -> DialogueState:
-    query = (
-        select(DialogueMessageRow)
-        .where(
-            DialogueMessageRow.user_id == dialogue.user_id,
-            DialogueMessageRow.position > dialogue.fragmented_position,
-        )
-        .order_by(DialogueMessageRow.position)
-        .limit(MAX_FRAGMENT_MESSAGES)
-    )
-    rows: Sequence[DialogueMessageRow] = (await session.scalars(query)).all()
+    last = min(dialogue.last_position, dialogue.fragmented_position + MAX_FRAGMENT_MESSAGES)
+    rows = await _rows_between(session, dialogue.user_id, dialogue.fragmented_position + 1, last)
     return DialogueState(
         user_id=dialogue.user_id, buffer=tuple(map(as_message, rows)), last_activity=dialogue.last_activity
     )

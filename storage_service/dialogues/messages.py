@@ -3,13 +3,13 @@
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.conversations import GetMessages, MessagePage
+from bus_schema.conversations import GetMessage, GetMessages, MessagePage, Saved
 from bus_schema.dialogue import DialogueMessage
 from mindbus.sql.database import Database
 from storage_service.cursors import position_of
 from storage_service.dialogues.tables import DialogueMessageRow, DialogueRow
 from storage_service.inserts import insert_unless_taken
-from storage_service.refusals import MessageIdTaken
+from storage_service.refusals import MessageIdTaken, NoSuchMessage
 
 
 class Messages:
@@ -18,22 +18,32 @@ class Messages:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def save(self, message: DialogueMessage) -> bool:
-        """Whether it is new, together with the message at hand. Raises MessageIdTaken."""
+    async def save(self, message: DialogueMessage) -> Saved:
+        """Together with the message at hand. Raises MessageIdTaken."""
         session = self.database.session
         dialogue = await locked_dialogue(session, message)
         query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
-        if existing := await session.scalar(query):
-            if not _is_same(as_message(existing), message):
-                raise MessageIdTaken(message_id=message.message_id)
-            return False
-        dialogue.last_position += 1
-        dialogue.last_activity = max(dialogue.last_activity, message.time)
-        columns = message.model_dump(exclude={"trace_id", "ref"})
-        ref = message.ref.model_dump() if message.ref else None
-        session.add(DialogueMessageRow(**columns, ref=ref, position=dialogue.last_position))
-        await session.flush()
-        return True
+        existing = await session.scalar(query)
+        if existing is None:
+            await _add(session, dialogue, message)
+        elif not _is_same(as_message(existing), message):
+            raise MessageIdTaken(message_id=message.message_id)
+        return Saved(
+            message_id=message.message_id,
+            is_new=existing is None,
+            buffered=dialogue.last_position - dialogue.fragmented_position,
+        )
+
+    async def get(self, wanted: GetMessage) -> DialogueMessage:
+        """Raises NoSuchMessage."""
+        query = select(DialogueMessageRow).where(
+            DialogueMessageRow.user_id == wanted.user_id, DialogueMessageRow.message_id == wanted.message_id
+        )
+        async with self.database.reading() as session:
+            row = await session.scalar(query)
+        if row is None:
+            raise NoSuchMessage(message_id=wanted.message_id)
+        return as_message(row)
 
     async def page(self, wanted: GetMessages) -> MessagePage:
         """Raises NotACursor."""
@@ -58,6 +68,15 @@ async def locked_dialogue(session: AsyncSession, message: DialogueMessage) -> Di
     await insert_unless_taken(session, DialogueRow, **begun)
     query = select(DialogueRow).where(DialogueRow.user_id == message.user_id).with_for_update()
     return (await session.scalars(query)).one()
+
+
+async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMessage) -> None:
+    dialogue.last_position += 1
+    dialogue.last_activity = max(dialogue.last_activity, message.time)
+    columns = message.model_dump(exclude={"trace_id", "ref"})
+    ref = message.ref.model_dump() if message.ref else None
+    session.add(DialogueMessageRow(**columns, ref=ref, position=dialogue.last_position))
+    await session.flush()
 
 
 def as_message(row: DialogueMessageRow) -> DialogueMessage:

@@ -5,6 +5,8 @@ from bus_schema.conversations import (
     ActiveDialogues,
     FragmentSaved,
     GetAllActiveDialogues,
+    GetDialogueFragment,
+    GetMessage,
     GetMessages,
     MessagePage,
     MessageStored,
@@ -12,6 +14,7 @@ from bus_schema.conversations import (
     SaveDialogueFragment,
     SaveMessage,
 )
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.timeline import EventsSaved, GetTimeline, SaveEvents, TimelinePage
 from mindbus.bus.handlers import Told, on_command
 from mindbus.bus.handling import Handling
@@ -27,11 +30,15 @@ class DialogueDesk:
     @on_command
     async def save_message(self, command: SaveMessage, handling: Handling) -> Saved | tuple[Saved, Told]:
         with answering(handling):
-            is_new = await self.storage.messages.save(command)
-        saved = Saved(message_id=command.message_id)
-        if not is_new:
+            saved = await self.storage.messages.save(command)
+        if not saved.is_new:
             return saved
         return saved, Told(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
+
+    @on_command
+    async def message(self, query: GetMessage, handling: Handling) -> DialogueMessage:
+        with answering(handling):
+            return await self.storage.messages.get(query)
 
     @on_command
     async def messages(self, query: GetMessages, handling: Handling) -> MessagePage:
@@ -43,6 +50,11 @@ class DialogueDesk:
         with answering(handling):
             await self.storage.fragments.save(command.fragment)
         return FragmentSaved(fragment_id=command.fragment.fragment_id)
+
+    @on_command
+    async def fragment(self, query: GetDialogueFragment, handling: Handling) -> DialogueFragment:
+        with answering(handling):
+            return await self.storage.fragments.get(query)
 
     @on_command
     async def active_dialogues(self, query: GetAllActiveDialogues, handling: Handling) -> ActiveDialogues:

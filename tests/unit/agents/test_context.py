@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context.agent import ContextAgent, settled_by
+from agents.context.agent import ContextAgent
 from agents.context.desk import Decision, Delivery, Desk
 from agents.context.habits import BadHabits, Habits, parse_habits, shipped_habits
 from agents.context.judgement import Judgement
 from agents.context.rules import Moment
+from agents.context.settled import settled_by_tasks
 from agents.models.failures import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
@@ -214,7 +215,7 @@ async def test_what_is_settled_meanwhile_is_not_reminded_of_but_its_end_is_news(
         changed_at=NOON,
         message_ids=("msg_1",),
     )
-    office.desk = office.desk.with_settled(settled_by([TaskUpdate(change="done", task=done)]))
+    office.desk = office.desk.with_settled(settled_by_tasks([TaskUpdate(change="done", task=done)]))
 
     reminder, end = await office.wakes(timedelta(hours=10))
 

@@ -196,17 +196,6 @@ async def test_only_what_the_user_said_of_their_own_accord_is_remembered() -> No
     assert memory.current == ["Бюджет — 500 тысяч рублей."]
 
 
-async def test_a_fragment_that_comes_again_is_told_again_not_counted_twice() -> None:
-    memory = Memory()
-    first = await memory.hears("anna", "Бюджет — 500 тысяч рублей.")
-    knowledge = memory.knowledge
-    memory._fragments -= 1
-
-    assert await memory.hears("anna", "Бюджет — 500 тысяч рублей.") == first
-    assert memory.knowledge == knowledge
-    assert Knowledge.model_validate_json(knowledge.model_dump_json()) == knowledge
-
-
 async def test_the_big_picture_begins_with_the_users_own_matters() -> None:
     memory = Memory()
     await memory.hears("anna", "Бюджет — 500 тысяч рублей.", "Я предпочитаю созваниваться утром.")

@@ -115,14 +115,6 @@ async def test_a_fragment_without_the_users_words_says_nothing() -> None:
     assert history.heard == 0
 
 
-async def test_a_fragment_that_comes_again_is_told_again_not_counted_twice() -> None:
-    watcher, fragment = MoodWatcher(OfflineModel()), a_fragment(1, "anna", ["Отлично!"])
-    history, first = await watcher.process(fragment, MoodHistory())
-
-    assert await watcher.process(fragment, history) == (history, first)
-    assert MoodHistory.model_validate_json(history.model_dump_json()) == history
-
-
 async def test_a_model_hears_irony() -> None:
     read = ReadMood(tone=-0.6, evidence=["просто чудесно"])
 

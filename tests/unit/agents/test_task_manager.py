@@ -178,17 +178,6 @@ async def test_only_what_the_user_said_of_their_own_accord_makes_tasks() -> None
     assert heard == [("found", "Отправить счёт")]
 
 
-async def test_a_fragment_that_comes_again_is_told_again_not_counted_twice() -> None:
-    team = Team()
-    await team.hears("anna", "Борис проверит договор.")
-    first, book = team.told, team.book
-
-    (again,) = await team.updates("anna", ["Борис проверит договор."])
-
-    assert (again.change, team.told, team.book) == ("found", first, book)
-    assert TaskBook.model_validate_json(book.model_dump_json()) == book
-
-
 async def test_ids_repeat_so_that_a_lost_book_gives_the_same_tasks() -> None:
     one, other = Team(), Team()
 

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bus_schema.conversations import GetAllActiveDialogues, GetMessages
+from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment, GetMessage, GetMessages
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from mindbus.sql.database import Database
 from storage_service.dialogues.fragments import Fragments
 from storage_service.dialogues.messages import Messages
-from storage_service.refusals import MessageIdTaken, NotACursor, NotTheBuffer
+from storage_service.refusals import MessageIdTaken, NoSuchFragment, NoSuchMessage, NotACursor, NotTheBuffer
 from tests.storage_kit import NOON, OpenDepot
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Book:
 
     async def say(self, user: str, number: int, **changes: Any) -> bool:
         message = a_message(user, number, **changes)
-        return await self.at_hand(lambda: self.messages.save(message))
+        return (await self.at_hand(lambda: self.messages.save(message))).is_new
 
     async def fragment(self, user: str, *numbers: int, fragment_id: str | None = None) -> bool:
         fragment = a_fragment(user, *numbers, fragment_id=fragment_id)
@@ -125,6 +125,31 @@ async def test_pages_go_forward_from_the_beginning_and_backward_from_the_end(boo
         await book.numbers("anna", cursor="nonsense")
 
 
+async def test_one_message_is_found_by_its_id_in_its_own_dialogue_alone(book: Book) -> None:
+    await book.say("anna", 1)
+    assert await book.messages.get(GetMessage(user_id="anna", message_id="msg_anna-1")) == a_message("anna", 1)
+    with pytest.raises(NoSuchMessage):
+        await book.messages.get(GetMessage(user_id="boris", message_id="msg_anna-1"))
+
+
+async def test_whoever_says_something_hears_how_much_no_fragment_has_taken(book: Book) -> None:
+    said = [await book.at_hand(lambda at=at: book.messages.save(a_message("anna", at))) for at in (1, 2, 3)]
+    assert [saved.buffered for saved in said] == [1, 2, 3]
+    await book.fragment("anna", 1, 2)
+    again = await book.at_hand(lambda: book.messages.save(a_message("anna", 3)))
+    assert (again.is_new, again.buffered) == (False, 1)
+
+
+async def test_a_fragment_is_read_as_it_was_saved(book: Book) -> None:
+    for number in range(3):
+        await book.say("anna", number)
+    await book.fragment("anna", 0, 1)
+    found = await book.fragments.get(GetDialogueFragment(fragment_id="frag_anna-0"))
+    assert found == a_fragment("anna", 0, 1)
+    with pytest.raises(NoSuchFragment):
+        await book.fragments.get(GetDialogueFragment(fragment_id="frag_nobody"))
+
+
 async def test_the_buffer_is_what_no_fragment_has_taken(book: Book) -> None:
     for number in range(4):
         await book.say("anna", number)
@@ -132,6 +157,7 @@ async def test_the_buffer_is_what_no_fragment_has_taken(book: Book) -> None:
 
     assert await book.fragment("anna", 0, 1, 2)
 
+    assert await book.buffers(user_id="nobody") == {}
     assert await book.buffers() == {"anna": [3], "boris": [0]}
     assert await book.fragment("anna", 3)
     assert await book.buffers() == {"boris": [0]}

@@ -1,0 +1,173 @@
+"""What an agent keeps between messages, together with what it has said because of them."""
+
+import asyncio
+import secrets
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from bus_schema.agent_data import AgentDatum, GetAgentData, PutAgentData
+from bus_schema.envelope import explain
+from bus_schema.messages import Command, Event, message_class
+from bus_schema.replies import Code
+from mindbus.bus.client import Client
+from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
+from mindbus.bus.handlers import To, Told
+from mindbus.sdk.aside import aside
+from mindbus.sdk.asking import ask
+
+StateT = TypeVar("StateT", bound=BaseModel)
+Said = Event | To | Told
+
+_NAMESPACE = "notes"
+_MOST_TOLD = 8
+
+
+class Saying(BaseModel):
+    """One message that is to go out."""
+
+    model_config = ConfigDict(frozen=True)
+    type: str
+    data: dict[str, JsonValue]
+    service: str | None = None
+    trace: str | None = None
+
+    @classmethod
+    def of(cls, said: Said) -> "Saying":
+        match said:
+            case To(command, service, trace):
+                return cls(type=command.wire.type, data=command.model_dump(mode="json"), service=service, trace=trace)
+            case Told(event, trace):
+                return cls(type=event.wire.type, data=event.model_dump(mode="json"), trace=trace)
+        return cls(type=said.wire.type, data=said.model_dump(mode="json"))
+
+    def said(self) -> Said:
+        """The message itself, for a handler to return."""
+        message = message_class(self.type).model_validate(self.data)
+        if isinstance(message, Command):
+            return To(message, self.service, self.trace)
+        assert isinstance(message, Event)
+        return Told(message, self.trace)
+
+
+class Turn(BaseModel):
+    """All that was said because of one message."""
+
+    model_config = ConfigDict(frozen=True)
+    cause: str
+    said: tuple[Saying, ...] = ()
+
+
+class Page(BaseModel, Generic[StateT]):
+    """What is kept under one key: the state, what was said last; `owed` is to be said although no message asks."""
+
+    model_config = ConfigDict(frozen=True)
+    state: StateT
+    turns: tuple[Turn, ...] = ()
+    owed: tuple[Saying, ...] = ()
+
+    def turn(self, cause: str) -> Turn | None:
+        return next((each for each in self.turns if each.cause == cause), None)
+
+
+class Notebook(Generic[StateT]):
+    """A state per key, kept by storage: it changes together with what is said about it, or not at all.
+
+    A message that comes again after a crash is told the same, and changes nothing. One instance writes at a time:
+    who meets another's version tries again. Raises TemporaryFailure, PermanentFailure, BusUnavailable.
+    """
+
+    def __init__(self, bus: Client, agent: str, state: type[StateT]) -> None:
+        self._bus, self._agent, self._state = bus, agent, state
+        self._page = Page[state]  # type: ignore[valid-type]  # pydantic makes the class at run time
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def turn(
+        self, key: str, cause: str, think: Callable[[StateT], Awaitable[tuple[StateT, Sequence[Said]]]]
+    ) -> list[Said]:
+        """What there is to say because of a message: thought once, however often it is asked."""
+        async with self._locks[key]:
+            page, version = await self._read(key)
+            turn = page.turn(cause)
+            if turn is None:
+                state, said = await think(page.state)
+                turn = Turn(cause=cause, said=tuple(map(Saying.of, said)))
+                turns = (*page.turns, turn)[-_MOST_TOLD:]
+                await self._write(key, version, page.model_copy(update={"state": state, "turns": turns}))
+            return [each.said() for each in turn.said]
+
+    async def unasked(
+        self,
+        key: str,
+        think: Callable[[StateT], tuple[StateT, Sequence[Event]]],
+        tell: Callable[[Event], Awaitable[object]],
+    ) -> None:
+        """Say what time brings about; whoever hears it may hear it twice after a crash, never not at all."""
+        async with self._locks[key]:
+            page, version = await self._read(key)
+            state, said = think(page.state)
+            owed = (*page.owed, *map(Saying.of, said))
+            if not owed:
+                return
+            if said:
+                page = page.model_copy(update={"state": state, "owed": owed})
+                version = await self._write(key, version, page)
+            for each in owed:
+                event = message_class(each.type).model_validate(each.data)
+                assert isinstance(event, Event)
+                await tell(event)
+            await self._write(key, version, page.model_copy(update={"owed": ()}))
+
+    async def change(self, key: str, change: Callable[[StateT], StateT]) -> None:
+        """Keep a new state about which there is nothing to say."""
+        async with self._locks[key]:
+            page, version = await self._read(key)
+            await self._write(key, version, page.model_copy(update={"state": change(page.state)}))
+
+    async def state(self, key: str) -> StateT:
+        """What is known under a key by now."""
+        return (await self._read(key))[0].state
+
+    async def states(self) -> AsyncIterator[tuple[str, StateT]]:
+        """Everything, by key."""
+        wanted = GetAgentData(agent=self._agent, namespace=_NAMESPACE)
+        while True:
+            found = await self._ask(wanted)
+            for datum in found.items:
+                yield datum.key, self._parsed(datum).state
+            if found.next_cursor is None:
+                return
+            wanted = wanted.model_copy(update={"cursor": found.next_cursor})
+
+    async def _read(self, key: str) -> tuple[Page[StateT], int]:
+        found = await self._ask(GetAgentData(agent=self._agent, namespace=_NAMESPACE, key=key))
+        if not found.items:
+            return self._page(state=self._state()), 0
+        return self._parsed(found.items[0]), found.items[0].version
+
+    def _parsed(self, datum: AgentDatum) -> Page[StateT]:
+        try:
+            return self._page.model_validate(datum.value)
+        except ValidationError as invalid:
+            reason = f"what {self._agent} keeps under {datum.key} is not a {self._state.__name__}: {explain(invalid)}"
+            raise PermanentFailure(reason) from invalid
+
+    async def _write(self, key: str, version: int, page: Page[StateT]) -> int:
+        command = PutAgentData(
+            agent=self._agent,
+            namespace=_NAMESPACE,
+            key=key,
+            value=page.model_dump(mode="json"),
+            expected_version=version,
+        )
+        try:
+            return (await aside(secrets.token_hex(8), lambda: ask(self._bus, command))).version
+        except Refused as no:
+            if no.code is Code.CONFLICT:
+                raise TemporaryFailure(f"{key}: somebody else has written meanwhile") from no
+            raise
+
+    async def _ask(self, query: GetAgentData) -> Any:
+        return await aside(secrets.token_hex(8), lambda: ask(self._bus, query))

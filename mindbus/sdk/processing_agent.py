@@ -1,0 +1,88 @@
+"""The base of agents that make something of what was said."""
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from bus_schema.dialogue import DialogueFragment
+from bus_schema.envelope import Envelope
+from bus_schema.fleet import AgentActivityStarted, AgentResult
+from bus_schema.messages import Event, Message
+from mindbus.bus.handlers import on_event
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.aside import aside
+from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.notebook import Notebook, Said
+
+StateT = TypeVar("StateT", bound=BaseModel)
+
+
+class ProcessingAgent(Worker, Generic[StateT]):
+    """Hears every fragment of every dialogue, on a queue of its own: name it, give it a `state`, write `process`.
+
+    A fragment is processed once: the new state is kept together with what is to be told, so that a crash in between
+    repeats neither. Fragments of one key come in their order; keys run side by side.
+    """
+
+    state: ClassVar[type[BaseModel]]
+    concurrency = 16
+
+    def __init__(self, kit: Kit) -> None:
+        self.bus = kit.bus.acting_as(self.identity, service=self.name)
+        self.clock = kit.clock
+        self.artifacts = open_artifacts(self.bus, kit.settings, kit.clock)
+        self.conversations = Conversations(
+            self.bus, self.artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
+        )
+        self.notebook: Notebook[StateT] = Notebook(self.bus, self.name, self.state)  # type: ignore[arg-type]
+
+    async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event]]:
+        """The state after a fragment, with the events that it gives rise to; all of its words are in it."""
+        raise NotImplementedError
+
+    def key(self, user_id: str) -> str:
+        """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
+        return user_id
+
+    @property
+    def identity(self) -> str:
+        """An agent, no service."""
+        return f"agent.{self.name}"
+
+    def order_key(self, message: Message | Envelope) -> str | None:
+        """One fragment after the other changes a state."""
+        return self.key(message.user_id) if isinstance(message, DialogueFragment) else None
+
+    async def start(self) -> None:
+        """Open the way to what is told by pointer."""
+        await self.artifacts.start()
+
+    async def stop(self) -> None:
+        """Close it."""
+        await self.artifacts.stop()
+
+    @on_event
+    async def hear(self, fragment: DialogueFragment, handling: Handling) -> list[Said]:
+        began = time.monotonic()
+        about = fragment.fragment_id
+        await self.bus.publish(AgentActivityStarted(agent=self.name, about=about))
+        whole = await self.conversations.whole(fragment)
+        try:
+            said = await self.notebook.turn(self.key(fragment.user_id), about, lambda state: self.process(whole, state))
+        except Exception:
+            failed = self._result(about, "failed", began)
+            await aside(f"failed/{handling.attempt}", lambda: self.bus.publish(failed, trace=handling.trace_id))
+            raise
+        await self.after(fragment)
+        return [*said, self._result(about, "found" if said else "nothing", began)]
+
+    async def after(self, fragment: DialogueFragment) -> None:
+        """Override to do what follows from a new state; after a crash it is done once more."""
+
+    def _result(self, about: str, outcome: str, began: float) -> AgentResult:
+        took_ms = int(1000 * (time.monotonic() - began))
+        return AgentResult.model_validate({"agent": self.name, "about": about, "outcome": outcome, "took_ms": took_ms})

@@ -1,0 +1,166 @@
+"""Listens for what the agents would have users know."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from agents.context.agent import ContextAgent, Ruling
+from agents.context.desk import Decision, Delivery, Desk
+from agents.context.habits import open_habits
+from agents.context.rules import Moment
+from agents.context.settled import settled_by_facts, settled_by_moods, settled_by_tasks
+from agents.models.language_model import LanguageModel
+from bus_schema.context import ReviewDesk
+from bus_schema.dialogue import DeliverNotification, DialogueMessage, conversation_trace
+from bus_schema.envelope import Envelope
+from bus_schema.messages import Message
+from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
+from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
+from mindbus.bus.handlers import To, Told, every, on_command, on_event
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.notebook import Notebook, Said
+from workers.minds import model_of
+
+_TALK_MESSAGES = 12
+_LOOKS_S = 0.5
+_LOOKS_THROUGH_ALL = timedelta(seconds=60)
+_ASKS_AGAIN = timedelta(seconds=30)
+
+
+class ContextWorker(Worker):
+    """Decides what a user is told, when, in which words; everybody has a desk, which storage keeps."""
+
+    name = "context"
+    concurrency = 64
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        self._bus = kit.bus.acting_as(self.identity, service=self.name)
+        self._clock = kit.clock
+        self._model = model or model_of(kit.settings)
+        self._agent = ContextAgent(self._model)
+        self._habits = open_habits(kit.settings.habits)
+        self._artifacts = open_artifacts(self._bus, kit.settings, kit.clock)
+        self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2)
+        self._desks = Notebook(self._bus, self.name, Desk)
+        self._due: dict[str, datetime] = {}
+        self._next_look = kit.clock()
+
+    @property
+    def identity(self) -> str:
+        """An agent, no service."""
+        return f"agent.{self.name}"
+
+    def order_key(self, message: Message | Envelope) -> str | None:
+        """One decision about a user after the other."""
+        if isinstance(message, NotificationGenerated):
+            return message.to_user
+        if isinstance(message, ReviewDesk | TasksFound | ContextUpdated | MoodAssessed):
+            return message.user_id
+        return None
+
+    async def start(self) -> None:
+        """Open the way to what was said."""
+        await self._artifacts.start()
+
+    async def stop(self) -> None:
+        """Close what was opened."""
+        await self._artifacts.stop()
+        await self._model.aclose()
+
+    @on_event
+    async def hear(self, notification: NotificationGenerated, handling: Handling) -> list[Said]:
+        """Deliver, defer, merge or ignore."""
+        user_id = notification.to_user
+        talk = await self._talks.recent(user_id, _TALK_MESSAGES)
+
+        async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
+            return self._ruled(user_id, await self._agent.hear(notification, desk, self._moment(user_id, talk), talk))
+
+        return await self._desks.turn(user_id, handling.message_id, decided)
+
+    @on_command
+    async def review(self, command: ReviewDesk, handling: Handling) -> list[Said]:
+        """Decide anew about what has waited long enough."""
+        user_id = command.user_id
+        talk = await self._talks.recent(user_id, _TALK_MESSAGES)
+
+        async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
+            return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
+
+        return await self._desks.turn(user_id, handling.message_id, decided)
+
+    @on_event
+    async def note_tasks(self, event: TasksFound, handling: Handling) -> None:
+        tasks = [update.task for update in event.items]
+        users = {user for task in tasks for user in (task.asked_by, task.owner_id) if user}
+        await self._settle({event.user_id, *users}, settled_by_tasks(event.items), handling)
+
+    @on_event
+    async def note_facts(self, event: ContextUpdated, handling: Handling) -> None:
+        users = {event.user_id, *(update.fact.said_by for update in event.items)}
+        await self._settle(users, settled_by_facts(event.items), handling)
+
+    @on_event
+    async def note_mood(self, event: MoodAssessed, handling: Handling) -> None:
+        await self._settle({event.user_id}, settled_by_moods(event.items), handling)
+
+    @every(seconds=_LOOKS_S)
+    async def look(self) -> None:
+        """Have those desks reviewed on which something has waited long enough."""
+        now = self._clock()
+        if now >= self._next_look:
+            self._next_look = now + _LOOKS_THROUGH_ALL
+            async for user_id, desk in self._desks.states():
+                self._note_due(user_id, desk)
+        for user_id in [user_id for user_id, due in self._due.items() if due <= now]:
+            self._due[user_id] = now + _ASKS_AGAIN
+            await self._bus.send(ReviewDesk(user_id=user_id), trace=conversation_trace(user_id))
+
+    def _moment(self, user_id: str, talk: Iterable[DialogueMessage]) -> Moment:
+        spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
+        return Moment(self._clock(), self._habits.of(user_id), max(spoken, default=None))
+
+    def _ruled(self, user_id: str, ruling: Ruling) -> tuple[Desk, Sequence[Said]]:
+        desk, decisions, delivery = ruling
+        self._note_due(user_id, desk)
+        said: list[Said] = [each for decision in decisions for each in _news(user_id, decision)]
+        if delivery is not None:
+            said.append(_order(delivery))
+        return desk, said
+
+    def _note_due(self, user_id: str, desk: Desk) -> None:
+        if desk.next_due is None:
+            self._due.pop(user_id, None)
+        else:
+            self._due[user_id] = desk.next_due
+
+    async def _settle(self, users: Iterable[str], settled: tuple[str, ...], handling: Handling) -> None:
+        for user_id in sorted(users) if settled else ():
+            await self._desks.turn(user_id, handling.message_id, partial(_with_settled, settled))
+
+
+async def _with_settled(settled: tuple[str, ...], desk: Desk) -> tuple[Desk, Sequence[Said]]:
+    return desk.with_settled(settled), ()
+
+
+def _news(user_id: str, decision: Decision) -> Iterable[Told]:
+    about = {"notification_id": decision.notification_id, "to_user": user_id, "reason": decision.reason}
+    trace = conversation_trace(user_id)
+    if decision.verdict == "ignore":
+        yield Told(NotificationIgnored.model_validate(about), trace)
+    elif decision.until is not None:
+        yield Told(NotificationDeferred.model_validate(about | {"until": decision.until}), trace)
+
+
+def _order(delivery: Delivery) -> To:
+    command = DeliverNotification(
+        user_id=delivery.to_user,
+        message=delivery.message,
+        context=delivery.context,
+        notification_id=delivery.notification_id,
+        merged=delivery.merged,
+    )
+    return To(command, "dialogue", conversation_trace(delivery.to_user))

@@ -1,0 +1,76 @@
+"""Listens for what is known."""
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.context.habits import open_habits
+from agents.context_manager.agent import ContextManager, big_picture
+from agents.context_manager.knowledge import Knowledge
+from agents.models.language_model import LanguageModel
+from agents.roster import open_roster
+from bus_schema.dialogue import DialogueFragment
+from bus_schema.messages import Event
+from bus_schema.processing import ContextUpdated
+from mindbus.bus.worker import Kit
+from mindbus.sdk.pictures import Known, Pictures
+from mindbus.sdk.processing_agent import ProcessingAgent
+from workers.minds import model_of
+
+_TEAM = "team"
+
+
+class TeamKnowledge(BaseModel):
+    """What is known of all, since people work on the same things; `heard` are those who have spoken."""
+
+    model_config = ConfigDict(frozen=True)
+    knowledge: Knowledge = Knowledge()
+    heard: tuple[str, ...] = ()
+
+
+class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
+    """One body of knowledge for the whole team; of it, a picture for each user, which the assistant keeps in mind."""
+
+    name = "context_manager"
+    state = TeamKnowledge
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        super().__init__(kit)
+        self._model = model or model_of(kit.settings)
+        self._roster = open_roster(kit.settings.people)
+        self._zone = ZoneInfo(open_habits(kit.settings.habits).default.zone)
+        self._pictures = Pictures(self.bus)
+
+    def key(self, user_id: str) -> str:
+        """Whoever speaks, the knowledge is one."""
+        return _TEAM
+
+    async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
+        """What has become known, or is so no longer; whoever said otherwise should know."""
+        heard = self._roster.having_heard(state.heard, fragment.user_id)
+        agent = ContextManager(self._model, self._roster.people(heard), self._zone)
+        knowledge, outcome = await agent.process(fragment, state.knowledge)
+        told: list[Event] = []
+        if outcome.items:
+            told.append(
+                ContextUpdated(
+                    agent=self.name,
+                    fragment_id=fragment.fragment_id,
+                    user_id=fragment.user_id,
+                    items=outcome.items,
+                    links=outcome.links,
+                )
+            )
+        return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
+
+    async def after(self, fragment: DialogueFragment) -> None:
+        """Paint the user's picture anew."""
+        known = (await self.notebook.state(_TEAM)).knowledge
+        facts = big_picture(known, fragment.user_id)
+        await self._pictures.paint(fragment.user_id, (Known(id=fact.fact_id, text=fact.text) for fact in facts))
+
+    async def stop(self) -> None:
+        """Let go of the model as well."""
+        await super().stop()
+        await self._model.aclose()

@@ -1,0 +1,105 @@
+"""One message and its answer, each kept once."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
+from agents.models.failures import ModelFailure, ModelUnavailable
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
+from bus_schema.ids import derived
+from bus_schema.replies import Code
+from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
+from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.pictures import Pictures
+
+_TALK_MESSAGES = 40
+
+Hear = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What was said, what was answered; `buffered` is unknown where the answer had been kept before."""
+
+    said: DialogueMessage
+    answer: DialogueMessage
+    buffered: int | None = None
+
+
+class Exchanges:
+    """Raises what Conversations raises; PermanentFailure where the model has nothing to say."""
+
+    def __init__(
+        self, talks: Conversations, agent: Dialogue, pictures: Pictures, clock: Callable[[], datetime]
+    ) -> None:
+        self._talks, self._agent, self._pictures, self._clock = talks, agent, pictures, clock
+
+    async def have(
+        self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
+    ) -> Exchange:
+        """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
+        talk = await self._talks.recent(draft.user_id, _TALK_MESSAGES)
+        said, is_new = _within(talk, draft.message_id), False
+        if said is None:
+            said = draft.model_copy(update={"kind": _kind_of(draft, talk)})
+            said, is_new = await self._heard(said)
+            talk.append(await self._talks.worded(said))
+        await kept(said)
+        answer_id = f"msg_{derived(said.message_id, 'answer')}"
+        known = None if is_new else _within(talk, answer_id) or await self._talks.find(said.user_id, answer_id)
+        if known:
+            return Exchange(said, known)
+        kind = MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE
+        answer = DialogueMessage(
+            message_id=answer_id,
+            user_id=said.user_id,
+            role="assistant",
+            kind=kind,
+            content=await self._thought(talk, hear),
+            time=self._clock(),
+        )
+        return await self._kept(said, answer)
+
+    async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
+        try:
+            return said, (await self._talks.keep(said)).is_new
+        except Refused as no:
+            # Said again long afterwards, it need not come right after a notification any more.
+            known = await self._talks.find(said.user_id, said.message_id) if no.code is Code.CONFLICT else None
+            if known is None or (known.role, known.content, known.ref) != (said.role, said.content, said.ref):
+                raise
+            return known, False
+
+    async def _thought(self, talk: Sequence[DialogueMessage], hear: Hear) -> str:
+        remembered = await self._pictures.of(talk[-1].user_id)
+        pieces = []
+        try:
+            async for piece in self._agent.answer(talk, [Snippet(each.id, each.text) for each in remembered]):
+                pieces.append(piece)
+                await hear(piece)
+        except ModelUnavailable as away:
+            raise TemporaryFailure(str(away), away.retry_after) from away
+        except (ModelFailure, NothingSaid) as never:
+            raise PermanentFailure(str(never)) from never
+        return "".join(pieces).replace("\0", "")[:MAX_MESSAGE_CHARS]
+
+    async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> Exchange:
+        try:
+            return Exchange(said, answer, (await self._talks.keep(answer)).buffered)
+        except Refused as no:
+            # An instance that died meanwhile had other words on their way: those are what was answered.
+            other = await self._talks.find(answer.user_id, answer.message_id) if no.code is Code.CONFLICT else None
+            if other is None:
+                raise
+            return Exchange(said, other)
+
+
+def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:
+    return next((message for message in talk if message.message_id == message_id), None)
+
+
+def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> MessageKind:
+    """What a user says right after a notification is a response to it."""
+    is_response = draft.kind is MessageKind.NATIVE and talk and talk[-1].kind is MessageKind.NOTIFICATION
+    return MessageKind.RESPONSE if is_response else draft.kind

@@ -1,0 +1,195 @@
+"""Listens for what users say, lets the assistant answer."""
+
+from datetime import timedelta
+from functools import partial
+
+from agents.dialogue.agent import Dialogue
+from agents.dialogue.instructions import hidden_instruction
+from agents.models.language_model import LanguageModel
+from bus_schema.dialogue import (
+    MAX_PREVIEW_CHARS,
+    Answered,
+    CheckTimeouts,
+    Delivered,
+    DeliverNotification,
+    DialogueMessage,
+    EndDialogue,
+    Ended,
+    ExpiredDialogue,
+    Invoke,
+    MessageKind,
+    MessageReceived,
+    MessageSent,
+    TimeoutsChecked,
+    conversation_trace,
+)
+from bus_schema.envelope import Envelope
+from bus_schema.ids import derived
+from bus_schema.messages import Message
+from bus_schema.notification import NotificationSent
+from mindbus.bus.failures import CommandFailed
+from mindbus.bus.handlers import Told, every, on_command
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.aside import aside
+from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.pictures import Pictures
+from workers.dialogue.closing import Closing
+from workers.dialogue.exchange import Exchange, Exchanges
+from workers.minds import model_of
+
+_TICK_S = 0.5
+# Silence is longer than the timeout, not as long (spec 004 §4.2).
+_LONGER = timedelta(microseconds=1)
+
+
+class DialogueWorker(Worker):
+    """Leads every user's dialogue: what one user says in its order, users side by side.
+
+    It keeps nothing to itself: what was said is storage's, and so is what no fragment has been made of yet.
+    """
+
+    name = "dialogue"
+    concurrency = 200
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        settings = kit.settings
+        self._bus, self._clock = kit.bus, kit.clock
+        self._model = model or model_of(settings)
+        self._artifacts = open_artifacts(kit.bus, settings, kit.clock)
+        self._talks = Conversations(kit.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
+        self._exchanges = Exchanges(self._talks, Dialogue(self._model), Pictures(kit.bus), kit.clock)
+        self._closing = Closing(self._talks)
+        self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
+        self._check = timedelta(seconds=settings.dialogue_check_s)
+        self._most_messages = settings.dialogue_max_messages
+        self._next_check = kit.clock() + self._check
+
+    def order_key(self, message: Message | Envelope) -> str | None:
+        """One user's matters one after the other."""
+        return message.user_id if isinstance(message, Invoke | DeliverNotification | EndDialogue) else None
+
+    async def start(self) -> None:
+        """Open the way to what is told by pointer."""
+        await self._artifacts.start()
+
+    async def stop(self) -> None:
+        """Close what was opened."""
+        await self._artifacts.stop()
+        await self._model.aclose()
+
+    @on_command
+    async def invoke(self, command: Invoke, handling: Handling) -> tuple[Answered | Told, ...]:
+        """Keep what the user says, answer it, keep the answer."""
+        draft = DialogueMessage(
+            message_id=command.message_id or f"msg_{derived(handling.message_id, 'message')}",
+            user_id=command.user_id,
+            role="user",
+            content=command.message,
+            ref=command.ref,
+            time=self._clock(),
+        )
+        exchange = await self._exchanges.have(draft, self._tell_received, handling.say if command.stream else _nobody)
+        answered = Answered(
+            message_id=draft.message_id,
+            response_id=exchange.answer.message_id,
+            response=exchange.answer.content or "",
+        )
+        return answered, *await self._ending(exchange, handling)
+
+    @on_command
+    async def deliver(self, command: DeliverNotification, handling: Handling) -> tuple[Delivered | Told, ...]:
+        """Tell the user something, as a hidden instruction to the assistant has it (spec 004 §5.2)."""
+        draft = DialogueMessage(
+            message_id=f"msg_{derived(command.notification_id, 'hidden')}",
+            user_id=command.user_id,
+            role="user",
+            kind=MessageKind.HIDDEN,
+            content=hidden_instruction(command.message, command.context),
+            time=self._clock(),
+        )
+        exchange = await self._exchanges.have(draft, _nobody, _nobody)
+        told_id = exchange.answer.message_id
+        sent = NotificationSent(
+            notification_id=command.notification_id,
+            to_user=command.user_id,
+            message_id=told_id,
+            merged=command.merged,
+        )
+        trace = conversation_trace(command.user_id)
+        return Delivered(message_id=told_id), Told(sent, trace), *await self._ending(exchange, handling)
+
+    @on_command
+    async def end(self, command: EndDialogue, handling: Handling) -> tuple[Ended | Told, ...]:
+        """Make a fragment of the buffer, if there is anything in it."""
+        fragment = await self._closing.close(
+            command.user_id,
+            f"frag_{derived(handling.message_id, 'end')}",
+            command.reason,
+            silent_since=command.silent_since,
+        )
+        if fragment is None:
+            return (Ended(),)
+        return Ended(fragment_id=fragment.fragment_id), Told(fragment, conversation_trace(command.user_id))
+
+    @on_command
+    async def check_timeouts(self, command: CheckTimeouts) -> TimeoutsChecked:
+        """Have every dialogue ended that has been silent for too long, each in its user's order."""
+        minutes = command.timeout_minutes
+        timeout = self._timeout if minutes is None else timedelta(minutes=minutes)
+        silent_since = (command.current_timestamp or self._clock()) - timeout - _LONGER
+        expired = []
+        async for user_id in self._talks.silent_since(silent_since):
+            end = EndDialogue(user_id=user_id, reason="timeout", silent_since=silent_since)
+            try:
+                ask = partial(self._bus.request, end, trace=conversation_trace(user_id))
+                ended = await aside(user_id, ask)
+            except CommandFailed as failed:
+                logger().warning("dialogue not ended yet", user_id=user_id, reason=str(failed))
+                continue
+            if ended.fragment_id:
+                expired.append(ExpiredDialogue(user_id=user_id, fragment_id=ended.fragment_id))
+        return TimeoutsChecked(expired=tuple(expired))
+
+    @every(seconds=_TICK_S)
+    async def tick(self) -> None:
+        """Have the timeouts checked when it is time; a check that comes too late is not needed, there is another."""
+        now = self._clock()
+        if now >= self._next_check:
+            self._next_check = now + self._check
+            await self._bus.send(CheckTimeouts(), deadline=now + max(self._check, timedelta(seconds=10)))
+
+    async def _tell_received(self, said: DialogueMessage) -> None:
+        received = MessageReceived(
+            user_id=said.user_id, message_id=said.message_id, kind=said.kind, preview=_preview(said)
+        )
+        await self._bus.publish(received, trace=said.trace_id)
+
+    async def _ending(self, exchange: Exchange, handling: Handling) -> list[Told]:
+        """What to tell of an exchange; one that fills the buffer ends a fragment."""
+        answer = exchange.answer
+        sent = MessageSent(
+            user_id=answer.user_id,
+            message_id=answer.message_id,
+            kind=answer.kind,
+            in_reply_to=exchange.said.message_id,
+            preview=_preview(answer),
+        )
+        told = [Told(sent, answer.trace_id)]
+        if exchange.buffered is None or exchange.buffered >= self._most_messages:
+            fragment_id = f"frag_{derived(handling.message_id, 'size')}"
+            most = self._most_messages
+            fragment = await self._closing.close(answer.user_id, fragment_id, "size", at_least=most)
+            told += [Told(fragment, answer.trace_id)] if fragment else []
+        return told
+
+
+async def _nobody(_said: object) -> None:
+    """Nobody hears it."""
+
+
+def _preview(message: DialogueMessage) -> str:
+    text = " ".join((message.content or "").split())
+    return text if len(text) <= MAX_PREVIEW_CHARS else f"{text[: MAX_PREVIEW_CHARS - 1]}…"

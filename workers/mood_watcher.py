@@ -1,0 +1,46 @@
+"""Listens to how people sound."""
+
+from collections.abc import Sequence
+
+from agents.models.language_model import LanguageModel
+from agents.mood_watcher.agent import MoodWatcher
+from agents.mood_watcher.history import MoodHistory
+from bus_schema.dialogue import DialogueFragment
+from bus_schema.messages import Event
+from bus_schema.processing import MoodAssessed
+from mindbus.bus.worker import Kit
+from mindbus.sdk.processing_agent import ProcessingAgent
+from workers.minds import model_of
+
+
+class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
+    """Everybody has a history of their own."""
+
+    name = "mood_watcher"
+    state = MoodHistory
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        super().__init__(kit)
+        self._model = model or model_of(kit.settings)
+        self._agent = MoodWatcher(self._model)
+
+    async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
+        """How the user sounded; a sharp turn is worth a word."""
+        state, outcome = await self._agent.process(fragment, state)
+        told: list[Event] = []
+        if outcome.items:
+            told.append(
+                MoodAssessed(
+                    agent=self.name,
+                    fragment_id=fragment.fragment_id,
+                    user_id=fragment.user_id,
+                    items=outcome.items,
+                    links=outcome.links,
+                )
+            )
+        return state, [*told, *outcome.notifications]
+
+    async def stop(self) -> None:
+        """Let go of the model as well."""
+        await super().stop()
+        await self._model.aclose()

@@ -1,0 +1,185 @@
+"""Listens for simulations to run."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import islice
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from agents.sim.engine import AnotherLanguage, NobodyResponsible, Simulation
+from agents.sim.library import Library
+from agents.sim.profiles import UnknownTeam
+from agents.sim.scenarios import UnknownScenario
+from agents.yaml_problems import BadFile
+from bus_schema import sim
+from bus_schema.ids import derived
+from bus_schema.replies import Code
+from bus_schema.sim import GetSimStatus, SimCounts, SimStarted, SimState, SimStopped, StartSim, StopSim
+from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
+from mindbus.bus.handlers import Told, on_command
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.sdk.notebook import Notebook, Said
+from workers.sim.play import Play
+from workers.sim.tally import Tally
+
+_ONLY = "simulation"
+_LOOKS_AGAIN_S = 1.0
+
+
+class Record(BaseModel):
+    """The simulation that runs, or ran last; all messages up to `done` have been seen to."""
+
+    model_config = ConfigDict(frozen=True)
+    sim_id: str = ""
+    order: StartSim | None = None
+    scenario: str = ""
+    started_at: AwareDatetime | None = None
+    is_running: bool = False
+    done: int = 0
+    failed: tuple[int, ...] = ()
+    counts: SimCounts | None = None
+
+
+class SimWorker(Worker):
+    """Plays one simulation at a time; one that was interrupted goes on where it was."""
+
+    name = "sim"
+
+    def __init__(self, kit: Kit) -> None:
+        self._bus, self._clock = kit.bus, kit.clock
+        self._library = Library(kit.settings.sim_dir)
+        self._notes = Notebook(kit.bus, self.name, Record)
+        self._play: Play | None = None
+        self._playing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go on with what an earlier instance has left, once storage can be asked."""
+        self._playing = asyncio.create_task(self._resume(), name="simulation")
+
+    async def stop(self) -> None:
+        """Leave it where it is."""
+        if self._playing is not None:
+            self._playing.cancel()
+            await asyncio.gather(self._playing, return_exceptions=True)
+        if self._play is not None:
+            await self._play.abandon()
+
+    @on_command
+    async def begin(self, command: StartSim, handling: Handling) -> list[Said | sim.Simulation]:
+        """Raise the curtain, unless another simulation is on."""
+        scenario = self._performance(command)[1]
+        sim_id = f"sim_{derived(handling.message_id, 'simulation')}"
+
+        async def begun(last: Record) -> tuple[Record, Sequence[Said]]:
+            if last.is_running:
+                raise Refused(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
+            told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
+            record = Record(sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True)
+            return record, [Told(SimStarted.model_validate(told))]
+
+        said = await self._notes.turn(_ONLY, handling.message_id, begun)
+        record = await self._notes.state(_ONLY)
+        if self._play is None and record.is_running:
+            self._raise_curtain(record)
+        return [sim.Simulation(sim_id=sim_id), *said]
+
+    @on_command
+    async def end(self, command: StopSim) -> SimCounts:
+        """Let what was said be answered; the counts are final."""
+        record = await self._notes.state(_ONLY)
+        if not record.sim_id or command.sim_id not in (None, record.sim_id):
+            raise Refused(Code.NOT_FOUND, "there is no such simulation")
+        if record.is_running:
+            if self._play is None or self._playing is None:
+                raise TemporaryFailure("the simulation is about to go on")
+            self._play.stop()
+            await asyncio.wait({self._playing})
+            record = await self._notes.state(_ONLY)
+        if record.counts is None:
+            raise TemporaryFailure("the simulation has not come to its end")
+        return record.counts
+
+    @on_command
+    async def status(self, query: GetSimStatus) -> SimState:
+        """How it stands at this moment."""
+        record = await self._notes.state(_ONLY)
+        order = record.order
+        if order is None:
+            return SimState()
+        live = self._play.tally.counts(record.sim_id) if self._play and record.is_running else record.counts
+        return SimState(
+            is_running=record.is_running,
+            profiles=order.profiles,
+            scenario=record.scenario,
+            speed=order.speed,
+            seed=order.seed,
+            limit=order.limit,
+            started_at=record.started_at,
+            counts=live,
+        )
+
+    async def _resume(self) -> None:
+        record = await self._last()
+        if record.is_running and self._play is None:
+            self._play = self._played_from(record)
+            await self._run(self._play, record)
+
+    async def _last(self) -> Record:
+        while True:
+            try:
+                return await self._notes.state(_ONLY)
+            except (TemporaryFailure, BusUnavailable) as away:
+                logger().info("simulation waits for storage", reason=str(away))
+                await asyncio.sleep(_LOOKS_AGAIN_S)
+
+    def _raise_curtain(self, record: Record) -> None:
+        self._play = self._played_from(record)
+        self._playing = asyncio.create_task(self._run(self._play, record), name="simulation")
+
+    def _played_from(self, record: Record) -> Play:
+        assert record.order is not None
+        order = record.order
+        simulation, _scenario = self._performance(order)
+        messages = islice(simulation.messages(), record.done, order.limit)
+        tally = Tally(begun=record.done, done=record.done, failed=set(record.failed))
+        return Play(self._bus, record.sim_id, messages, order.speed, tally)
+
+    async def _run(self, play: Play, record: Record) -> None:
+        reason = await play.run(lambda: self._save(play, record.sim_id, is_running=True))
+        counts = play.tally.counts(record.sim_id)
+        await self._bus.publish(SimStopped(counts=counts, reason=reason))
+        await self._save(play, record.sim_id, is_running=False)
+        self._play = None
+
+    async def _save(self, play: Play, sim_id: str, *, is_running: bool) -> None:
+        """While it runs, once in a while is often enough; its end has to be written down."""
+        tally = play.tally
+        change = {
+            "done": tally.done,
+            "failed": tuple(sorted(number for number in tally.failed if number <= tally.done)),
+            "counts": tally.counts(sim_id),
+            "is_running": is_running,
+        }
+        while True:
+            try:
+                await self._notes.change(_ONLY, lambda record: record.model_copy(update=change))
+            except (TemporaryFailure, BusUnavailable) as away:
+                logger().warning("simulation not written down", reason=str(away))
+                if is_running:
+                    return
+                await asyncio.sleep(_LOOKS_AGAIN_S)
+            else:
+                return
+
+    def _performance(self, order: StartSim) -> tuple[Simulation, str]:
+        """Raises Refused where it cannot be played."""
+        try:
+            team = self._library.team(order.profiles)
+            scenario = self._library.scenario(order.scenario or team.scenario)
+            return Simulation(team, scenario, order.seed), scenario.name
+        except (UnknownTeam, UnknownScenario) as unknown:
+            raise Refused(Code.NOT_FOUND, str(unknown)) from unknown
+        except (BadFile, NobodyResponsible, AnotherLanguage) as bad:
+            raise Refused(Code.INVALID, str(bad)) from bad

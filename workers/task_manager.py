@@ -1,0 +1,86 @@
+"""Listens for what is to be done."""
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.context.habits import open_habits
+from agents.models.language_model import LanguageModel
+from agents.roster import open_roster
+from agents.task_manager.agent import TaskManager
+from agents.task_manager.book import TaskBook
+from bus_schema.dialogue import DialogueFragment, conversation_trace
+from bus_schema.messages import Event
+from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import TasksFound
+from mindbus.bus.handlers import every
+from mindbus.bus.worker import Kit
+from mindbus.sdk.processing_agent import ProcessingAgent
+from workers.minds import model_of
+
+_TEAM = "team"
+_LOOKS_AT_DUE_DATES_S = 30
+
+
+class TeamTasks(BaseModel):
+    """The tasks of all, since people speak of each other's; `heard` are those who have spoken."""
+
+    model_config = ConfigDict(frozen=True)
+    book: TaskBook = TaskBook()
+    heard: tuple[str, ...] = ()
+
+
+class TaskManagerWorker(ProcessingAgent[TeamTasks]):
+    """One book for the whole team."""
+
+    name = "task_manager"
+    state = TeamTasks
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        super().__init__(kit)
+        self._model = model or model_of(kit.settings)
+        self._roster = open_roster(kit.settings.people)
+        self._zone = ZoneInfo(open_habits(kit.settings.habits).default.zone)
+
+    def key(self, user_id: str) -> str:
+        """Whoever speaks, the book is one."""
+        return _TEAM
+
+    async def process(self, fragment: DialogueFragment, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
+        """What is to be done, what has become of it; those whom it concerns should know."""
+        heard = self._roster.having_heard(state.heard, fragment.user_id)
+        book, outcome = await self._agent(heard).process(fragment, state.book)
+        told: list[Event] = []
+        if outcome.items:
+            told.append(
+                TasksFound(
+                    agent=self.name,
+                    fragment_id=fragment.fragment_id,
+                    user_id=fragment.user_id,
+                    items=outcome.items,
+                    links=outcome.links,
+                )
+            )
+        return TeamTasks(book=book, heard=heard), [*told, *outcome.notifications]
+
+    @every(seconds=_LOOKS_AT_DUE_DATES_S)
+    async def remind(self) -> None:
+        """Say what has become due."""
+        await self.notebook.unasked(_TEAM, self._reminded, self._tell)
+
+    async def stop(self) -> None:
+        """Let go of the model as well."""
+        await super().stop()
+        await self._model.aclose()
+
+    def _agent(self, heard: tuple[str, ...]) -> TaskManager:
+        return TaskManager(self._model, self._roster.people(heard), self._zone)
+
+    def _reminded(self, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
+        book, reminders = self._agent(state.heard).remind(state.book, self.clock())
+        return state.model_copy(update={"book": book}), reminders
+
+    async def _tell(self, event: Event) -> None:
+        to_user = event.to_user if isinstance(event, NotificationGenerated) else None
+        await self.bus.publish(event, trace=conversation_trace(to_user) if to_user else None)
