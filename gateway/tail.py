@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from bus_schema.envelope import Envelope
@@ -64,7 +64,7 @@ class Tail:
             raise NoSuchPlace(NoSuchPlace.__doc__)
         return cursor
 
-    async def follow(self, wanted: GetTimeline) -> AsyncIterator[TimelineEvent]:
+    async def follow(self, wanted: GetTimeline) -> AsyncGenerator[TimelineEvent]:
         """Every event that fits from the cursor on, then all that come: none missed, none twice, in order."""
         position = int(wanted.cursor or 0)
         with self._following():

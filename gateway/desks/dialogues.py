@@ -1,6 +1,6 @@
 """Talk with users, as a person at a screen or a program behind the API has it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal, cast
 
@@ -19,7 +19,7 @@ class DialogueDesk:
 
     async def send_message(
         self, user_id: str, text: str, *, message_id: str | None = None
-    ) -> AsyncIterator[str | Answered]:
+    ) -> AsyncGenerator[str | Answered]:
         """The answer piece by piece, then whole; the same message id again is heard once.
 
         Whoever listens no more has still been answered. Raises CommandFailed, BusUnavailable.

@@ -1,6 +1,6 @@
 """What has happened, what happens."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from gateway.tail import Tail
@@ -21,6 +21,6 @@ class TimelineDesk:
         """The cursor to follow from: one given out before, else that of now. Raises NoSuchPlace."""
         return await self.tail.place(cursor)
 
-    def follow(self, wanted: GetTimeline) -> AsyncIterator[TimelineEvent]:
+    def follow(self, wanted: GetTimeline) -> AsyncGenerator[TimelineEvent]:
         """A timeline that never ends, from a cursor that `place` has given, else from its beginning."""
         return self.tail.follow(wanted)

@@ -1,0 +1,50 @@
+"""Bodies that are too large, told from their first bytes on."""
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bus_schema.replies import Code
+from gateway.gate import LOGIN
+from gateway.problems import refused
+
+_OURS = ("/api", LOGIN)
+# Whoever still sends would not hear an answer: so much is read and thrown away first.
+_PATIENCE_BYTES = 16 * 1024**2
+
+
+class BodyLimit:
+    """Refuses a request to the API whose body has more bytes than a body may have."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int) -> None:
+        self.app, self._most_bytes = app, most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(_OURS):
+            await self.app(scope, receive, send)
+            return
+        body = await self._body(Request(scope, receive))
+        if body is None:
+            detail = f"a body has at most {self._most_bytes} bytes; make what is larger an artifact, then send its id"
+            await refused(Code.TOO_LARGE, detail)(scope, receive, send)
+            return
+        await self.app(scope, _replaying(body, receive), send)
+
+    async def _body(self, request: Request) -> bytes | None:
+        body = bytearray()
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size <= self._most_bytes:
+                body += chunk
+            elif size > self._most_bytes + _PATIENCE_BYTES:
+                break
+        return bytes(body) if size <= self._most_bytes else None
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay

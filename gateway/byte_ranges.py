@@ -1,0 +1,45 @@
+"""Ranges of bytes, as HTTP asks for them (RFC 9110 §14)."""
+
+import re
+from dataclasses import dataclass
+
+_ONE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
+
+
+class Unsatisfiable(Exception):
+    """There are no such bytes."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """From one byte to another, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def length(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+
+def wanted_range(header: str | None, size_bytes: int) -> Range | None:
+    """The one range that is asked for; None: all of it, as for whatever a server may leave aside.
+
+    Raises Unsatisfiable.
+    """
+    found = _ONE.fullmatch(header.strip()) if header else None
+    if found is None or not (found["first"] or found["last"]):
+        return None
+    if not found["first"]:
+        length = min(int(found["last"]), size_bytes)
+        if not length:
+            raise Unsatisfiable(Unsatisfiable.__doc__)
+        return Range(size_bytes - length, size_bytes - 1)
+    first = int(found["first"])
+    last = min(int(found["last"]), size_bytes - 1) if found["last"] else size_bytes - 1
+    if found["last"] and int(found["last"]) < first:
+        return None
+    if first >= size_bytes:
+        raise Unsatisfiable(Unsatisfiable.__doc__)
+    return Range(first, last)

@@ -1,0 +1,117 @@
+"""What went wrong, in the one shape in which the API says it (RFC 9457)."""
+
+from http import HTTPStatus
+from inspect import cleandoc
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.responses import JSONResponse, Response
+
+from bus_schema.envelope import explain
+from bus_schema.replies import Code
+from gateway.desks.fleet import NoSuchDeadLetter, NoSuchService
+from gateway.streams import TooManyStreams
+from gateway.tail import NoSuchPlace
+from mindbus.bus.connecting import NoBroker
+from mindbus.bus.deadletters import CannotReplay
+from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.management import ManagementUnavailable
+from mindbus.sdk.failures import (
+    ArtifactNotFound,
+    ArtifactRefused,
+    ArtifactTooLong,
+    ArtifactUnreadable,
+    BufferFull,
+    NoSuchRange,
+    StorageAway,
+)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 5
+
+STATUSES: dict[Code, HTTPStatus] = {
+    Code.INVALID: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Code.UNAUTHORIZED: HTTPStatus.FORBIDDEN,
+    Code.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Code.CONFLICT: HTTPStatus.CONFLICT,
+    Code.CHECKSUM_MISMATCH: HTTPStatus.CONFLICT,
+    # The caller is right that there is such a thing: what lies behind this server has lost it.
+    Code.FILE_NOT_FOUND: HTTPStatus.BAD_GATEWAY,
+    Code.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Code.EXPIRED: HTTPStatus.GATEWAY_TIMEOUT,
+    Code.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Code.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+# The first that fits.
+_CODES: dict[type[Exception], Code] = {
+    ArtifactNotFound: Code.NOT_FOUND,
+    ArtifactTooLong: Code.TOO_LARGE,
+    ArtifactUnreadable: Code.FILE_NOT_FOUND,
+    NoSuchRange: Code.INVALID,
+    NoSuchDeadLetter: Code.NOT_FOUND,
+    NoSuchService: Code.NOT_FOUND,
+    NoSuchPlace: Code.NOT_FOUND,
+    CannotReplay: Code.CONFLICT,
+    BufferFull: Code.UNAVAILABLE,
+    StorageAway: Code.UNAVAILABLE,
+    NoBroker: Code.UNAVAILABLE,
+    BusUnavailable: Code.UNAVAILABLE,
+    ManagementUnavailable: Code.UNAVAILABLE,
+    TooManyStreams: Code.UNAVAILABLE,
+}
+
+EXPECTED: tuple[type[Exception], ...] = (CommandFailed, ArtifactRefused, ValidationError, *_CODES)
+
+
+class Flaw(BaseModel):
+    """One thing that is wrong with a request, with its place in it."""
+
+    where: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why a request was not carried out; `code` is for programs, `detail` for people."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: Code
+    detail: str
+    retryable: bool = False
+    errors: list[Flaw] = []
+
+    @classmethod
+    def of(cls, error: Exception) -> "Problem":
+        """What an expected error means to who asked."""
+        if isinstance(error, (CommandFailed, ArtifactRefused)):
+            return told(error.code, error.message if isinstance(error, CommandFailed) else str(error))
+        if isinstance(error, ValidationError):
+            return told(Code.INVALID, explain(error), flaws=flaws_of(error.errors(include_url=False)))
+        code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), Code.INTERNAL)
+        return told(code, cleandoc(str(error)) or cleandoc(type(error).__doc__ or ""))
+
+
+def told(code: Code, detail: str, status: int | None = None, flaws: list[Flaw] | None = None) -> Problem:
+    """A problem; its status is that of the code where it has none of its own."""
+    known = HTTPStatus(status or STATUSES[code])
+    return Problem(
+        title=known.phrase, status=known, code=code, detail=detail, retryable=code.retryable, errors=flaws or []
+    )
+
+
+def flaws_of(errors: Any) -> list[Flaw]:
+    """Where, what; never the input itself, which may be anything."""
+    return [Flaw(where=".".join(map(str, error["loc"])), message=str(error["msg"])) for error in errors]
+
+
+def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    """The problem as what a client gets."""
+    again = {"Retry-After": str(RETRY_AFTER_S)} if problem.code is Code.UNAVAILABLE else {}
+    return JSONResponse(problem.model_dump(mode="json"), problem.status, again | (headers or {}), MEDIA_TYPE)
+
+
+def refused(code: Code, detail: str, status: int | None = None, headers: dict[str, str] | None = None) -> Response:
+    """A no, with its reason."""
+    return respond(told(code, detail, status), headers)

@@ -1,0 +1,48 @@
+"""The gateway as a worker: it answers on HTTP what others answer on the bus."""
+
+from gateway.address import bound_socket, url_file, url_of
+from gateway.app import create_app
+from gateway.backend import Backend
+from gateway.keys import Keys
+from gateway.server import WebServer
+from gateway.streams import Streams
+from gateway.tokens import token_file, token_of
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.private_files import write_private
+
+
+class GatewayWorker(Worker):
+    """One more participant on the bus: everything that a browser or a program asks, it asks in turn."""
+
+    name = "gateway"
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self.backend = Backend(kit.bus, kit.settings, kit.clock)
+        self._streams = Streams(kit.settings.gateway_max_streams)
+        self._server: WebServer | None = None
+        self.url = ""
+
+    async def start(self) -> None:
+        """Bind, listen to the bus, serve."""
+        settings = self._kit.settings
+        token = token_of(settings)
+        if token is not None and token.is_new:
+            logger().info("gateway token made", file=str(token_file(settings)))
+        listening = bound_socket(settings)
+        self.url = url_of(listening)
+        keys = Keys(token.text if token else None, self._kit.clock)
+        self._server = WebServer(create_app(self.backend, keys, self._streams), listening)
+        await self.backend.start()
+        await self._server.start()
+        write_private(url_file(settings), self.url)
+        logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
+
+    async def stop(self) -> None:
+        """Serve no more; streams end first, their clients come back."""
+        url_file(self._kit.settings).unlink(missing_ok=True)
+        self._streams.close()
+        if self._server is not None:
+            await self._server.stop()
+        await self.backend.stop()
