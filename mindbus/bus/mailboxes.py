@@ -8,6 +8,7 @@ from typing import Any
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.reading import Job
 from mindbus.bus.transport import Incoming
+from mindbus.tasks import end
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -29,8 +30,7 @@ class Mailboxes:
     async def close(self) -> None:
         """Begin nothing more; what has not begun goes back, in its old order, when the consumer closes."""
         self._is_open = False
-        self._sorting.cancel()
-        await asyncio.gather(self._sorting, return_exceptions=True)
+        await end(self._sorting)
 
     async def _sort_for_ever(self) -> None:
         while True:

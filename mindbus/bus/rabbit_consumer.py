@@ -11,11 +11,13 @@ from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, Link, declare, requested
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Properties
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 _BACKOFF_S = (0.1, 0.3, 1.0, 2.0, 5.0)
 # A broker may forget to say that a queue is gone: seen on 3.10 when it goes just after the consumer came.
 _CHECK_S = 10.0
 _DECLARE_TIMEOUT_S = 20.0
+_END_AGAIN_S = 0.5
 
 
 class RabbitConsumer:
@@ -58,8 +60,7 @@ class RabbitConsumer:
         await self._drop_channel()
 
     async def _stop_loop(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task, try_again_s=_END_AGAIN_S)
         self._is_ready.clear()
 
     async def _consume_for_ever(self) -> None:

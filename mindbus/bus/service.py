@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
@@ -21,6 +20,7 @@ from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Kit, Worker
 from mindbus.logs import logger
 from mindbus.settings import Settings
+from mindbus.tasks import end
 
 VERSION = "0.1.0"
 _LEAD_AGAIN_S = 1.0
@@ -89,8 +89,8 @@ class Service:
             _done, late = await asyncio.wait(self._carrying, timeout=self._settings.drain_s)
             if late:
                 logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(late))
-            await _cancel(late)
-        await _cancel(self._presence)
+            await end(*late)
+        await end(*self._presence)
         await self._close()
         if self.worker.leadership is not None:
             await self.worker.leadership.release()
@@ -132,7 +132,7 @@ class Service:
     async def _close(self) -> None:
         """What is still being handled goes on: its effects are fenced by their rows, its messages come again."""
         self._is_open.clear()
-        await _cancel(self._clockwork)
+        await end(*self._clockwork)
         self._clockwork.clear()
         await self.worker.ledger.stop()
         await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
@@ -234,9 +234,3 @@ async def _carried(queue: str, incoming: Incoming, work: Work) -> None:
         logger().exception("delivery failed", queue=queue, id=incoming.properties.message_id)
         # Bounded by the queue's delivery limit.
         await incoming.requeue()
-
-
-async def _cancel(tasks: Any) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -31,6 +31,7 @@ from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink, StorageOnBus
 from mindbus.settings import Settings
 from mindbus.store_access import has_direct_access
+from mindbus.tasks import end
 
 
 class About(TypedDict, total=False):
@@ -134,8 +135,7 @@ class Artifacts:
     async def stop(self) -> None:
         """Stop draining; what still waits is taken up at the next start."""
         if self._draining is not None:
-            self._draining.cancel()
-            await asyncio.gather(self._draining, return_exceptions=True)
+            await end(self._draining)
         await self._heartbeat.stop()
         for entry, source in self._buffer.waiting():
             await self._access.shelter(entry, source)

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from mindbus.tasks import end
+
 T = TypeVar("T")
 
 
@@ -36,8 +38,7 @@ class Batches(Generic[T]):
     async def stop(self) -> None:
         """Save no more; whoever still waits is cancelled."""
         if self._saving is not None:
-            self._saving.cancel()
-            await asyncio.gather(self._saving, return_exceptions=True)
+            await end(self._saving)
         while not self._waiting.empty():
             self._waiting.get_nowait().saved.cancel()
 

@@ -4,6 +4,7 @@ import asyncio
 
 from bus_schema.fleet import Heartbeat
 from mindbus.bus.client import Client
+from mindbus.tasks import end
 
 _STORAGE = "storage"
 
@@ -23,8 +24,7 @@ class StorageHeartbeat:
     async def stop(self) -> None:
         """Listen no more."""
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+            await end(self._listening)
 
     async def next(self) -> None:
         """The next sign of life."""

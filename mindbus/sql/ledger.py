@@ -16,6 +16,7 @@ from mindbus.bus.transport import Outgoing, Transport
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.tables import add_ledger_tables
+from mindbus.tasks import end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
 KEPT = timedelta(days=30)
@@ -75,8 +76,7 @@ class SqlLedger:
     async def stop(self) -> None:
         """Stop publishing; what is left stays in the outbox."""
         if self._relay is not None:
-            self._relay.cancel()
-            await asyncio.gather(self._relay, return_exceptions=True)
+            await end(self._relay)
 
     async def _publish_for_ever(self, transport: Transport) -> None:
         while True:
