@@ -1,7 +1,9 @@
 """Where the gateway can be found."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mindbus.settings import Settings
 
@@ -10,13 +12,13 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """Listen as set; without a port at the usual one, or at any that is free. Raises OSError."""
+    """Listen as set; without a port where it was before, at the usual one, or at any that is free. Raises OSError."""
     if settings.gateway_port is not None:
         return _bound(settings.gateway_host, settings.gateway_port)
-    try:
-        return _bound(settings.gateway_host, USUAL_PORT)
-    except OSError:
-        return _bound(settings.gateway_host, 0)
+    for port in (_port_before(settings), USUAL_PORT):
+        with suppress(OSError):
+            return _bound(settings.gateway_host, port)
+    return _bound(settings.gateway_host, 0)
 
 
 def url_of(listening: socket.socket) -> str:
@@ -27,14 +29,19 @@ def url_of(listening: socket.socket) -> str:
 
 
 def url_file(settings: Settings) -> Path:
-    """Where a running gateway says so."""
+    """Where a gateway says so; it stays for the one that comes after it."""
     return settings.run_dir / "gateway_url"
 
 
 def known_url(settings: Settings) -> str | None:
-    """The address of the gateway that runs on this data folder, if one does."""
+    """The address of the gateway that runs on this data folder, or ran last."""
     file = url_file(settings)
     return file.read_text().strip() if file.exists() else None
+
+
+def _port_before(settings: Settings) -> int:
+    # Pages that are open come back to it.
+    return urlsplit(known_url(settings) or "").port or USUAL_PORT
 
 
 def _bound(host: str, port: int) -> socket.socket:

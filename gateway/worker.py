@@ -1,5 +1,10 @@
 """The gateway as a worker: it answers on HTTP what others answer on the bus."""
 
+from collections.abc import Callable
+from typing import Protocol
+
+from fastapi import FastAPI
+
 from gateway.address import bound_socket, url_file, url_of
 from gateway.app import create_app
 from gateway.backend import Backend
@@ -12,14 +17,28 @@ from mindbus.logs import logger
 from mindbus.private_files import write_private
 
 
+class Screens(Protocol):
+    """A web app on top of the API."""
+
+    def mount(self, app: FastAPI) -> None:
+        """Answer wherever the API does not."""
+
+    def start(self) -> None:
+        """The bus is heard from now on."""
+
+    async def stop(self) -> None:
+        """It will not be heard any more."""
+
+
 class GatewayWorker(Worker):
     """One more participant on the bus: everything that a browser or a program asks, it asks in turn."""
 
     name = "gateway"
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Kit, screens: Callable[[Backend], Screens] | None = None) -> None:
         self._kit = kit
         self.backend = Backend(kit.bus, kit.settings, kit.clock)
+        self._screens = screens(self.backend) if screens else None
         self._streams = Streams(kit.settings.gateway_max_streams)
         self._server: WebServer | None = None
         self.url = ""
@@ -33,16 +52,21 @@ class GatewayWorker(Worker):
         listening = bound_socket(settings)
         self.url = url_of(listening)
         keys = Keys(token.text if token else None, self._kit.clock)
-        self._server = WebServer(create_app(self.backend, keys, self._streams), listening)
+        app = create_app(self.backend, keys, self._streams)
+        self._server = WebServer(app, listening)
         await self.backend.start()
+        if self._screens is not None:
+            self._screens.mount(app)
+            self._screens.start()
         await self._server.start()
         write_private(url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
 
     async def stop(self) -> None:
         """Serve no more; streams end first, their clients come back."""
-        url_file(self._kit.settings).unlink(missing_ok=True)
         self._streams.close()
         if self._server is not None:
             await self._server.stop()
+        if self._screens is not None:
+            await self._screens.stop()
         await self.backend.stop()

@@ -93,6 +93,12 @@ def _sim() -> Maker:
     return SimWorker
 
 
+def _gateway() -> Maker:
+    from gateway.worker import GatewayWorker
+
+    return GatewayWorker
+
+
 def _creative(role: str) -> Maker:
     from workers.creative import creative
 
@@ -114,6 +120,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "critic": Deferred(lambda: _creative("critic")),
     "editor": Deferred(lambda: _creative("editor")),
     "pushkin": Deferred(lambda: _creative("pushkin")),
+    "gateway": Deferred(_gateway),
 }
 
 

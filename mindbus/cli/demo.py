@@ -74,10 +74,12 @@ def _apart(settings: Settings) -> Settings:
 
 
 async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outcome:
-    groups, _ = groups_of(Fleet(dict(FLEET), frozenset(), {}), None, isolate=False)
+    # Nobody opens a page of what ends by itself.
+    makers = {name: maker for name, maker in FLEET.items() if name != "gateway"}
+    groups, _ = groups_of(Fleet(makers, frozenset(), {}), None, isolate=False)
     supervisor = Supervisor(settings, groups, {}, RunFolder(settings).logs)
     if not is_silent:
-        errors().print(f"Starting RabbitMQ and {len(FLEET)} workers …")
+        errors().print(f"Starting RabbitMQ and {len(makers)} workers …")
     async with fleet_up(supervisor) as state:
         if not is_silent:
             errors().print(f"RabbitMQ UI {state.management_url}, login {state.username} / {state.password}")

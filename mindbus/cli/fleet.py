@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from gateway.tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.detached import start_detached
 from mindbus.cli.down import end_fleet
@@ -20,6 +21,9 @@ from mindbus.supervision.supervisor import Supervisor, fleet_up
 from workers.fleet import Fleet, whole_fleet
 
 T = TypeVar("T")
+_GATEWAY = "gateway"
+# The libraries of the screens are.
+_HEAVY = frozenset({_GATEWAY})
 
 app = typer.Typer()
 
@@ -46,14 +50,16 @@ def up(
     """
     settings = read_settings()
     groups, broken = groups_of(whole_fleet(), workers, isolate=isolate)
+    # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
+    token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
     if detach:
         options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
         state = start_detached(settings, options)
     else:
         logs = RunFolder(settings).logs if log_files else None
-        run(until_told_to_stop(_stay_up(Supervisor(settings, groups, broken, logs), as_json=as_json)))
+        run(until_told_to_stop(_stay_up(Supervisor(settings, groups, broken, logs), token, as_json=as_json)))
         return
-    _announce(state, as_json=as_json)
+    _announce(state, token, as_json=as_json)
 
 
 @app.command()
@@ -67,14 +73,16 @@ def down(as_json: Json = False) -> None:
 
 
 def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
-    """Which workers share a process: ours do, since they are light; those of other packages each have their own."""
+    """Which workers share a process: ours do, since they are light; a heavy one has its own, as has a stranger's."""
     names = list(fleet.makers) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
     if not names:
         raise Misused("--workers names none")
     for name in names:
         fleet.require(name)
     ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
-    together = [Group(name, (name,)) for name in ours] if isolate else [Group("workers", tuple(ours))] if ours else []
+    apart = [name for name in ours if isolate or name in _HEAVY]
+    light = tuple(name for name in ours if name not in apart)
+    together = [*([Group("workers", light)] if light else []), *(Group(name, (name,)) for name in apart)]
     theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]
     return together + theirs, dict(fleet.broken) if chosen is None else {}
 
@@ -94,18 +102,20 @@ async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
     return None if working.cancelled() else working.result()
 
 
-async def _stay_up(supervisor: Supervisor, *, as_json: bool) -> None:
+async def _stay_up(supervisor: Supervisor, token: Token | None, *, as_json: bool) -> None:
     async with fleet_up(supervisor) as state:
-        _announce(state, as_json=as_json)
+        _announce(state, token, as_json=as_json)
         await asyncio.Event().wait()
 
 
-def _announce(state: UpState, *, as_json: bool) -> None:
+def _announce(state: UpState, token: Token | None, *, as_json: bool) -> None:
     if as_json:
-        show_json(state)
+        show_json(state.model_dump(mode="json") | ({"gateway_token": token.text} if token and token.is_new else {}))
         return
     count = sum(len(process.workers) for process in state.workers)
     say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
+    if state.gateway_url:
+        say(f"  Open          {state.gateway_url}{_way_in(token)}")
     if state.management_url and state.username:
         say(f"  RabbitMQ UI   {state.management_url}   login {state.username} / {state.password}")
     elif state.management_url:
@@ -115,6 +125,12 @@ def _announce(state: UpState, *, as_json: bool) -> None:
     say("  Stop          mindbus down")
     for trouble in state.broken.values():
         errors().print(f"[yellow]warning:[/yellow] left out: {trouble}")
+
+
+def _way_in(token: Token | None) -> str:
+    if token is None:
+        return ""
+    return f"   token {token.text}   (shown this once)" if token.is_new else "   with the token that you know"
 
 
 def _many(count: int, noun: str, ending: str) -> str:

@@ -45,6 +45,7 @@ class UpState(BaseModel):
     management_url: str | None = None
     username: str | None = None
     password: str | None = None
+    gateway_url: str | None = None
     workers: tuple[WorkerProcess, ...] = ()
     broken: dict[str, str] = {}
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from inspect import cleandoc
 from pathlib import Path
 
+from gateway.address import known_url, url_file
 from mindbus.bus.connecting import broker_file
 from mindbus.logs import logger
 from mindbus.management import management_file
@@ -102,7 +103,7 @@ class Supervisor:
         write_private(broker_file(self._settings), node.amqp_url)
 
     def _forget_address(self) -> None:
-        for file in (broker_file(self._settings), management_file(self._settings)):
+        for file in (broker_file(self._settings), management_file(self._settings), url_file(self._settings)):
             file.unlink(missing_ok=True)
 
     async def _keep_broker(self, node: PrivateNode) -> None:
@@ -161,6 +162,7 @@ class Supervisor:
             management_url=node.management_url if node else self._settings.management_url,
             username=node.username if node else None,
             password=node.password if node else None,
+            gateway_url=known_url(self._settings),
             workers=tuple(WorkerProcess(name=c.group.name, pid=c.pid, workers=c.group.workers) for c in self._children),
             broken=self._broken,
         )

@@ -27,7 +27,7 @@ def point(name: str, value: str) -> EntryPoint:
 
 
 def test_every_role_has_a_worker() -> None:
-    assert set(FLEET) == {"storage", "orchestrator", "tracker", *role_names()}
+    assert set(role_names()) <= set(FLEET)
 
 
 def test_a_worker_of_another_package_joins_the_fleet(tmp_path: Path, path: pytest.MonkeyPatch) -> None:
