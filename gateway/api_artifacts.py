@@ -109,18 +109,23 @@ async def content(
     headers["Content-Length"] = str(part.length if part else found.size_bytes)
     if part is not None:
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{found.size_bytes}"
-    status, media_type = (206 if part else 200), content_type_of(found.content_type)
+    status = 206 if part else 200
     if request.method == "HEAD":
-        return Response(None, status, headers, media_type)
+        return Response(None, status, headers)
     pieces = _pieces(desk, artifact_id, trace, part)
     # What goes wrong at once is told by the status; what goes wrong later cuts the body short.
     first = await anext(pieces, b"")
-    return StreamingResponse(_all(first, pieces), status, headers, media_type)
+    return StreamingResponse(_all(first, pieces), status, headers)
 
 
 def _headers(found: Manifest, tag: str) -> dict[str, str]:
     name = file_name(found.id, found.content_type)
-    return _SAFE | {"ETag": tag, "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{name}"'}
+    return _SAFE | {
+        "ETag": tag,
+        "Accept-Ranges": "bytes",
+        "Content-Type": content_type_of(found.content_type),
+        "Content-Disposition": f'attachment; filename="{name}"',
+    }
 
 
 async def _pieces(desk: Backend, artifact_id: str, trace: str | None, part: Range | None) -> AsyncGenerator[bytes]:

@@ -1,5 +1,6 @@
 """What went wrong, in the one shape in which the API says it (RFC 9457)."""
 
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from inspect import cleandoc
 from typing import Any
@@ -88,7 +89,7 @@ class Problem(BaseModel):
         if isinstance(error, (CommandFailed, ArtifactRefused)):
             return told(error.code, error.message if isinstance(error, CommandFailed) else str(error))
         if isinstance(error, ValidationError):
-            return told(Code.INVALID, explain(error), flaws=flaws_of(error.errors(include_url=False)))
+            return told(Code.INVALID, explain(error), flaws=flaws_of(map(dict, error.errors(include_url=False))))
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), Code.INTERNAL)
         return told(code, cleandoc(str(error)) or cleandoc(type(error).__doc__ or ""))
 
@@ -101,9 +102,9 @@ def told(code: Code, detail: str, status: int | None = None, flaws: list[Flaw] |
     )
 
 
-def flaws_of(errors: Any) -> list[Flaw]:
+def flaws_of(errors: Iterable[Mapping[str, Any]]) -> list[Flaw]:
     """Where, what; never the input itself, which may be anything."""
-    return [Flaw(where=".".join(map(str, error["loc"])), message=str(error["msg"])) for error in errors]
+    return [Flaw(where=_place(error), message=str(error["msg"]).removeprefix("Value error, ")) for error in errors]
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
@@ -115,3 +116,8 @@ def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response
 def refused(code: Code, detail: str, status: int | None = None, headers: dict[str, str] | None = None) -> Response:
     """A no, with its reason."""
     return respond(told(code, detail, status), headers)
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, error["loc"]))
+    return f"{place} (character)" if error["type"] == "json_invalid" else place
