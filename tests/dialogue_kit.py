@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bus_schema.conversations import GetMessages
-from bus_schema.dialogue import Answered, DialogueMessage, Invoke, conversation_trace
+from bus_schema.dialogue import Answered, DialogueMessage, Invoke, MessageKind, conversation_trace
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus import Settings
@@ -36,7 +36,9 @@ class Runtime:
     async def sequence(self, user_id: str) -> list[str]:
         """Spec 004 §5.2 writes a dialogue like this."""
         who = {"user": "user", "assistant": "ai"}
-        return [f"[{who[message.role]}:{message.kind}]" for message in await self.history(user_id)]
+        kinds = {MessageKind.HIDDEN: "hidden instruction"}
+        said = await self.history(user_id)
+        return [f"[{who[message.role]}:{kinds.get(message.kind, message.kind)}]" for message in said]
 
     async def timeline(self, **wanted: Any) -> list[TimelineEvent]:
         events: list[TimelineEvent] = []

@@ -1,0 +1,60 @@
+"""Workers in processes of their own, for tests that kill them."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from mindbus import Settings
+from mindbus.supervision.health import HealthFolder, Unwell
+from tests.waiting import until
+
+_READY_WITHIN_S = 60
+
+
+class Workers:
+    """One process each; whoever is killed is started anew."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    async def start(self, *names: str) -> None:
+        """Return once they consume."""
+        for name in names:
+            self._processes[name] = self._spawned(name)
+        for name in names:
+            await until(partial(self._is_ready, name), _READY_WITHIN_S, f"{name} is ready")
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL, then a new one."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+        await self.start(name)
+
+    def _spawned(self, name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "mindbus.cli.main", "worker", name]
+        return subprocess.Popen(command, env=self._settings.environment())
+
+    def _is_ready(self, name: str) -> bool:
+        with suppress(Unwell):
+            health = HealthFolder(self._settings).require(name)
+            return health.ready and health.pid == self._processes[name].pid
+        return False
+
+    def end(self) -> None:
+        """All of them, by id."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def workers_of(settings: Settings) -> Iterator[Workers]:
+    """None is left when the block ends."""
+    workers = Workers(settings)
+    try:
+        yield workers
+    finally:
+        workers.end()
