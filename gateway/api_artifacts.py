@@ -1,10 +1,11 @@
 """Artifacts, over HTTP."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import ArtifactId, ArtifactType, Manifest, StepId, TraceId
@@ -15,6 +16,7 @@ from gateway.backend import Backend
 from gateway.byte_ranges import Range, Unsatisfiable, wanted_range
 from gateway.problems import refused
 from gateway.serving import Desk
+from gateway.streams import Pieces
 from mindbus.sdk.artifacts import Wanted
 from mindbus.sdk.preview import Preview
 from storage_service.download_names import content_type_of, file_name
@@ -115,7 +117,7 @@ async def content(
     pieces = _pieces(desk, artifact_id, trace, part)
     # What goes wrong at once is told by the status; what goes wrong later cuts the body short.
     first = await anext(pieces, b"")
-    return StreamingResponse(_all(first, pieces), status, headers)
+    return Pieces(_all(first, pieces), status, headers)
 
 
 def _headers(found: Manifest, tag: str) -> dict[str, str]:
@@ -138,6 +140,7 @@ async def _pieces(desk: Backend, artifact_id: str, trace: str | None, part: Rang
 
 
 async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    yield first
-    async for piece in rest:
-        yield piece
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece

@@ -53,6 +53,9 @@ class Listener:
         self._waiting.append(item)
         self._news.set()
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def taken(self) -> list[Envelope | Missed]:
         """All that is there now."""
         items = list(self._waiting)
@@ -123,7 +126,7 @@ class Feed:
                         self._hear(envelope)
             except (OSError, BusUnavailable, CommandFailed) as trouble:
                 logger().warning("feed interrupted", reason=str(trouble))
-                self._tell(Missed())
+                self.tell(Missed())
                 await asyncio.sleep(_AGAIN_S)
                 subscription = self._bus.subscribe("#")
 
@@ -132,9 +135,10 @@ class Feed:
         if envelope.type == Heartbeat.wire.type:
             self._remember(envelope)
         else:
-            self._tell(envelope)
+            self.tell(envelope)
 
-    def _tell(self, item: Envelope | Missed) -> None:
+    def tell(self, item: Envelope | Missed) -> None:
+        """To everybody who listens just now."""
         for listener in self._listeners:
             listener.tell(item)
 

@@ -1,8 +1,8 @@
 """Server-sent events: kept alive, bounded in number, ended with the gateway."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
@@ -15,12 +15,24 @@ class TooManyStreams(Exception):
     """As many streams of events are open as the gateway keeps; close one, or raise MINDBUS_GATEWAY_MAX_STREAMS."""
 
 
-class EventStream(StreamingResponse):
+class Pieces(StreamingResponse):
+    """A body in pieces, whose source is closed however it ends."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], status: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(pieces, status, headers)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._pieces):
+            await super().__call__(scope, receive, send)
+
+
+class EventStream(Pieces):
     """A stream that is given up where its client has not taken anything for too long."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, frames: AsyncIterator[bytes], stalled_after_s: float) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], stalled_after_s: float) -> None:
         # Proxies would hold back what they take for an ordinary page.
         super().__init__(frames, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._stalled_after_s = stalled_after_s
@@ -57,7 +69,7 @@ class Streams:
         """End all of them; their clients come back to whoever listens then."""
         self._closing.set()
 
-    async def _lively(self, frames: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async def _lively(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         self.open_now += 1
         closing = asyncio.ensure_future(self._closing.wait())
         upcoming = asyncio.ensure_future(anext(frames, b""))
