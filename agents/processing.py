@@ -1,11 +1,10 @@
-"""What processing agents have in common: whom they listen to, what they make of it."""
+"""What processing agents have in common."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from bus_schema.links import Link
 from bus_schema.notification import NotificationGenerated
 
@@ -19,15 +18,6 @@ class Outcome(BaseModel, Generic[ItemT]):
     items: tuple[ItemT, ...] = ()
     notifications: tuple[NotificationGenerated, ...] = ()
     links: tuple[Link, ...] = ()
-
-
-def heard(fragment: DialogueFragment) -> tuple[DialogueMessage, ...]:
-    """What the user said of their own accord: no instructions, no notifications, nothing that an agent has said."""
-    return tuple(
-        message
-        for message in fragment.messages
-        if message.role == "user" and message.kind in (MessageKind.NATIVE, MessageKind.RESPONSE) and message.content
-    )
 
 
 def linked(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:

@@ -127,6 +127,12 @@ class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
             raise ValueError("a fragment is of one user's dialogue")
         return self
 
+    @property
+    def heard(self) -> tuple[DialogueMessage, ...]:
+        """What the user said of their own accord: no instructions, no notifications, nothing that an agent has said."""
+        own = (MessageKind.NATIVE, MessageKind.RESPONSE)
+        return tuple(each for each in self.messages if each.role == "user" and each.kind in own and each.content)
+
 
 class DialogueState(BaseModel):
     """Where a dialogue stands (spec 004 §3.4); the buffer is what no fragment has been made of yet, oldest first."""

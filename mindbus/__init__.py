@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bus_schema.dialogue import DialogueFragment
     from bus_schema.messages import Command, Event, Nothing, Query
     from mindbus.bus.client import Client, Subscription
     from mindbus.bus.connecting import NoBroker, connect
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mindbus.bus.handlers import To, Told, every, on_command, on_event, on_topic
     from mindbus.bus.handling import Handling
     from mindbus.bus.worker import Kit, Worker
+    from mindbus.sdk.processing_agent import ProcessingAgent
     from mindbus.settings import Settings
 
 # Looked up when first used: a health probe must not pay for the AMQP client.
@@ -38,6 +40,8 @@ _HOMES = {
     "mindbus.bus.handlers": ("To", "Told", "every", "on_command", "on_event", "on_topic"),
     "mindbus.bus.handling": ("Handling",),
     "mindbus.bus.worker": ("Kit", "Worker"),
+    "bus_schema.dialogue": ("DialogueFragment",),
+    "mindbus.sdk.processing_agent": ("ProcessingAgent",),
     "mindbus.settings": ("Settings",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -47,6 +51,7 @@ __all__ = [
     "Client",
     "Command",
     "CommandFailed",
+    "DialogueFragment",
     "Event",
     "Handling",
     "Kit",
@@ -54,6 +59,7 @@ __all__ = [
     "NoReply",
     "Nothing",
     "PermanentFailure",
+    "ProcessingAgent",
     "Query",
     "Refused",
     "Settings",

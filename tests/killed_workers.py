@@ -16,8 +16,8 @@ _READY_WITHIN_S = 60
 class Workers:
     """One process each; whoever is killed is started anew."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, python_path: str = "") -> None:
+        self._settings, self._python_path = settings, python_path
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     async def start(self, *names: str) -> None:
@@ -35,7 +35,7 @@ class Workers:
 
     def _spawned(self, name: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "mindbus.cli.main", "worker", name]
-        return subprocess.Popen(command, env=self._settings.environment())
+        return subprocess.Popen(command, env=self._settings.environment() | {"PYTHONPATH": self._python_path})
 
     def _is_ready(self, name: str) -> bool:
         with suppress(Unwell):
@@ -51,9 +51,9 @@ class Workers:
 
 
 @contextmanager
-def workers_of(settings: Settings) -> Iterator[Workers]:
+def workers_of(settings: Settings, python_path: str = "") -> Iterator[Workers]:
     """None is left when the block ends."""
-    workers = Workers(settings)
+    workers = Workers(settings, python_path)
     try:
         yield workers
     finally:

@@ -10,7 +10,7 @@ from agents.context_manager.second_reading import read_by_model
 from agents.context_manager.statements import statement_in
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.processing import Outcome, heard, linked
+from agents.processing import Outcome, linked
 from agents.text import Language, language_of
 from agents.utterances import utterances
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -38,7 +38,7 @@ class ContextManager:
 
     async def process(self, fragment: DialogueFragment, knowledge: Knowledge) -> tuple[Knowledge, Outcome[FactUpdate]]:
         """What a fragment makes known, with all that is known after it."""
-        messages = heard(fragment)
+        messages = fragment.heard
         ledger = Ledger(knowledge, self._zone)
         for message in messages:
             self._read(message, ledger)

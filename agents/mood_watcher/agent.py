@@ -11,7 +11,7 @@ from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, lay_out
 from agents.models.structured import attempt_as
 from agents.mood_watcher.history import MoodHistory
-from agents.processing import Outcome, heard, linked
+from agents.processing import Outcome, linked
 from agents.text import Language, language_of
 from agents.tone.hearing import Tone, together, tone_of
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -54,7 +54,7 @@ class MoodWatcher:
 
     async def process(self, fragment: DialogueFragment, history: MoodHistory) -> tuple[MoodHistory, Outcome[Mood]]:
         """How a user sounded, with their history after it."""
-        messages = heard(fragment)
+        messages = fragment.heard
         outcome = Outcome[Mood]()
         if messages:
             tone = await self._tone(messages)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, tzinfo
 
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.processing import Outcome, heard, linked
+from agents.processing import Outcome, linked
 from agents.task_manager.book import TaskBook
 from agents.task_manager.ledger import Ledger
 from agents.task_manager.notices import Notices
@@ -26,7 +26,7 @@ class TaskManager:
 
     async def process(self, fragment: DialogueFragment, book: TaskBook) -> tuple[TaskBook, Outcome[TaskUpdate]]:
         """What a fragment says of tasks, with the book after it."""
-        messages = heard(fragment)
+        messages = fragment.heard
         ledger = Ledger(book, self._people, self._zone)
         read_by_rules(messages, ledger)
         await read_by_model(messages, ledger, self._model)
