@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -133,7 +134,7 @@ async def test_one_message_is_found_by_its_id_in_its_own_dialogue_alone(book: Bo
 
 
 async def test_whoever_says_something_hears_how_much_no_fragment_has_taken(book: Book) -> None:
-    said = [await book.at_hand(lambda at=at: book.messages.save(a_message("anna", at))) for at in (1, 2, 3)]
+    said = [await book.at_hand(partial(book.messages.save, a_message("anna", number))) for number in (1, 2, 3)]
     assert [saved.buffered for saved in said] == [1, 2, 3]
     await book.fragment("anna", 1, 2)
     again = await book.at_hand(lambda: book.messages.save(a_message("anna", 3)))
