@@ -90,7 +90,8 @@ async def look(
     return await desk.preview(artifact_id, lines, trace)
 
 
-@router.api_route("/artifacts/{artifact_id}/content", methods=["GET", "HEAD"], response_class=Response)
+@router.head("/artifacts/{artifact_id}/content", include_in_schema=False)
+@router.get("/artifacts/{artifact_id}/content", response_class=Response)
 async def content(
     artifact_id: ArtifactId,
     request: Request,

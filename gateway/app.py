@@ -88,7 +88,8 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 
 async def _http(_request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
-    return refused(_CODES.get(status, Code.INVALID), str(detail), status)
+    # Bytes that are no text at all are as invalid as a text that is no JSON.
+    return refused(_CODES.get(status, Code.INVALID), str(detail), None if status == 400 else status)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -1,15 +1,18 @@
 """A gateway for a test: the worker itself on a real bus, with a client for its URL."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from gateway.worker import GatewayWorker
 from mindbus import Client, Kit, Settings, Worker
-from tests.fleets import fleet_of
+from tests.brokers import Broker
+from tests.fleets import fleet_of, settings_for
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,38 @@ class Served:
         assert answer.is_success, f"{answer.status_code} {answer.text}"
         return answer.json()
 
-    async def no(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """The problem that it answers with."""
+    async def no(self, method: str, path: str, **options: Any) -> tuple[int, str, str]:
+        """The problem that it answers with: status, code, detail."""
         answer = await self.http.request(method, path, **options)
         assert answer.headers["content-type"] == "application/problem+json", answer.text
-        problem: dict[str, Any] = answer.json()
+        problem = answer.json()
         assert problem["status"] == answer.status_code
-        return problem
+        assert problem.keys() == {"type", "title", "status", "code", "detail", "retryable", "errors"}
+        return problem["status"], problem["code"], problem["detail"]
+
+    @asynccontextmanager
+    async def stream(self, method: str, path: str, **options: Any) -> AsyncIterator[AsyncIterator["Frame"]]:
+        """Server-sent events as they come."""
+        headers = {"Accept": "text/event-stream"} | options.pop("headers", {})
+        async with self.http.stream(method, path, headers=headers, **options) as answer:
+            assert answer.headers["content-type"] == "text/event-stream; charset=utf-8", await answer.aread()
+            yield _frames(answer.aiter_lines())
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One server-sent event."""
+
+    event: str
+    data: Any
+    id: str | None = None
+
+
+def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> Settings:
+    """Settings with a port of its own, with RabbitMQ's management at hand."""
+    login = f"{broker.username}:{broker.password}@"
+    options = {"gateway_port": 0, "management_url": broker.management_url.replace("://", f"://{login}")} | options
+    return settings_for(vhost_url, data_dir, heartbeat_s=0.5, **options)
 
 
 @asynccontextmanager
@@ -40,8 +68,18 @@ async def serving(
     *makers: Callable[[Kit], Worker], settings: Settings, headers: dict[str, str] | None = None
 ) -> AsyncIterator[Served]:
     """Run a gateway among other workers."""
-    settings = settings.model_copy(update={"gateway_port": 0} if settings.gateway_port is None else {})
     async with fleet_of(*makers, GatewayWorker, settings=settings) as fleet:
         worker = fleet[GatewayWorker]
         async with httpx.AsyncClient(base_url=worker.url, headers=headers, timeout=30, trust_env=False) as http:
             yield Served(worker, http, fleet.bus)
+
+
+async def _frames(lines: AsyncIterator[str]) -> AsyncIterator[Frame]:
+    fields: dict[str, str] = {}
+    async for line in lines:
+        if line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif not line and "data" in fields:
+            yield Frame(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
+            fields = {}
