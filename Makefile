@@ -41,5 +41,8 @@ compose-smoke: setup ## Bring the containers up, run an article through them, ta
 proof: setup-tests ## The long form of the proofs
 	$(BIN)/pytest -m proof
 
-bench: setup ## Throughput and latency, beside aio-pika and FastStream
-	$(BIN)/python benchmarks/bus.py
+bench: setup-tests ## Every benchmark, beside its peers; takes an hour
+	$(BIN)/python -m benchmarks.bus
+	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.dialogue

@@ -40,6 +40,12 @@ class Runtime:
         said = await self.history(user_id)
         return [f"[{who[message.role]}:{kinds.get(message.kind, message.kind)}]" for message in said]
 
+    async def until_said(self, user_id: str, count: int, within_s: float = 30) -> None:
+        async def is_said() -> bool:
+            return len(await self.history(user_id)) >= count
+
+        await until(is_said, within_s, f"{count} messages with {user_id}")
+
     async def timeline(self, **wanted: Any) -> list[TimelineEvent]:
         events: list[TimelineEvent] = []
         query = GetTimeline(limit=500, **wanted)

@@ -75,3 +75,9 @@ async def test_a_gibibyte_keeps_pace_with_plain_tools_in_little_memory(tmp_path:
         assert all(mib <= MOST_GROWTH_MIB for mib in report[store]["growth_mib"].values())
         for way in ("put", "get"):
             assert report[store][way]["ratios"][f"mindbus/{peer}"] >= LEAST[store]
+
+
+async def test_a_quick_run_of_the_dialogue_has_every_number() -> None:
+    report = await _report_of("benchmarks.dialogue", "--quick")
+    assert report
+    assert all(value > 0 for value in report.values())
