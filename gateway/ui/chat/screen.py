@@ -1,0 +1,126 @@
+"""Chat: dialogues, one or several side by side, what the agents know."""
+
+from urllib.parse import quote
+
+from nicegui import ui
+
+from bus_schema.conversations import MessageStored
+from bus_schema.envelope import Envelope
+from bus_schema.identities import is_user_id
+from gateway.ui.chat.aside import Aside
+from gateway.ui.chat.pane import Pane, empty_talk
+from gateway.ui.chat.people import People
+from gateway.ui.frame import Frame
+from gateway.ui.parts import attributes, box, button, field, text
+from gateway.ui.trouble import Part
+
+_MOST_PANES = 3
+_WITH_ASIDE = 1100
+
+
+class ChatScreen:
+    """Who is open stands in the address: `?with=anna,boris`."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        chosen = [user for user in frame.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
+        with box("mb-chat" + (" mb-chosen" if chosen else "")):
+            people = box("mb-people", "aside")
+            self.people = People(frame.words, people, self._beside)
+            self.people.add.on("click", self._ask_whom)
+            self._part = Part(frame.words, people)
+            with box("mb-panes"):
+                on_close = self._close if len(chosen) > 1 else None
+                self.panes = [Pane(frame, user, on_close) for user in chosen]
+                if not chosen:
+                    empty_talk(frame, self._ask_whom)
+            self.aside = None
+            if len(chosen) == 1 and frame.viewer.width >= _WITH_ASIDE:
+                self.aside = Aside(frame.words, box("mb-aside", "aside"))
+
+    @classmethod
+    async def draw(cls, frame: Frame) -> None:
+        """Show it, then keep it up to date."""
+        screen = cls(frame)
+        frame.hear(1 / 15, screen.hear)
+        for pane in screen.panes:
+            await pane.open()
+            screen.people.meet(pane.user_id, is_open=True, unread=0)
+        if screen.aside is not None:
+            screen.aside.show(screen.panes[0].knowledge)
+        await screen.look()
+        frame.every(5.0, screen.look)
+        frame.on_key("Escape", lambda _row: screen.stop())
+        if frame.query.get("new"):
+            screen._ask_whom()
+
+    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+        """What was said on the bus."""
+        if has_missed:
+            ui.navigate.reload()
+            return
+        is_listed = is_told = False
+        for envelope in envelopes:
+            is_told |= any([pane.hear(envelope) for pane in self.panes])
+            if envelope.type == MessageStored.wire.type:
+                self.people.hear(MessageStored.model_validate(envelope.data or {}))
+                is_listed = True
+        if is_listed:
+            self.people.show()
+        if is_told and self.aside is not None:
+            self.aside.show(self.panes[0].knowledge)
+
+    async def look(self) -> None:
+        """Which dialogues there are, where they stand."""
+        await self._part.attempt(self._look)
+
+    def stop(self) -> None:
+        """Listen no more to what grows."""
+        for pane in self.panes:
+            pane.talk.stop()
+
+    async def _look(self) -> None:
+        words = self.frame.words
+        states = {state.user_id: state for state in await self.frame.backend.dialogues()}
+        for user, state in states.items():
+            said = state.buffer[-1].content if state.buffer else ""
+            self.people.meet(user, is_active=bool(state.buffer), last_at=state.last_activity, last=said or "")
+        for known in self.people.names():
+            if known not in states:
+                self.people.meet(known, is_active=False, is_answering=False)
+        for pane in self.panes:
+            pane.show_state(states.get(pane.user_id))
+        self.people.show()
+        self.frame.subtitle(words.count("chat.active_dialogues", self.people.active))
+
+    def _open(self, users: list[str]) -> None:
+        ui.navigate.to(f"/chat?with={quote(','.join(users), safe=',@')}" if users else "/chat")
+
+    def _beside(self, user: str) -> None:
+        others = [pane.user_id for pane in self.panes if pane.user_id != user]
+        self._open([*others, user][-_MOST_PANES:])
+
+    def _close(self, user: str) -> None:
+        self._open([pane.user_id for pane in self.panes if pane.user_id != user])
+
+    def _ask_whom(self) -> None:
+        words = self.frame.words
+        wanted = {"user": ""}
+
+        def go() -> None:
+            if is_user_id(wanted["user"].strip()):
+                self._open([wanted["user"].strip()])
+            else:
+                problem.set_text(words("chat.bad_user"))
+
+        with ui.dialog(value=True), box("mb-float mb-dialog") as dialog:
+            attributes(dialog, role="dialog", aria_label=words("chat.new"))
+            text(words("chat.new"), "", "h2")
+            text(words("chat.new_hint"), "", "p")
+            line = field(
+                words("chat.user"), "", lambda value: wanted.update(user=value), autofocus=True, placeholder="alice"
+            )
+            line.on("keydown.enter", go)
+            problem = text("", "mb-err mb-meta")
+            with box("mb-actions"):
+                button(words("chat.open"), go, "mb-primary")

@@ -1,0 +1,31 @@
+"""Asks before what cannot be undone."""
+
+from nicegui import ui
+
+from gateway.ui.parts import attributes, box, button, field, text
+from gateway.ui.words import Words
+
+
+async def confirm(words: Words, title: str, explained: str, do: str, number: int) -> bool:
+    """Whether to go on; for several things their number is to be typed."""
+    typed = {"number": ""}
+    with ui.dialog() as dialog, attributes(box("mb-float mb-dialog"), role="alertdialog", aria_label=title):
+        text(title, "", "h2")
+        text(explained, "", "p")
+
+        def write(value: str) -> None:
+            typed["number"] = value.strip()
+
+        if number > 1:
+            text(words("confirm.type", n=number), "mb-meta", "p")
+            field(words("confirm.number"), "", write, inputmode="numeric", autofocus=True)
+        with box("mb-actions"):
+            with button(words("cancel"), lambda: dialog.submit(False), "mb-quiet"):
+                text("Esc", "mb-kbd")
+
+            def go() -> None:
+                if number == 1 or typed["number"] == str(number):
+                    dialog.submit(True)
+
+            button(do, go, "mb-danger")
+    return bool(await dialog)

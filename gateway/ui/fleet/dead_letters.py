@@ -1,0 +1,192 @@
+"""Dead letters: look at them, send them back, drop them for good."""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.element import Element
+
+from gateway.backend import LOCAL_USER
+from gateway.desks.fleet import body_of
+from gateway.ui.fleet.confirm import confirm
+from gateway.ui.frame import Frame
+from gateway.ui.icons import icon
+from gateway.ui.parts import anchor, attributes, box, button, coloured_json, copy_button, show_if, text
+from gateway.ui.rows import Rows
+from mindbus.bus.deadletters import DeadLetter
+
+_SHOWN = 100
+Key = tuple[str, str]
+
+
+class DeadLetterList:
+    """One row for each; what is done is done to a row, to the selection, or to all of one service."""
+
+    def __init__(self, frame: Frame, place: Element, on_change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.frame, self._on_change = frame, on_change
+        self._letters: dict[Key, DeadLetter] = {}
+        self.selected: set[Key] = set()
+        words = frame.words
+        with attributes(place, id="dead"):
+            with box("mb-head"):
+                text(words("fleet.dead_letters"), "", "h2")
+                self._count = text("", "mb-err mb-num mb-medium")
+                self._chosen = text("", "mb-meta")
+                box("mb-grow")
+                self._actions = box("mb-line-x")
+            self._nothing = self._empty()
+            with box("mb-scroll mb-grow"):
+                with box("mb-table mb-letters", "table"):
+                    self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), lambda letter: _Row(self, letter))
+                self._note = text(words("fleet.replay_note"), "mb-meta mb-note", "p")
+        self._show_actions()
+
+    @property
+    def keys(self) -> set[Key]:
+        """All that are shown."""
+        return set(self._letters)
+
+    async def look(self) -> None:
+        """What lies there now."""
+        letters = await self.frame.backend.dead_letters(limit=_SHOWN)
+        letters.sort(key=lambda letter: letter.died_at, reverse=True)
+        self._letters = {(letter.service, letter.message_id): letter for letter in letters}
+        self.selected &= set(self._letters)
+        self._rows.show(self._letters.items())
+        self._count.set_text(self.frame.words.number(len(letters)) if letters else "")
+        show_if(self._nothing, not letters)
+        show_if(self._note, letters)
+        self._show_actions()
+
+    def select(self, key: Key, *, is_on: bool) -> None:
+        """Take it into the selection, or out of it."""
+        self.selected = self.selected | {key} if is_on else self.selected - {key}
+        self._show_actions()
+
+    async def replay(self, keys: set[Key]) -> None:
+        """Send them back, each under its own id."""
+        await self._each(
+            keys, lambda service, ids: self.frame.backend.replay(service, ids, LOCAL_USER), "fleet.replayed"
+        )
+
+    async def drop(self, keys: set[Key]) -> None:
+        """Delete them, once it has been confirmed."""
+        words, number = self.frame.words, len(keys)
+        title = words.count("fleet.drop_title", number)
+        if await confirm(words, title, words("fleet.drop_text"), words.count("fleet.drop_do", number), number):
+            await self._each(keys, lambda service, ids: self.frame.backend.drop(service, ids), "fleet.dropped")
+
+    def show(self, letter: DeadLetter) -> None:
+        """All of it."""
+        words, body = self.frame.words, body_of(letter)
+        with (
+            ui.dialog(value=True),
+            attributes(box("mb-float mb-dialog mb-wide"), role="dialog", aria_label=letter.type),
+        ):
+            with box("mb-line-x"):
+                text(letter.type, "mb-mono mb-strong mb-ell mb-grow", "h2")
+                copy_button(words, letter.body.decode("utf-8", errors="replace"))
+            with box("mb-facts"):
+                for name, value in _facts(letter):
+                    text(words(name))
+                    text(value, "mb-mono" if name in _WIRE else "")
+            with box("mb-scroll mb-letter-body"):
+                if isinstance(body, str):
+                    text(body, "mb-json", "pre")
+                else:
+                    ui.html(coloured_json(body), tag="pre").classes("mb-json")
+            with box("mb-actions"):
+                if letter.trace_id:
+                    anchor(f"/timeline?trace={quote(letter.trace_id)}", words("fleet.on_timeline"), "mb-btn mb-quiet")
+                key = letter.service, letter.message_id
+                button(words("fleet.replay"), lambda: self.replay({key}), "mb-primary", "replay")
+
+    async def _each(
+        self, keys: set[Key], work: Callable[[str, set[str]], Coroutine[Any, Any, list[DeadLetter]]], done: str
+    ) -> None:
+        for service in sorted({service for service, _ in keys}):
+            ids = {message_id for of, message_id in keys if of == service}
+            await self.frame.attempt(work(service, ids), self.frame.words.count(done, len(ids)))
+        self.selected -= keys
+        await self._on_change()
+
+    def _show_actions(self) -> None:
+        words = self.frame.words
+        self._chosen.set_text(words.count("fleet.selected", len(self.selected)) if self.selected else "")
+        self._actions.clear()
+        services = sorted({service for service, _ in self._letters})
+        with self._actions:
+            if self.selected:
+                button(words("fleet.replay_selected"), lambda: self.replay(set(self.selected)), "", "replay")
+                button(words("fleet.drop_selected"), lambda: self.drop(set(self.selected)), "mb-quiet mb-err", "trash")
+            elif len(self._letters) > 1:
+                for service in services[:2]:
+                    keys = {key for key in self._letters if key[0] == service}
+                    label = words("fleet.replay_all", service=service)
+                    button(label, lambda keys=keys: self.replay(keys), "mb-not-phone")
+
+    def _empty(self) -> Element:
+        with box("mb-nothing mb-hidden") as made:
+            icon("check")
+            text(self.frame.words("fleet.no_dead"), "mb-meta")
+        return made
+
+
+class _Row:
+    def __init__(self, letters: DeadLetterList, letter: DeadLetter) -> None:
+        words, key = letters.frame.words, (letter.service, letter.message_id)
+        with attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id) as self.element:
+            with box("mb-fit", "td"):
+                label = words("fleet.select", name=letter.type)
+                check = attributes(box("mb-check", "input"), type="checkbox", aria_label=label)
+                check.on(
+                    "change", lambda event: self._select(letters, key, is_on=bool(event.args)), js_handler=_CHECKED
+                )
+            text(_time(letters, letter), "mb-fit mb-num", "td")
+            with box("mb-two", "td"), box("mb-stack"):
+                text(short(letter.type), "mb-mono mb-ell")
+                text(words("fleet.from_to", who=letter.requester or "?", where=letter.origin), "mb-cap mb-t3 mb-ell")
+            with box("mb-two", "td"), box("mb-stack"):
+                text(letter.code, "mb-err mb-medium mb-ell")
+                attributes(text(letter.reason, "mb-cap mb-t3 mb-ell"), title=letter.reason)
+            text(words.count("fleet.tries", letter.attempt), "mb-fit mb-t2 mb-tries", "td")
+            with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
+                button(words("fleet.show"), lambda: letters.show(letter), "mb-small", "eye")
+                button(words("fleet.replay"), lambda: letters.replay({key}), "mb-small", "replay")
+                button(words("fleet.drop"), lambda: letters.drop({key}), "mb-small mb-quiet mb-err", "trash")
+
+    def show(self, letter: DeadLetter) -> None:
+        """A dead letter does not change."""
+
+    def _select(self, letters: DeadLetterList, key: Key, *, is_on: bool) -> None:
+        attributes(self.element, aria_selected=str(is_on).lower()).update()
+        letters.select(key, is_on=is_on)
+
+
+_CHECKED = "(event) => emit(event.target.checked)"
+_WIRE = {"fleet.id", "fleet.origin", "fleet.trace"}
+
+
+def short(wire_type: str) -> str:
+    """Without what all types have."""
+    return wire_type.removeprefix("mb.").rpartition(".v")[0] or wire_type
+
+
+def _time(letters: DeadLetterList, letter: DeadLetter) -> str:
+    try:
+        return letters.frame.words.time(datetime.fromisoformat(letter.died_at))
+    except ValueError:
+        return letter.died_at
+
+
+def _facts(letter: DeadLetter) -> list[tuple[str, str]]:
+    return [
+        ("fleet.reason", f"{letter.code}: {letter.reason}"),
+        ("fleet.id", letter.message_id),
+        ("fleet.origin", letter.origin),
+        ("fleet.requester", letter.requester or "–"),
+        ("fleet.trace", letter.trace_id or "–"),
+        ("fleet.attempt", str(letter.attempt)),
+    ]

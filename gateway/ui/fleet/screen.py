@@ -1,0 +1,101 @@
+"""Fleet: workers, queues, dead letters, in numbers and one by one."""
+
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from bus_schema.fleet import State
+from gateway.ui.fleet.dead_letters import DeadLetterList
+from gateway.ui.fleet.queues import DEAD, Queues, queues_of
+from gateway.ui.fleet.workers import Workers, workers_of
+from gateway.ui.frame import Frame
+from gateway.ui.parts import box, text
+from gateway.ui.sparkline import sparkline
+from gateway.ui.trouble import Part
+
+_LOOK_EVERY_S = 2.0
+
+
+class FleetScreen:
+    """Trouble sorts first; a screen without trouble has almost no colour."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        words = frame.words
+        with box("mb-fleet mb-scroll"):
+            with box("mb-panel mb-kpis"):
+                self._said = _Number(words("fleet.said"), "mb-acc")
+                self._waiting = _Number(words("fleet.waiting"), "mb-acc")
+                self._retrying = _Number(words("fleet.retrying"), "mb-warn")
+                self._dead = _Number(words("fleet.dead_letters"), "mb-err")
+                self._ready = _Number(words("fleet.workers"), "")
+            workers, queues = box("mb-panel mb-fleet-workers", "section"), box("mb-panel mb-fleet-queues", "section")
+            self.workers = Workers(words, workers, frame.query.get("find", ""))
+            self.queues = Queues(words, queues)
+            letters = box("mb-panel mb-fleet-dead", "section")
+            self.letters = DeadLetterList(frame, letters, self.look_at_letters)
+            self._queues_part, self._letters_part = Part(words, queues), Part(words, letters)
+
+    @classmethod
+    async def draw(cls, frame: Frame) -> None:
+        """Show it, then keep it up to date."""
+        screen = cls(frame)
+        frame.every(1.0, screen.look)
+        frame.every(_LOOK_EVERY_S, screen.look_at_letters)
+        frame.on_key("r", screen.replay_row)
+
+    def look(self) -> None:
+        """What the pulse knows."""
+        pulse, words = self.frame.ground.pulse, self.frame.words
+        workers = workers_of(self.frame.backend.feed.workers, pulse.paces())
+        self.workers.show(workers)
+        ready = sum(worker.best.state is not State.UNREADY and not worker.best.is_silent for worker in workers)
+        self._ready.show(str(ready), words("fleet.of_ready", n=len(workers)))
+        self._said.show(words.number(pulse.health.per_second, 1), words("unit.per_second"), list(pulse.rates))
+        if pulse.queues is None:
+            return
+        queues = queues_of([queue for queue in pulse.queues if queue.name.startswith("mb.q.")], pulse.depths)
+        self.queues.show(queues)
+        self.frame.subtitle(
+            f"{words.count('fleet.count_workers', len(workers))} · {words.count('fleet.count_queues', len(queues))}"
+        )
+        fullest = max(queues, key=lambda queue: queue.ready, default=None)
+        waiting = sum(queue.ready for queue in queues)
+        self._waiting.show(words.number(waiting), fullest.name.removeprefix("mb.q.") if fullest and waiting else "")
+        retrying = sum(queue.depth for queue in pulse.queues if queue.name.startswith("mb.retry"))
+        self._retrying.show(words.number(retrying), "", is_quiet=not retrying)
+        dead = sum(queue.depth for queue in pulse.queues if queue.name.endswith(DEAD))
+        self._dead.show(words.number(dead), "", is_quiet=not dead)
+
+    async def look_at_letters(self) -> None:
+        """What lies in the dead queues."""
+        await self._letters_part.attempt(self.letters.look)
+
+    async def replay_row(self, row: str | None) -> None:
+        """The selection, else the row that has the focus."""
+        chosen = self.letters.selected or {key for key in self.letters.keys if key[1] == row}
+        if chosen:
+            await self.letters.replay(set(chosen))
+
+
+class _Number:
+    """A figure with how it went lately."""
+
+    def __init__(self, label: str, colour: str) -> None:
+        self._colour = colour
+        with box("mb-kpi"):
+            with box("mb-stack"):
+                text(label, "mb-label")
+                with box("mb-kpi-line"):
+                    self._value: TextElement = text("–", "mb-kpi-value mb-num")
+                    self._note: TextElement = text("", "mb-meta mb-ell")
+            self._spark: Element = ui.html("", sanitize=False).classes("mb-spark mb-kpi-spark mb-hidden")
+
+    def show(self, value: str, note: str, curve: list[float] | None = None, *, is_quiet: bool = False) -> None:
+        self._value.set_text(value)
+        self._note.set_text(note)
+        is_alarm = not is_quiet and self._colour in ("mb-warn", "mb-err")
+        self._value.classes(replace=f"mb-kpi-value mb-num {self._colour if is_alarm else ''}")
+        if curve:
+            self._spark.set_content(sparkline(curve, 72, 24))  # type: ignore[attr-defined]  # it is an Html
+            self._spark.classes(remove="mb-hidden")

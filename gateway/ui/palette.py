@@ -1,0 +1,153 @@
+"""Find anything, do anything: the palette, the list of keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from nicegui import background_tasks, ui
+from nicegui.elements.dialog import Dialog
+
+from gateway.backend import Backend
+from gateway.ui.icons import icon
+from gateway.ui.parts import attributes, box, text
+from gateway.ui.trouble import TROUBLE
+from gateway.ui.words import Words
+from mindbus.logs import logger
+
+_SCREENS: Final = (("timeline", "T"), ("chat", "C"), ("runs", "R"), ("fleet", "F"), ("sim", "S"))
+_KEYS: Final = (
+    ("Ctrl K", "keys.palette"),
+    ("G T · C · R · F · S", "keys.go"),
+    ("/", "keys.search"),
+    ("J K ↑ ↓", "keys.move"),
+    ("Enter", "keys.open"),
+    ("Esc", "keys.close"),
+    ("[ ]", "keys.chain"),
+    ("F", "keys.filter"),
+    ("L", "keys.live"),
+    ("+ − 0", "keys.zoom"),
+    ("T", "keys.table"),
+    ("Space", "keys.select"),
+    ("R", "keys.replay"),
+    ("Shift Enter", "keys.break"),
+    ("?", "keys.list"),
+)
+_MOST: Final = 8
+# Moves the choice and takes it without asking the server.
+_MOVE: Final = """(event) => {
+  const rows = [...document.querySelectorAll('.mb-palette a')];
+  const at = rows.findIndex((row) => row.ariaSelected === 'true');
+  const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+  if (step) {
+    event.preventDefault();
+    const next = Math.min(rows.length - 1, Math.max(0, at + step));
+    rows.forEach((row, place) => row.setAttribute('aria-selected', place === next));
+    rows[next]?.scrollIntoView({block: 'nearest'});
+  } else if (event.key === 'Enter') { (rows[at] || rows[0])?.click(); }
+}"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Somewhere to go."""
+
+    group: str
+    picture: str
+    title: str
+    target: str
+    note: str = ""
+
+
+class Palette:
+    """One of a page; what it finds, it finds in what is there now."""
+
+    def __init__(self, words: Words, backend: Backend, screen: str) -> None:
+        self.words, self._backend, self._screen = words, backend, screen
+        self._known: list[Found] = []
+        self._dialog: Dialog | None = None
+
+    def open(self) -> None:
+        """Show it, with all screens; people and runs come as soon as they are known."""
+        if self._dialog is not None:
+            self._dialog.delete()
+        words = self.words
+        with ui.dialog().props("no-focus").classes("mb-dialogs") as self._dialog:
+            with attributes(box("mb-float mb-palette"), role="dialog", aria_label=words("find")):
+                with box("mb-line-x"):
+                    icon("search")
+                    line = attributes(
+                        box("", "input"), placeholder=words("find"), aria_label=words("find"), autofocus=True
+                    )
+                    line.on(
+                        "input", lambda event: self._show(str(event.args)), js_handler="(e) => emit(e.target.value)"
+                    )
+                    line.on("keydown", js_handler=_MOVE)
+                    text("Esc", "mb-kbd")
+                self._list = attributes(box("mb-scroll"), role="listbox")
+        self._known = [
+            Found("palette.go", name, words(f"nav.{name}"), f"/{name}", f"G {key}") for name, key in _SCREENS
+        ] + [
+            Found("palette.do", "plus", words("palette.new_dialogue"), "/chat?new=1"),
+            Found("palette.do", "play", words("palette.start_sim"), "/sim"),
+            Found("palette.do", "runs", words("palette.start_run"), "/runs?new=1"),
+            Found("palette.do", "alert", words("palette.dead"), "/fleet#dead"),
+        ]
+        self._show("")
+        self._dialog.open()
+        ui.run_javascript(f"setTimeout(() => getHtmlElement({line.id})?.focus(), 60)")
+        background_tasks.create(self._learn(), name="palette")
+
+    def show_keys(self) -> None:
+        """All keys, in one list."""
+        with ui.dialog(value=True).classes("mb-dialogs"), box("mb-float mb-dialog mb-wide") as made:
+            attributes(made, role="dialog", aria_label=self.words("keys.title"))
+            text(self.words("keys.title"), "", "h2")
+            with box("mb-keys"):
+                for key, what in _KEYS:
+                    with box():
+                        text(self.words(what))
+                        text(key, "mb-kbd")
+
+    async def _learn(self) -> None:
+        try:
+            for dialogue in (await self._backend.dialogues())[:50]:
+                user = dialogue.user_id
+                self._known.append(Found("palette.people", "user", user, f"/chat?with={quote(user)}"))
+            for run in (await self._backend.runs()).items:
+                self._known.append(Found("palette.runs", "runs", run.card_name, f"/runs/{run.run_id}", run.run_id))
+        except TROUBLE as trouble:
+            logger().info("palette incomplete", reason=str(trouble))
+        for worker in {worker.service for worker in self._backend.feed.workers}:
+            self._known.append(Found("palette.workers", "fleet", worker, f"/fleet?find={worker}"))
+
+    def _show(self, wanted: str) -> None:
+        wanted = wanted.strip().lower()
+        found = [one for one in self._known if wanted in f"{one.title} {one.note}".lower()][: _MOST * 2]
+        if wanted:
+            found += self._searches(wanted)
+        self._list.clear()
+        with self._list:
+            self._draw(found)
+
+    def _searches(self, wanted: str) -> list[Found]:
+        words = self.words
+        return [
+            Found(
+                "palette.search", "filter", words("palette.by_trace", name=wanted), f"/timeline?trace={quote(wanted)}"
+            ),
+            Found("palette.search", "chat", words("palette.talk_to", name=wanted), f"/chat?with={quote(wanted)}"),
+        ]
+
+    def _draw(self, found: Sequence[Found]) -> None:
+        group = ""
+        for place, one in enumerate(sorted(found, key=lambda one: [f.group for f in found].index(one.group))):
+            if one.group != group:
+                group = one.group
+                text(self.words(group), "", "h3")
+            made = attributes(box("", "a"), href=one.target, role="option", aria_selected=str(place == 0).lower())
+            with made:
+                icon(one.picture)
+                text(one.title, "mb-ell")
+                if one.note:
+                    text(one.note, "mb-kbd")

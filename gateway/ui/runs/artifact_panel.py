@@ -1,0 +1,109 @@
+"""One artifact: what it looks like, what is known of it, its versions, its bytes."""
+
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.artifacts import Manifest
+from bus_schema.storage import Versions
+from gateway.ui.frame import Frame
+from gateway.ui.icons import icon
+from gateway.ui.markdown import markdown
+from gateway.ui.parts import Segments, anchor, attributes, box, coloured_json, identifier, moment, show_if, text
+from gateway.ui.trouble import TROUBLE, show_trouble
+from mindbus.sdk.preview import Preview
+
+_MOST_LINES = 2000
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_AT_ONCE_BYTES = 1024 * 1024
+
+
+class ArtifactPanel:
+    """Shows what it can; over a megabyte only the beginning."""
+
+    def __init__(self, frame: Frame, place: Element) -> None:
+        self.frame, self.place = frame, place
+        self._shown = ""
+
+    async def show(self, artifact_id: str, trace: str | None) -> None:
+        """This one."""
+        if self._shown == artifact_id:
+            return
+        self.place.clear()
+        backend = self.frame.backend
+        try:
+            manifest = await backend.artifact(artifact_id, trace)
+            versions = await backend.versions(artifact_id, trace)
+            preview = await backend.preview(artifact_id, _MOST_LINES, trace)
+        except TROUBLE as trouble:
+            with self.place:
+                show_trouble(self.frame.words, trouble, lambda: self.show(artifact_id, trace), trace or "")
+            return
+        self._shown = artifact_id
+        with self.place:
+            self._draw(manifest, versions, preview)
+
+    def _draw(self, manifest: Manifest, versions: Versions, preview: Preview) -> None:
+        words = self.frame.words
+        with box("mb-head mb-artifact-head"):
+            icon("file")
+            identifier(words, manifest.id, f"/runs/{quote(manifest.trace_id)}?artifact={quote(manifest.id)}")
+            said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
+            text(said, "mb-t3 mb-ell mb-grow")
+            with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
+                attributes(made, aria_label=words("artifact.download"), title=words("artifact.download"))
+                icon("download")
+        with box("mb-tabs"):
+            options = [(key, words(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
+            bodies: dict[str, Element] = {}
+
+            def choose(chosen: str) -> None:
+                for key, body in bodies.items():
+                    show_if(body, key == chosen)
+
+            Segments(options, "preview", choose)
+            box("mb-grow")
+            attributes(
+                text(f"sha256 {manifest.sha256[:8]}…{manifest.sha256[-4:]}", "mb-mono mb-t3"), title=manifest.sha256
+            )
+            text(words.bytes(manifest.size_bytes), "mb-meta mb-num")
+            text(manifest.visibility, "mb-meta")
+        for key in ("preview", "manifest", "versions"):
+            bodies[key] = attributes(box("mb-scroll mb-grow mb-artifact-body"), tabindex="0")
+        with bodies["preview"]:
+            self._preview(manifest, preview)
+        with bodies["manifest"]:
+            ui.html(coloured_json(manifest.model_dump(mode="json", exclude_none=True)), tag="pre").classes("mb-json")
+        with bodies["versions"]:
+            self._versions(versions)
+        choose("preview")
+
+    def _preview(self, manifest: Manifest, preview: Preview) -> None:
+        words = self.frame.words
+        content_type = manifest.content_type.partition(";")[0]
+        if content_type in _PICTURES and manifest.size_bytes <= _AT_ONCE_BYTES:
+            attributes(box("mb-picture", "img"), src=_address(manifest), alt=manifest.id)
+        elif preview.kind == "text" and content_type == "text/markdown":
+            markdown(preview.text, "mb-document")
+        elif preview.kind == "empty":
+            text(words("artifact.empty"), "mb-meta")
+        else:
+            text(preview.text, "mb-json mb-document", "pre")
+        if preview.is_cut:
+            with box("mb-line-x mb-meta mb-cut"):
+                text(words("artifact.cut"))
+                anchor(_address(manifest), words("artifact.whole"))
+
+    def _versions(self, versions: Versions) -> None:
+        words = self.frame.words
+        for version in reversed(versions.items):
+            with box("mb-line-x mb-version"):
+                text(f"v{version.version}", "mb-strong mb-num")
+                identifier(words, version.id, f"/runs/{quote(version.trace_id)}?artifact={quote(version.id)}")
+                text(version.created_by, "mb-meta mb-ell mb-grow")
+                moment(words, version.created_at, words.time(version.created_at))
+
+
+def _address(manifest: Manifest) -> str:
+    return f"/api/artifacts/{quote(manifest.id)}/content?trace={quote(manifest.trace_id)}"

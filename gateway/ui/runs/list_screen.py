@@ -1,0 +1,178 @@
+"""Runs: what goes on, what has been; start another."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.envelope import Envelope
+from bus_schema.process import Run, StepStatus
+from gateway.desks.runs import Order
+from gateway.ui.frame import Frame
+from gateway.ui.icons import icon
+from gateway.ui.parts import anchor, attributes, box, button, choice, copy_button, show_if, tag, text
+from gateway.ui.rows import Rows
+from gateway.ui.runs.run_screen import OVER, STATUS_COLOURS
+from gateway.ui.trouble import Part
+from gateway.ui.words import Words
+
+_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class _Seen:
+    run: Run
+    now: datetime
+
+
+class RunListScreen:
+    """The newest first."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self._is_stale = False
+        self._runs: list[Run] = []
+        words = frame.words
+        with frame.controls:
+            button(words("runs.new"), self._ask, "mb-primary", "plus")
+        with box("mb-runs mb-scroll") as place:
+            self.part = Part(words, place)
+            with box("mb-panel") as self._panel, box("mb-table mb-cards", "table"):
+                with box("", "thead"), box("", "tr"):
+                    for key, classes in _COLUMNS:
+                        text(words(key), classes, "th")
+                self._rows: Rows[_Seen] = Rows(box("", "tbody"), lambda seen: _Row(words, seen))
+            self._empty = self._nothing()
+
+    @classmethod
+    async def draw(cls, frame: Frame) -> None:
+        """Show it, then keep it up to date."""
+        screen = cls(frame)
+        frame.hear(0.5, screen.hear)
+        await screen.look()
+        frame.every(1.0, screen.tick)
+        if frame.query.get("new"):
+            screen._ask()
+
+    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+        """Whatever is told of runs."""
+        self._is_stale |= has_missed or any(envelope.type.startswith("mb.evt.process.") for envelope in envelopes)
+
+    async def tick(self) -> None:
+        """Another second."""
+        if self._is_stale:
+            await self.look()
+        elif any(run.status not in OVER for run in self._runs):
+            self._show()
+
+    async def look(self) -> None:
+        """Read them anew."""
+        self._is_stale = False
+        await self.part.attempt(self._look)
+
+    async def _look(self) -> None:
+        self._runs = list((await self.frame.backend.runs(limit=_SHOWN)).items)
+        self._show()
+
+    def _show(self) -> None:
+        runs, now = self._runs, datetime.now(UTC)
+        show_if(self._empty, not runs)
+        show_if(self._panel, runs)
+        self._rows.show((run.run_id, _Seen(run, run.finished_at or now)) for run in runs)
+        self.frame.subtitle(self.frame.words.count("runs.count", len(runs)))
+
+    def _ask(self) -> None:
+        words = self.frame.words
+        cards = self.frame.backend.cards()
+        wanted = {"card": cards[0], "brief": ""}
+
+        async def go() -> None:
+            if not wanted["brief"].strip():
+                problem.set_text(words("runs.no_brief"))
+                return
+            order = Order(briefs=[wanted["brief"]], card_name=wanted["card"])
+            if await self.frame.attempt(self.frame.backend.start_run(order)):
+                ui.navigate.to(f"/runs/{order.run_id}")
+
+        with (
+            ui.dialog(value=True),
+            attributes(box("mb-float mb-dialog mb-new-run"), role="dialog", aria_label=words("runs.new")),
+        ):
+            text(words("runs.new"), "", "h2")
+            text(words("runs.card"), "mb-label")
+            choice(
+                words("runs.card"), [(card, card) for card in cards], cards[0], lambda card: wanted.update(card=card)
+            )
+            text(words("runs.brief"), "mb-label")
+            area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=words("runs.brief_hint"))
+            attributes(area, aria_label=words("runs.brief"))
+            area.on(
+                "input", lambda event: wanted.update(brief=str(event.args)), js_handler="(e) => emit(e.target.value)"
+            )
+            problem = text("", "mb-err mb-meta")
+            with box("mb-actions"):
+                button(words("runs.start"), go, "mb-primary", "play")
+
+    def _nothing(self) -> Element:
+        words = self.frame.words
+        command = "mindbus process run article --input brief.md"
+        with box("mb-empty mb-hidden") as made:
+            icon("runs")
+            text(words("runs.empty_title"), "mb-title", "h2")
+            text(words("runs.empty"), "", "p")
+            with box("mb-line-x"):
+                button(words("runs.new"), self._ask, "mb-primary", "plus")
+            with box("mb-cli"):
+                text("$", "mb-t3")
+                text(command, "mb-ell")
+                copy_button(words, command)
+        return made
+
+
+_COLUMNS = (
+    ("runs.card", ""),
+    ("runs.state", "mb-fit"),
+    ("runs.steps", ""),
+    ("runs.by", "mb-fit"),
+    ("runs.started", "mb-fit mb-right"),
+    ("runs.took", "mb-fit mb-right"),
+)
+
+
+class _Row:
+    def __init__(self, words: Words, seen: _Seen) -> None:
+        self._words, run = words, seen.run
+        with attributes(box("mb-run-row", "tr"), data_row=run.run_id) as self.element:
+            with box("mb-card-title mb-two", "td"), anchor(f"/runs/{quote(run.run_id)}", classes="mb-stack"):
+                text(run.card_name, "mb-medium")
+                text(run.run_id, "mb-mono mb-t3 mb-ell")
+            self._state = attributes(box("mb-fit", "td"), data_label=words("runs.state"))
+            self._steps = attributes(box("", "td"), data_label=words("runs.steps"))
+            attributes(text(run.started_by, "mb-fit mb-t2", "td"), data_label=words("runs.by"))
+            started = text(words.when(run.started_at, datetime.now(UTC)), "mb-fit mb-right mb-num", "td")
+            attributes(started, data_label=words("runs.started"))
+            self._took = text("", "mb-fit mb-right mb-num", "td")
+            attributes(self._took, data_label=words("runs.took"))
+        self._drawn: object = None
+
+    def show(self, seen: _Seen) -> None:
+        run, words = seen.run, self._words
+        self._took.set_text(words.clock((seen.now - run.started_at).total_seconds()))
+        drawn = (run.status, tuple(step.status for step in run.steps))
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._state.clear()
+        with self._state:
+            tag(words(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
+        self._steps.clear()
+        done = sum(step.status is StepStatus.COMPLETED for step in run.steps)
+        with self._steps, box("mb-line-x"):
+            with attributes(box("mb-pips"), aria_hidden="true"):
+                for step in run.steps:
+                    attributes(
+                        box(f"mb-pip mb-pip-{step.status.value}", "i"), title=f"{step.step_id}: {step.status.value}"
+                    )
+            text(f"{done}/{len(run.steps)}", "mb-meta mb-num")

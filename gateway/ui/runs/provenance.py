@@ -1,0 +1,56 @@
+"""The graph of a run: what it was given, what its steps made, what they are still to make."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from agents.cards import UnknownCard, shipped_card
+from agents.roles import role_names
+from bus_schema.artifacts import Manifest
+from bus_schema.identities import owner_of
+from bus_schema.process import BRIEF, Run, Step, StepStatus
+from gateway.ui.runs.lineage import Graph, Look, Node
+
+_LOOKS: dict[StepStatus, Look] = {StepStatus.PENDING_STORAGE: "buffered", StepStatus.RUNNING: "writing"}
+_ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
+
+
+def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
+    """Registered artifacts as storage knows them, the others as the card has them."""
+    nodes = {manifest.id: _registered(run, manifest) for manifest in manifests}
+    edges = {(source, each.id) for each in manifests for source in _inputs(each)}
+    made = {step.step_id: _id_of(run, step) for step in run.steps}
+    needed = _needs(run)
+    for step in run.steps:
+        name = made[step.step_id]
+        if name in nodes or step.status in _ENDED:
+            continue
+        nodes[name] = Node(name, step.step_id, step.role, _LOOKS.get(step.status, "planned"))
+        for source in needed.get(step.step_id, ()):
+            sources = [ref.artifact_id for ref in run.inputs] if source == BRIEF else [made.get(source, "")]
+            edges |= {(one, name) for one in sources}
+    known = frozenset((source, target) for source, target in edges if source in nodes and target in nodes)
+    return Graph(tuple(nodes.values()), known)
+
+
+def _registered(run: Run, manifest: Manifest) -> Node:
+    is_source = any(ref.artifact_id == manifest.id for ref in run.inputs)
+    by = owner_of(manifest.owner).partition(".")[2]
+    target = f"/runs/{quote(run.run_id)}?artifact={quote(manifest.id)}"
+    title = f"{manifest.artifact_type} v{manifest.version}" if manifest.version > 1 else manifest.artifact_type
+    return Node(manifest.id, title, by, "source" if is_source else "registered", target)
+
+
+def _inputs(manifest: Manifest) -> tuple[str, ...]:
+    used = manifest.context.input_artifacts if manifest.context else ()
+    return (*used, manifest.supersedes) if manifest.supersedes else used
+
+
+def _id_of(run: Run, step: Step) -> str:
+    return step.artifact.artifact_id if step.artifact else f"{run.run_id}/{step.step_id}"
+
+
+def _needs(run: Run) -> dict[str, tuple[str, ...]]:
+    try:
+        return {step.id: step.inputs for step in shipped_card(run.card_name, role_names()).steps}
+    except UnknownCard:
+        return {}

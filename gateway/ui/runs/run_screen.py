@@ -1,0 +1,164 @@
+"""One run: its steps live, its artifacts, where they come from."""
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
+
+from bus_schema.envelope import Envelope
+from bus_schema.process import Run, RunStatus, StepProgress, StepStatus
+from bus_schema.storage import SearchArtifacts
+from gateway.ui.fleet.confirm import confirm
+from gateway.ui.frame import Frame
+from gateway.ui.icons import icon
+from gateway.ui.parts import anchor, attributes, box, button, identifier, tag, text
+from gateway.ui.runs.artifact_panel import ArtifactPanel
+from gateway.ui.runs.lineage import drawing_of
+from gateway.ui.runs.provenance import graph_of_run
+from gateway.ui.runs.steps import Steps
+from gateway.ui.trouble import Part
+
+OVER = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+STATUS_COLOURS = {
+    RunStatus.FAILED: "err",
+    RunStatus.RUNNING: "acc",
+    RunStatus.STARTING: "acc",
+    RunStatus.COMPLETED: "ok",
+}
+_MOST_NODES = 40
+_FIGURES = ("elapsed", "steps", "artifacts", "attempts")
+
+
+class RunScreen:
+    """The chosen artifact stands in the address."""
+
+    def __init__(self, frame: Frame, run_id: str) -> None:
+        self.frame, self.run_id = frame, run_id
+        self.selected = frame.query.get("artifact", "")
+        self.notes: dict[str, str] = {}
+        self.run: Run | None = None
+        self._is_stale = True
+        words = frame.words
+        with box("mb-run"):
+            with box("mb-run-left mb-scroll"):
+                with box("mb-run-head"):
+                    self._state = box("mb-line-x mb-wrap")
+                    with box("mb-figures"):
+                        self._figures = {name: _figure(words(f"run.{name}")) for name in _FIGURES}
+                body = box("")
+                self.part = Part(words, body)
+                with body:
+                    self.steps = Steps(words, body)
+            with box("mb-run-right"):
+                with box("mb-head"):
+                    text(words("run.lineage"), "", "h2")
+                    self._summary: TextElement = text("", "mb-meta mb-ell mb-grow")
+                    with box("mb-line-x mb-meta mb-not-phone mb-graph-legend"):
+                        for look in ("registered", "buffered", "writing"):
+                            box(f"mb-swatch mb-{look}", "i")
+                            text(words(f"run.{look}"))
+                self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
+                attributes(self._graph, tabindex="0")
+                self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
+
+    @classmethod
+    async def draw(cls, frame: Frame, run_id: str) -> None:
+        """Show it, then keep it up to date."""
+        screen = cls(frame, run_id)
+        frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (run_id, "")])
+        frame.hear(0.25, screen.hear)
+        await screen.look()
+        frame.every(1.0, screen.tick)
+
+    def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
+        """Whatever is told of this run."""
+        for envelope in envelopes:
+            if envelope.mbtraceid != self.run_id:
+                continue
+            self._is_stale = True
+            if envelope.type == StepProgress.wire.type:
+                data = envelope.data or {}
+                self.notes[str(data.get("step_id"))] = str(data.get("note"))
+        self._is_stale |= has_missed
+
+    def tick(self) -> Awaitable[None] | None:
+        """Another second."""
+        if self._is_stale:
+            return self.look()
+        if self.run is not None and self.run.status not in OVER:
+            self._show_steps(self.run)
+        return None
+
+    async def look(self) -> None:
+        """Read it anew."""
+        self._is_stale = False
+        await self.part.attempt(self._look, self.run_id)
+
+    async def _look(self) -> None:
+        run, found = await asyncio.gather(
+            self.frame.backend.run(self.run_id),
+            self.frame.backend.artifacts(SearchArtifacts(trace_id=self.run_id, limit=200)),
+        )
+        is_new = self.run is None or self.run.status is not run.status
+        self.run = run
+        if not self.selected:
+            last = run.result or next((step.artifact for step in reversed(run.steps) if step.artifact), None)
+            self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in found.items) else ""
+        if is_new:
+            self._show_head(run)
+        self._show_steps(run)
+        words, graph = self.frame.words, graph_of_run(run, found.items)
+        counts = words.count("run.count_artifacts", len(found.items))
+        writing = sum(node.look in ("writing", "buffered") for node in graph.nodes)
+        self._summary.set_text(f"{counts} · {words.count('run.count_writing', writing)}" if writing else counts)
+        self._figures["artifacts"].set_text(words.number(len(found.items)))
+        self._graph.set_content(
+            drawing_of(graph.around(self.selected, _MOST_NODES), self.selected, words("run.lineage"))
+        )
+        if self.selected:
+            await self.panel.show(self.selected, self.run_id)
+
+    def _show_head(self, run: Run) -> None:
+        words = self.frame.words
+        self.frame.shell.crumbs([(words("nav.runs"), "/runs"), (run.card_name, "")])
+        self._state.clear()
+        with self._state:
+            is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
+            if is_waiting and run.status is RunStatus.RUNNING:
+                tag(words("run.waits_for_storage"), "warn", dot=True)
+            else:
+                tag(words(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
+            identifier(words, run.run_id)
+            text(run.started_by, "mb-meta mb-ell mb-grow")
+            with attributes(anchor(f"/timeline?trace={quote(run.run_id)}&range=24h", classes="mb-ib")) as link:
+                attributes(link, aria_label=words("chat.on_timeline"), title=words("chat.on_timeline"))
+                icon("timeline")
+            if run.status not in OVER:
+                button(words("run.cancel"), self._cancel, "mb-small mb-quiet mb-err", "stop")
+        if run.reason:
+            with self._state:
+                text(run.reason, "mb-meta mb-reason", "p")
+
+    def _show_steps(self, run: Run) -> None:
+        words, now = self.frame.words, datetime.now(UTC)
+        self.steps.show(run, self.notes, now, self.selected)
+        done = sum(step.status is StepStatus.COMPLETED for step in run.steps)
+        self._figures["elapsed"].set_text(words.clock(((run.finished_at or now) - run.started_at).total_seconds()))
+        self._figures["steps"].set_text(f"{done}/{len(run.steps)}")
+        self._figures["attempts"].set_text(str(sum(step.attempt for step in run.steps)))
+
+    async def _cancel(self) -> None:
+        words = self.frame.words
+        if await confirm(words, words("run.cancel_title"), words("run.cancel_text"), words("run.cancel"), 1):
+            await self.frame.attempt(self.frame.backend.cancel_run(self.run_id), words("run.cancelled"))
+            await self.look()
+
+
+def _figure(label: str) -> TextElement:
+    with box("mb-figure"):
+        value = text("–", "mb-figure-value mb-num")
+        text(label, "mb-label")
+    return value

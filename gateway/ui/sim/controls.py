@@ -1,0 +1,144 @@
+"""The controls of a simulation: who talks about what, how fast, how long."""
+
+import math
+import secrets
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim
+from gateway.ui.frame import Frame
+from gateway.ui.parts import attributes, box, button, choice, field, icon_button, show_if, text
+
+_FASTEST = 600
+_STEPS = 100
+_MARKS = (1, 10, 60, 600)
+
+
+class Controls:
+    """What is set here is what the next start takes."""
+
+    def __init__(self, frame: Frame, place: Element, on_team: Callable[[], None]) -> None:
+        self.frame, self._on_team = frame, on_team
+        backend, language = frame.backend, frame.words.language
+        teams = backend.sim_teams()
+        self.team = frame.query.get("team") or next((name for name in teams if name.endswith(f"_{language}")), teams[0])
+        self.speed, self.seed, self.limit = 60.0, "7", "200"
+        self.after_start: Callable[[], Coroutine[Any, Any, None]] | None = None
+        words = frame.words
+        with place:
+            with box("mb-sim-state"):
+                self._state = box("mb-tag mb-tint", "span").style("--c: var(--t3)")
+                with self._state:
+                    box("mb-dot", "i")
+                    self._state_text: TextElement = text(words("sim.idle"))
+                with box("mb-stack"):
+                    self._clock: TextElement = text("–", "mb-kpi-value mb-num")
+                    text(words("sim.simulated"), "mb-label")
+            with box("mb-stack mb-sim-team"):
+                text(words("sim.team"), "mb-label")
+                choice(words("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
+            self._speed_slider()
+            with box("mb-stack mb-sim-seed"):
+                text(words("sim.seed"), "mb-label")
+                with box("mb-with-button"):
+                    self._seed = field(words("sim.seed"), self.seed, self._set_seed, inputmode="numeric")
+                    icon_button("dice", words("sim.roll"), self._roll)
+            with box("mb-stack mb-sim-limit"):
+                text(words("sim.stop_after"), "mb-label")
+                with box("mb-with-unit"):
+                    field(words("sim.stop_after"), self.limit, self._set_limit, inputmode="numeric")
+                    text(words("sim.messages"), "mb-meta")
+            with box("mb-line-x mb-sim-do"):
+                self._start = button(words("sim.start"), self.start, "mb-primary", "play")
+                self._stop = button(words("sim.stop"), self.stop, "mb-stop mb-hidden", "stop")
+
+    async def start(self) -> None:
+        """Let them talk."""
+        limit = int(self.limit) if self.limit.isdecimal() and int(self.limit) else None
+        seed = int(self.seed) if self.seed.isdecimal() else 0
+        if limit is not None:
+            limit = min(limit, MAX_SIM_MESSAGES)
+        command = StartSim(profiles=self.team, speed=self.speed, seed=seed, limit=limit)
+        if await self.frame.attempt(self.frame.backend.sim_start(command)) and self.after_start is not None:
+            await self.after_start()
+
+    async def stop(self) -> None:
+        """Let nobody say anything more."""
+        if (
+            await self.frame.attempt(self.frame.backend.sim_stop(), self.frame.words("sim.stopped"))
+            and self.after_start
+        ):
+            await self.after_start()
+
+    def show(self, state: SimState) -> None:
+        """What runs."""
+        words = self.frame.words
+        self._state_text.set_text(words("sim.running" if state.is_running else "sim.idle"))
+        self._state.style(f"--c: var(--{'ok' if state.is_running else 't3'})")
+        show_if(self._start, not state.is_running)
+        show_if(self._stop, state.is_running)
+        if state.is_running and state.started_at is not None:
+            passed = (datetime.now(UTC) - state.started_at) * (state.speed or 1)
+            self._clock.set_text(_clock(passed))
+
+    def _speed_slider(self) -> None:
+        words = self.frame.words
+        with box("mb-stack mb-sim-speed"):
+            with box("mb-line-x"):
+                text(words("sim.speed"), "mb-label mb-grow")
+                self._speed_text: TextElement = text("", "mb-num mb-medium")
+                self._speed_note: TextElement = text("", "mb-meta")
+            slider = attributes(
+                box("mb-range", "input"),
+                type="range",
+                min=0,
+                max=_STEPS,
+                value=_step_of(self.speed),
+                aria_label=words("sim.speed"),
+            )
+            slider.on("input", lambda event: self._set_speed(float(event.args)), js_handler=_VALUE, throttle=0.1)
+            with box("mb-marks"):
+                for mark in _MARKS:
+                    text(f"{mark}×", "mb-cap mb-t3 mb-num").style(f"left: {_step_of(mark)}%")
+        self._tell_speed()
+
+    def _set_speed(self, step: float) -> None:
+        speed = _FASTEST ** (step / _STEPS)
+        self.speed = round(speed, 1) if speed < 10 else float(round(speed))
+        self._tell_speed()
+
+    def _tell_speed(self) -> None:
+        words = self.frame.words
+        self._speed_text.set_text(f"{words.number(self.speed, 0 if self.speed == int(self.speed) else 1)}×")
+        self._speed_note.set_text(words("sim.pace", time=words.span(self.speed * 60)))
+
+    def _choose_team(self, team: str) -> None:
+        self.team = team
+        self.frame.remember(team=team)
+        self._on_team()
+
+    def _set_seed(self, seed: str) -> None:
+        self.seed = seed.strip()
+
+    def _set_limit(self, limit: str) -> None:
+        self.limit = limit.strip()
+
+    def _roll(self) -> None:
+        self.seed = str(secrets.randbelow(10_000))
+        attributes(self._seed, value=self.seed).update()
+
+
+_VALUE = "(event) => emit(event.target.value)"
+
+
+def _step_of(speed: float) -> int:
+    return round(math.log(speed) / math.log(_FASTEST) * _STEPS)
+
+
+def _clock(passed: timedelta) -> str:
+    seconds = int(passed.total_seconds())
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

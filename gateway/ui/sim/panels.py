@@ -1,0 +1,185 @@
+"""What a simulation shows: people, the world around them, what just happened, what must hold."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from agents.sim.profiles import Profile, Team
+from agents.sim.scenarios import Scenario, Trigger
+from bus_schema.envelope import Envelope
+from gateway.ui.icons import icon
+from gateway.ui.parts import anchor, attributes, box, moment, person, show_if, text
+from gateway.ui.rows import Rows
+from gateway.ui.sim.checks import Check
+from gateway.ui.summary import lane_of, summary_of
+from gateway.ui.words import Words
+
+_TALKERS = 100
+
+
+class PeoplePanel:
+    """Who talks, how much they have said."""
+
+    def __init__(self, words: Words, place: Element) -> None:
+        self.words = words
+        with place:
+            with box("mb-head"):
+                text(words("sim.profiles"), "", "h2")
+                self._team: TextElement = text("", "mb-meta")
+            self._list = box("mb-scroll mb-grow")
+        self._said: dict[str, tuple[TextElement, Element]] = {}
+
+    def show_team(self, team: Team) -> None:
+        """These people."""
+        self._team.set_text(f"{team.name} · {len(team.people)}")
+        self._list.clear()
+        self._said = {}
+        with self._list:
+            for one in team.people:
+                self._person(one)
+
+    def show(self, by_user: dict[str, int]) -> None:
+        """How much each has said."""
+        most = max([1, *by_user.values()])
+        for user, (said, bar) in self._said.items():
+            said.set_text(str(by_user.get(user, 0)))
+            bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
+
+    def _person(self, one: Profile) -> None:
+        with attributes(anchor(f"/chat?with={quote(one.user_id)}", classes="mb-sim-person"), data_row=one.user_id):
+            person(one.user_id, one.name)
+            with box("mb-stack mb-grow"):
+                text(one.name, "mb-medium mb-ell")
+                text(f"{one.role}, {one.character}", "mb-cap mb-t3 mb-ell")
+            text(", ".join(one.responsibility), "mb-meta mb-ell mb-sim-about")
+            with box("mb-bar mb-sim-bar"):
+                bar = box("", "i").style("width: 0")
+            self._said[one.user_id] = text("0", "mb-num mb-sim-sent"), bar
+
+
+class ScenarioPanel:
+    """What happens in their world."""
+
+    def __init__(self, words: Words, place: Element) -> None:
+        self.words = words
+        with place:
+            with box("mb-head"):
+                text(words("sim.scenario"), "", "h2")
+                self._name: TextElement = text("", "mb-meta mb-ell")
+            self._list = box("mb-scroll mb-grow mb-pad")
+
+    def show(self, scenario: Scenario, team: Team) -> None:
+        """These events, with who would talk about them."""
+        self._name.set_text(self.words.count("sim.triggers", len(scenario.triggers)))
+        self._list.clear()
+        with self._list:
+            for trigger in scenario.triggers:
+                self._trigger(trigger, [one.name for one in team.responsible_for(trigger.areas)])
+
+    def _trigger(self, trigger: Trigger, who: Sequence[str]) -> None:
+        with box("mb-sim-trigger"):
+            box("mb-dot mb-ring mb-t3", "i")
+            text(trigger.id.replace("_", " "), "mb-ell mb-grow")
+            text(", ".join(who[:3]), "mb-cap mb-t3 mb-ell")
+
+
+class NewsPanel:
+    """What just happened, the newest first."""
+
+    def __init__(self, words: Words, place: Element) -> None:
+        self.words = words
+        with place:
+            with box("mb-head"):
+                text(words("sim.news"), "", "h2")
+                box("mb-grow")
+                anchor("/timeline", words("sim.open_timeline"))
+            body = box("mb-scroll mb-grow mb-pad")
+            with body:
+                self._nothing = text(words("sim.no_news"), "mb-meta", "p")
+                rows = box("")
+        self._rows: Rows[Envelope] = Rows(rows, lambda envelope: _NewsRow(words, envelope))
+
+    def show(self, news: Sequence[Envelope]) -> None:
+        """These."""
+        show_if(self._nothing, not news)
+        self._rows.show((envelope.id, envelope) for envelope in reversed(news))
+
+
+class _NewsRow:
+    def __init__(self, words: Words, envelope: Envelope) -> None:
+        topic = envelope.type.split(".")[2]
+        with box("mb-sim-news mb-new") as self.element:
+            moment(words, envelope.time, words.time(envelope.time))
+            text(lane_of(envelope), "mb-medium").style(f"color: var(--{topic})")
+            text(summary_of(words, envelope), "mb-ell mb-t2")
+
+    def show(self, envelope: Envelope) -> None:
+        """It has happened; it does not change."""
+
+
+class ChecksPanel:
+    """What must hold; what breaks turns red, stops nothing, leads to its messages."""
+
+    def __init__(self, words: Words, place: Element) -> None:
+        self.words = words
+        with place:
+            with box("mb-head"):
+                text(words("sim.checks"), "", "h2")
+                self._tag = box("mb-tag mb-tint", "span")
+                with self._tag:
+                    self._holding: TextElement = text("")
+            self._rows: Rows[Check] = Rows(box("mb-pad"), lambda check: _CheckRow())
+
+    def show(self, checks: Sequence[Check]) -> None:
+        """These."""
+        holding = sum(check.holds for check in checks)
+        self._holding.set_text(self.words("sim.hold", n=holding, of=len(checks)))
+        self._tag.style(f"--c: var(--{'ok' if holding == len(checks) else 'err'})")
+        self._rows.show((check.says, check) for check in checks)
+
+
+class _CheckRow:
+    def __init__(self) -> None:
+        with anchor("/timeline", classes="mb-sim-check") as self.element:
+            self._good, self._bad = icon("check", "mb-ok"), icon("alert", "mb-err")
+            with box("mb-stack"):
+                self._says: TextElement = text("", "mb-medium")
+                self._counted: TextElement = text("", "mb-cap mb-t3")
+
+    def show(self, check: Check) -> None:
+        attributes(self.element, href=check.target)
+        show_if(self._good, check.holds)
+        show_if(self._bad, not check.holds)
+        self._says.set_text(check.says)
+        self._says.classes(add="" if check.holds else "mb-err", remove="mb-err" if check.holds else "")
+        self._counted.set_text(check.counted)
+
+
+def answer_times(words: Words, points: Sequence[tuple[int, float]]) -> str:
+    """How long each answer took, as dots: numbers alone, so that nothing in it can be anybody's text."""
+    width, height = 220, 140
+    slowest = max([1.0, *(seconds for _, seconds in points)])
+    last = max([10, *(number for number, _ in points)])
+    dots = "".join(
+        f'<circle cx="{30 + number / last * (width - 36):.1f}" cy="{8 + (1 - seconds / slowest) * (height - 26):.1f}" r="1.8"/>'
+        for number, seconds in points
+    )
+    lines = "".join(
+        f'<path d="M30 {8 + part * (height - 26):.1f}H{width}" stroke="var(--line)"/>'
+        f'<text x="26" y="{12 + part * (height - 26):.1f}" text-anchor="end">{words.seconds(slowest * (1 - part))}</text>'
+        for part in (0, 0.5, 1)
+    )
+    return (
+        f'<svg viewBox="0 0 {width} {height}" class="mb-dots" role="img" aria-label="{words("sim.answer_time")}">'
+        f'{lines}<g fill="var(--acc)" opacity=".75">{dots}</g>'
+        f'<text x="30" y="{height - 2}">0</text><text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
+    )
+
+
+def dots_panel(words: Words) -> ui.html:
+    """Where the dots go."""
+    text(words("sim.answer_time"), "mb-label mb-pad-x")
+    return ui.html("", sanitize=False).classes("mb-pad-x")

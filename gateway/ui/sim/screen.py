@@ -1,0 +1,138 @@
+"""SIM: let simulated people talk, see what comes of it."""
+
+from nicegui import ui
+from nicegui.elements.mixins.text_element import TextElement
+
+from agents.sim.profiles import UnknownTeam, shipped_team
+from agents.sim.scenarios import shipped_scenario
+from bus_schema.envelope import Envelope
+from bus_schema.sim import SimState
+from bus_schema.timeline import GetTimeline
+from gateway.ui.frame import Frame
+from gateway.ui.parts import box, text
+from gateway.ui.sim.checks import checks_of
+from gateway.ui.sim.controls import Controls
+from gateway.ui.sim.counts import SimCounting
+from gateway.ui.sim.panels import ChecksPanel, NewsPanel, PeoplePanel, ScenarioPanel, answer_times, dots_panel
+from gateway.ui.sparkline import sparkline
+from gateway.ui.trouble import Part
+
+_PAGE = 500
+_MOST_PAGES = 20
+_FIGURES = (
+    ("sent", "acc"),
+    ("answers", "acc"),
+    ("fragments", "raw"),
+    ("processed", "processed"),
+    ("notifications", "notification"),
+)
+
+
+class SimScreen:
+    """Everything is counted from what is told on the bus, as anybody else could."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.counting = SimCounting()
+        self.state = SimState()
+        self._shown_id = ""
+        words = frame.words
+        frame.subtitle(words("sim.subtitle"))
+        with box("mb-sim mb-scroll"):
+            controls = box("mb-panel mb-sim-controls", "section")
+            self.part = Part(words, controls)
+            self.controls = Controls(frame, controls, self._show_team)
+            self.controls.after_start = self.look
+            with box("mb-panel mb-kpis mb-sim-kpis"):
+                self._figures = {name: _Figure(words(f"sim.{name}"), colour) for name, colour in _FIGURES}
+            self.people = PeoplePanel(words, box("mb-panel mb-sim-people", "section"))
+            self.scenario = ScenarioPanel(words, box("mb-panel mb-sim-scenario", "section"))
+            self.news = NewsPanel(words, box("mb-panel mb-sim-newspanel", "section"))
+            with box("mb-panel mb-sim-checks", "section") as checks:
+                self.checks = ChecksPanel(words, checks)
+                self._dots = dots_panel(words)
+        self._show_team()
+
+    @classmethod
+    async def draw(cls, frame: Frame) -> None:
+        """Show it, then keep it up to date."""
+        screen = cls(frame)
+        frame.hear(0.25, screen.hear)
+        await screen.look()
+        frame.every(1.0, screen.tick)
+        frame.every(2.0, screen.look)
+
+    def hear(self, envelopes: list[Envelope], _has_missed: bool) -> None:
+        """What was told; what was missed is counted from the timeline at the next load."""
+        self.counting.hear(envelopes)
+
+    async def look(self) -> None:
+        """How the simulation stands."""
+        await self.part.attempt(self._look)
+
+    def tick(self) -> None:
+        """Another second."""
+        words, counting = self.frame.words, self.counting
+        counting.tick()
+        self.controls.show(self.state)
+        counts = self.state.counts
+        sent = counts.sent if counts else 0
+        limit = self.state.limit
+        self._figures["sent"].show(
+            words.number(sent), f"/ {words.number(limit)}" if limit else "", sent / limit if limit else None
+        )
+        for name, value in counting.totals.items():
+            note = words("sim.of", n=words.number(len(counting.wanted))) if name == "notifications" else ""
+            self._figures[name].show(words.number(value), note, None, counting.curve(name))
+        self.people.show(counting.by_user)
+        self.news.show(list(counting.news))
+        dead = sum(queue.depth for queue in self.frame.ground.pulse.queues or () if queue.name.endswith(".dead"))
+        self.checks.show(checks_of(words, counting, dead))
+        self._dots.set_content(answer_times(words, list(counting.seconds)))
+
+    async def _look(self) -> None:
+        self.state = await self.frame.backend.sim_status()
+        counts = self.state.counts
+        if counts is not None and counts.sim_id != self._shown_id:
+            self._shown_id = counts.sim_id
+            self.counting = SimCounting()
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        wanted = GetTimeline(since=self.state.started_at, limit=_PAGE)
+        for _ in range(_MOST_PAGES):
+            page = await self.frame.backend.timeline(wanted)
+            self.counting.hear(event.envelope for event in page.items)
+            if len(page.items) < _PAGE or page.next_cursor is None:
+                return
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+    def _show_team(self) -> None:
+        try:
+            team = shipped_team(self.controls.team)
+        except UnknownTeam:
+            team = shipped_team(self.frame.backend.sim_teams()[0])
+        self.people.show_team(team)
+        self.scenario.show(shipped_scenario(team.scenario), team)
+
+
+class _Figure:
+    def __init__(self, label: str, colour: str) -> None:
+        with box("mb-kpi"):
+            with box("mb-stack mb-grow"):
+                text(label, "mb-label")
+                with box("mb-kpi-line"):
+                    self._value: TextElement = text("0", "mb-kpi-value mb-num")
+                    self._note: TextElement = text("", "mb-meta mb-num")
+                with box("mb-bar mb-hidden") as self._bar:
+                    self._done = box("", "i")
+            self._spark = ui.html("", sanitize=False).classes("mb-spark").style(f"color: var(--{colour})")
+
+    def show(self, value: str, note: str, part: float | None, curve: list[float] | None = None) -> None:
+        self._value.set_text(value)
+        self._note.set_text(note)
+        if part is not None:
+            self._bar.classes(remove="mb-hidden")
+            self._done.style(f"width: {100 * min(part, 1):.0f}%")
+        if curve:
+            self._spark.set_content(sparkline(curve))

@@ -1,0 +1,150 @@
+// What a browser must do itself: theme before the first paint, keys, clipboard, small movements.
+"use strict";
+
+const mbCookie = (name) => (document.cookie.match(new RegExp("(?:^|; )" + name + "=([^;]*)")) || [])[1] || "";
+const mbRemember = (name, value) => {
+  document.cookie = `${name}=${encodeURIComponent(value)}; path=/; max-age=31536000; samesite=lax`;
+};
+
+function mbTheme() {
+  const chosen = mbCookie("mb_theme") || "system";
+  const light = window.matchMedia("(prefers-color-scheme: light)").matches;
+  return chosen === "system" ? (light ? "light" : "dark") : chosen;
+}
+function mbApplyTheme() {
+  document.documentElement.dataset.theme = mbTheme();
+  window.dispatchEvent(new Event("mb-theme"));
+}
+function mbSetTheme(theme) {
+  mbRemember("mb_theme", theme);
+  mbApplyTheme();
+}
+document.documentElement.dataset.theme = mbTheme();
+window.matchMedia("(prefers-color-scheme: light)").addEventListener("change", mbApplyTheme);
+mbRemember("mb_zone", Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
+
+const mbColour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim() || "#888";
+const mbIsPhone = () => window.matchMedia("(max-width: 640px)").matches;
+const mbIsMac = () => /Mac|iPhone|iPad/.test(navigator.platform);
+
+function mbFacts() {
+  return { zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", phone: mbIsPhone(), mac: mbIsMac(),
+    width: window.innerWidth, height: window.innerHeight };
+}
+
+async function mbCopy(text) {
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(area);
+    area.select();
+    done = document.execCommand("copy");
+    area.remove();
+  }
+  mbSay(document.body.dataset[done ? "copied" : "notCopied"] || "Copied");
+}
+
+function mbSay(text) {
+  const place = document.querySelector(".mb-toasts");
+  if (!place) return;
+  const toast = document.createElement("div");
+  toast.className = "mb-toast";
+  toast.textContent = text;
+  place.append(toast);
+  setTimeout(() => toast.remove(), 2500);
+}
+
+function mbWhere(query) {
+  const wanted = window.location.pathname + (query ? "?" + query : "");
+  if (wanted !== window.location.pathname + window.location.search) history.replaceState(history.state, "", wanted);
+}
+
+// Keys: never while somebody writes, but Escape and the palette always.
+const MB_GO = { t: "/timeline", c: "/chat", r: "/runs", f: "/fleet", s: "/sim" };
+const MB_KEYS = new Set(["j", "k", "ArrowDown", "ArrowUp", "Enter", "[", "]", "f", "l", "+", "=", "-", "0", " ", "r", "t", "?"]);
+let mbGoing = 0;
+const mbWrites = (target) => target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName || "");
+
+function mbMove(step) {
+  const rows = [...document.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);
+  if (!rows.length) return false;
+  const at = rows.findIndex((row) => row === document.activeElement || row.contains(document.activeElement));
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
+  (next.matches("a,button,[tabindex]") ? next : next.querySelector("a,button,[tabindex]") || next).focus();
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    emitEvent("mb_key", { key: "palette" });
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") return emitEvent("mb_key", { key: "Escape" });
+  if (mbWrites(event.target) || document.querySelector(".q-dialog")) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (Date.now() - mbGoing < 1000 && MB_GO[key]) {
+    mbGoing = 0;
+    window.location.href = MB_GO[key];
+    return;
+  }
+  mbGoing = 0;
+  if (key === "g") {
+    mbGoing = Date.now();
+  } else if (key === "/") {
+    const place = [...document.querySelectorAll("[data-search]")].find((one) => one.offsetParent !== null);
+    event.preventDefault();
+    place ? place.focus() : emitEvent("mb_key", { key: "palette" });
+  } else if (["j", "k", "ArrowDown", "ArrowUp"].includes(key)) {
+    if (mbMove(key === "j" || key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+  } else if (key === "Enter" || key === " ") {
+    if (/^(A|BUTTON|INPUT)$/.test(event.target.tagName)) return;
+    const row = event.target.closest ? event.target.closest("[data-row]") : null;
+    if (row) {
+      event.preventDefault();
+      (key === " " ? row.querySelector("input[type=checkbox]") || row : row).click();
+    }
+  } else if (MB_KEYS.has(key)) {
+    const row = event.target.closest ? event.target.closest("[data-row]") : null;
+    emitEvent("mb_key", { key, row: row ? row.dataset.row : null });
+  }
+});
+document.addEventListener("visibilitychange", () => {
+  if (window.emitEvent) emitEvent("mb_visible", { visible: !document.hidden });
+});
+
+// A talk stays at its end while it grows, unless somebody has scrolled up to read.
+function mbStick(id, force) {
+  const place = getHtmlElement(id);
+  if (!place) return;
+  const near = place.scrollHeight - place.scrollTop - place.clientHeight < 160;
+  if (force || near) place.scrollTop = place.scrollHeight;
+}
+function mbWatch(id) {
+  const place = getHtmlElement(id);
+  if (!place || place.dataset.watched) return;
+  place.dataset.watched = "1";
+  let stuck = true;
+  place.addEventListener("scroll", () => { stuck = place.scrollHeight - place.scrollTop - place.clientHeight < 120; });
+  new MutationObserver(() => { if (stuck) place.scrollTop = place.scrollHeight; }).observe(place, { childList: true, subtree: true, characterData: true });
+  place.scrollTop = place.scrollHeight;
+}
+function mbGrow(area) {
+  area.style.height = "auto";
+  area.style.height = Math.min(area.scrollHeight, 160) + "px";
+}
+function mbComposerKey(event, emit) {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  mbTake(event.target, emit);
+}
+function mbTake(area, emit) {
+  const text = area.value;
+  if (!text.trim()) return;
+  area.value = "";
+  mbGrow(area);
+  emit(text);
+}

@@ -1,0 +1,278 @@
+// The timeline's chart: marks in lanes, an overview to zoom with, the chain of what is selected.
+"use strict";
+
+const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode"];
+const MB_TOP = 84, MB_LANE = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_CELLS = 120;
+const MB_ASK = 1, MB_WORK = 2, MB_FAIL = 3;
+
+class MbTimeline {
+  constructor(id, words) {
+    this.id = id;
+    this.words = words;
+    this.marks = [];
+    this.lanes = [];
+    this.hidden = new Set();
+    this.chain = new Map();
+    this.links = [];
+    this.selected = null;
+    this.colours = {};
+    this.zoom = [0, 100];
+    this.follows = true;
+    this.sticky = true;
+    this.theme = () => { this.colours = {}; this.draw(); };
+    window.addEventListener("mb-theme", this.theme);
+  }
+
+  get chart() {
+    const element = getElement(this.id);
+    return element && element.chart;
+  }
+  colour(name) {
+    return (this.colours[name] ||= mbColour(name));
+  }
+  topic(mark) {
+    return this.colour(MB_TOPICS[mark.topic] || "fleet");
+  }
+
+  // A mark: id, t (ms), end (ms), lane, shape, topic, name, label.
+  set(lanes, marks, from, to) {
+    this.lanes = lanes;
+    this.marks = marks;
+    this.range = [from, to];
+    this.draw();
+  }
+  add(marks, to) {
+    const known = new Set(this.marks.slice(-4000).map((mark) => mark.id));
+    this.marks.push(...marks.filter((mark) => !known.has(mark.id)));
+    if (to) this.move(to);
+    else this.draw();
+  }
+  move(to) {
+    const [from, end] = this.range;
+    this.range = [from + (to - end), to];
+    const oldest = this.range[0] - 60000;
+    this.marks = this.marks.filter((mark) => mark.end >= oldest);
+    this.draw();
+  }
+  hide(topics) {
+    this.hidden = new Set(topics);
+    this.draw();
+  }
+  select(id, chain, links) {
+    this.selected = id;
+    this.chain = new Map(chain.map((each) => [each, true]));
+    this.links = links;
+    this.draw();
+  }
+  step(factor) {
+    const [start, end] = this.zoom;
+    const middle = (start + end) / 2;
+    const half = factor ? Math.max(0.5, ((end - start) / 2) * factor) : 50;
+    const chosen = factor ? [Math.max(0, middle - half), Math.min(100, middle + half)] : [0, 100];
+    this.chart?.dispatchAction({ type: "dataZoom", start: chosen[0], end: chosen[1] });
+  }
+  window() {
+    const [from, to] = this.range, span = to - from;
+    return [from + (span * this.zoom[0]) / 100, from + (span * this.zoom[1]) / 100];
+  }
+  shown() {
+    return this.marks.filter((mark) => !this.hidden.has(MB_TOPICS[mark.topic]));
+  }
+
+  draw() {
+    const chart = this.chart;
+    if (!chart || !this.range) {
+      if (this.range) setTimeout(() => this.draw(), 60);
+      return;
+    }
+    if (!this.listening) this.listen(chart);
+    chart.setOption(this.option(), { replaceMerge: ["series"], lazyUpdate: true });
+  }
+  listen(chart) {
+    this.listening = true;
+    chart.on("datazoom", () => {
+      const zoom = chart.getOption().dataZoom[0];
+      this.zoom = [zoom.start, zoom.end];
+      clearTimeout(this.telling);
+      this.telling = setTimeout(() => {
+        const [from, to] = this.window();
+        emitEvent("mb_zoom", { start: this.zoom[0], end: this.zoom[1], span: to - from });
+        const crowded = this.isCrowded();
+        if (crowded !== this.crowded) this.draw();
+      }, 120);
+    });
+    chart.on("click", (event) => {
+      if (event.seriesId === "marks") emitEvent("mb_mark", { id: this.drawn[event.dataIndex].id });
+      if (event.seriesId === "cells") this.step(0.25);
+    });
+    chart.getZr().on("click", (event) => { if (!event.target) emitEvent("mb_mark", { id: null }); });
+  }
+  isCrowded() {
+    const [from, to] = this.window();
+    let seen = 0;
+    for (const mark of this.marks) if (mark.end >= from && mark.t <= to) seen += 1;
+    return seen > MB_MOST;
+  }
+
+  option() {
+    const [from, to] = this.range;
+    const marks = this.shown();
+    this.crowded = this.isCrowded();
+    const height = MB_TOP + this.lanes.length * MB_LANE;
+    const label = { color: this.colour("t3"), fontSize: 11, fontFamily: getComputedStyle(document.body).fontFamily, hideOverlap: true };
+    const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: { ...label, formatter: this.words.axis } };
+    this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL) : marks;
+    return {
+      animation: false,
+      textStyle: { fontFamily: label.fontFamily },
+      grid: [{ left: 4, right: 12, top: 10, height: MB_PLOT }, { left: 4, right: 12, top: MB_TOP, height: height - MB_TOP }],
+      xAxis: [
+        { ...time, gridIndex: 0, axisLine: { show: false }, splitLine: { show: false } },
+        { ...time, gridIndex: 1, axisLine: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
+      ],
+      yAxis: [
+        { type: "value", gridIndex: 0, show: false },
+        { type: "value", gridIndex: 1, min: 0, max: Math.max(1, this.lanes.length), interval: 1, inverse: true, axisLabel: { show: false },
+          axisLine: { show: false }, axisTick: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line") } } },
+      ],
+      tooltip: this.tooltip(),
+      dataZoom: [
+        { type: "slider", xAxisIndex: [1], top: 10, height: MB_PLOT, left: 4, right: 12, start: this.zoom[0], end: this.zoom[1], filterMode: "none",
+          brushSelect: true, showDataShadow: false, showDetail: false, borderColor: "transparent", backgroundColor: "transparent",
+          fillerColor: this.zoom[1] - this.zoom[0] > 99 ? "transparent" : this.tint("acc", 0.14), moveHandleSize: 0, minSpan: 0.2,
+          handleSize: this.zoom[1] - this.zoom[0] > 99 ? "0%" : "80%", handleIcon: "path://M0,0 h10 v32 h-10 z",
+          handleStyle: { color: this.colour("bg1"), borderColor: this.colour("acc"), borderWidth: 1.5 },
+          brushStyle: { color: this.tint("acc", 0.2) }, labelFormatter: "" },
+        { type: "inside", xAxisIndex: [1], start: this.zoom[0], end: this.zoom[1], filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, moveOnMouseWheel: "shift",
+          preventDefaultMouseMove: false, minSpan: 0.2 },
+      ],
+      series: [...this.overview(marks), ...(this.crowded ? [this.cells(marks)] : []), this.chainSeries(), this.markSeries()],
+    };
+  }
+  tint(name, alpha) {
+    const hex = this.colour(name).replace("#", "");
+    const part = (at) => parseInt(hex.slice(at, at + 2), 16);
+    return `rgba(${part(0)},${part(2)},${part(4)},${alpha})`;
+  }
+
+  overview(marks) {
+    const [from, to] = this.range, width = (to - from) / 110;
+    const counts = MB_TOPICS.map(() => new Array(110).fill(0));
+    for (const mark of marks) {
+      const at = Math.floor((mark.t - from) / width);
+      if (at >= 0 && at < 110) counts[mark.topic][at] += 1;
+    }
+    return MB_TOPICS.map((name, topic) => ({
+      id: "overview-" + name, type: "bar", stack: "overview", xAxisIndex: 0, yAxisIndex: 0, silent: true, barWidth: 4, itemStyle: { color: this.colour(name), opacity: 0.8 },
+      data: counts[topic].map((count, at) => [from + (at + 0.5) * width, count]).filter((pair) => pair[1]),
+    })).filter((series) => series.data.length);
+  }
+  cells(marks) {
+    const [from, to] = this.window(), width = (to - from) / MB_CELLS;
+    const found = new Map();
+    for (const mark of marks) {
+      const at = Math.floor((mark.t - from) / width);
+      if (at < 0 || at >= MB_CELLS) continue;
+      const key = mark.lane * MB_CELLS + at;
+      const cell = found.get(key) || { count: 0, topics: {} };
+      cell.count += 1;
+      cell.topics[mark.topic] = (cell.topics[mark.topic] || 0) + 1;
+      found.set(key, cell);
+    }
+    const most = Math.max(1, ...[...found.values()].map((cell) => cell.count));
+    const rows = [...found].map(([key, cell]) => {
+      const topic = Object.entries(cell.topics).sort((a, b) => b[1] - a[1])[0][0];
+      return [from + (key % MB_CELLS) * width, Math.floor(key / MB_CELLS), cell.count, Number(topic)];
+    });
+    return {
+      id: "cells", type: "custom", xAxisIndex: 1, yAxisIndex: 1, data: rows, clip: true, progressive: 0, encode: { x: 0, y: 1 },
+      renderItem: (_params, api) => {
+        const start = api.coord([api.value(0), api.value(1)]), end = api.coord([api.value(0) + width, api.value(1) + 1]);
+        return { type: "rect", shape: { x: start[0], y: start[1] + 22, width: Math.max(1, end[0] - start[0] - 1), height: MB_LANE - 44 },
+          style: { fill: this.colour(MB_TOPICS[api.value(3)]), opacity: 0.15 + 0.8 * Math.sqrt(api.value(2) / most) } };
+      },
+    };
+  }
+
+  markSeries() {
+    return {
+      id: "marks", type: "custom", xAxisIndex: 1, yAxisIndex: 1, clip: true, progressive: 0, encode: { x: [0, 1], y: 2 },
+      data: this.drawn.map((mark) => [mark.t, mark.end, mark.lane]),
+      renderItem: (params, api) => this.shape(this.drawn[params.dataIndex], api),
+    };
+  }
+  shape(mark, api) {
+    if (!mark) return null;
+    const colour = this.topic(mark);
+    const dim = this.selected && !this.chain.has(mark.id) ? 0.42 : 1;
+    const at = api.coord([mark.t, mark.lane]), x = at[0], y = at[1] + 24;
+    const cursor = "pointer";
+    if (mark.shape === MB_WORK) return this.bar(mark, api, colour, dim);
+    if (mark.shape === MB_FAIL) {
+      const err = this.colour("err");
+      return { type: "group", children: [
+        { type: "circle", shape: { cx: x, cy: y, r: 8 }, style: { fill: err, opacity: 0.22 * dim } },
+        { type: "path", shape: { pathData: "M-3.5,-3.5L3.5,3.5M3.5,-3.5L-3.5,3.5", x: -3.5, y: -3.5, width: 7, height: 7 }, x, y, style: { stroke: err, lineWidth: 2, fill: "none", opacity: dim } },
+      ], cursor };
+    }
+    const ring = mark.id === this.selected ? [{ type: "circle", shape: { cx: x, cy: y, r: 9 }, style: { fill: this.tint("acc", 0.2), stroke: this.colour("acc"), lineWidth: 2 } }] : [];
+    const body = mark.shape === MB_ASK
+      ? { type: "polygon", shape: { points: [[x, y - 6.5], [x + 6.5, y], [x, y + 6.5], [x - 6.5, y]] }, style: { fill: this.colour("bg0"), stroke: colour, lineWidth: 1.6, opacity: dim } }
+      : { type: "circle", shape: { cx: x, cy: y, r: 5.5 }, style: { fill: colour, opacity: dim } };
+    return { type: "group", children: [...ring, body], cursor };
+  }
+  bar(mark, api, colour, dim) {
+    const start = api.coord([mark.t, mark.lane]), end = api.coord([mark.end, mark.lane]);
+    const left = start[0], width = Math.max(5, end[0] - left), y = start[1] + 48;
+    const took = (mark.end - mark.t) / 1000;
+    const children = [
+      { type: "rect", shape: { x: left, y, width, height: 18, r: 3 }, style: { fill: colour, opacity: 0.24 * dim } },
+      { type: "rect", shape: { x: left, y, width: 3, height: 18, r: [3, 0, 0, 3] }, style: { fill: colour, opacity: dim } },
+    ];
+    const text = { fontSize: 11, fontFamily: getComputedStyle(document.body).fontFamily, opacity: dim, verticalAlign: "middle" };
+    if (width > 40) children.push({ type: "text", style: { ...text, text: mark.label, x: left + 9, y: y + 9, fill: this.colour("t1"), width: width - 14, overflow: "truncate" } });
+    if (width > 110 && took >= 0.05) children.push({ type: "text", style: { ...text, text: took.toFixed(1) + " " + this.words.s, x: left + width - 6, y: y + 9, align: "right", fill: this.colour("t2") } });
+    if (mark.id === this.selected) children.push({ type: "rect", shape: { x: left - 1, y: y - 1, width: width + 2, height: 20, r: 4 }, style: { fill: "none", stroke: this.colour("acc"), lineWidth: 2 } });
+    return { type: "group", children, cursor: "pointer" };
+  }
+  chainSeries() {
+    return {
+      id: "chain", type: "custom", xAxisIndex: 1, yAxisIndex: 1, silent: true, clip: true, encode: { x: [0, 2], y: [1, 3] }, data: this.links,
+      renderItem: (_params, api) => {
+        const from = api.coord([api.value(0), api.value(1)]), to = api.coord([api.value(2), api.value(3)]);
+        const y1 = from[1] + 24, y2 = to[1] + 24, x1 = from[0], x2 = to[0];
+        const bend = Math.min(6, Math.abs(y2 - y1) / 2, Math.max(0, x2 - x1));
+        const down = y2 > y1 ? 1 : -1;
+        const path = y1 === y2 ? `M${x1},${y1}L${x2},${y2}` : `M${x1},${y1}V${y2 - down * bend}Q${x1},${y2} ${x1 + bend},${y2}H${x2}`;
+        return { type: "path", shape: { pathData: path, layout: "none" }, style: { stroke: this.colour("acc"), lineWidth: 1.5, fill: "none", opacity: 0.85 } };
+      },
+    };
+  }
+  tooltip() {
+    return {
+      trigger: "item", confine: true, appendTo: "body", borderWidth: 1, padding: [8, 12], backgroundColor: this.colour("bg1"), borderColor: this.colour("line2"),
+      textStyle: { color: this.colour("t2"), fontSize: 12, fontFamily: getComputedStyle(document.body).fontFamily },
+      extraCssText: "border-radius:8px;max-width:300px;white-space:normal;box-shadow:var(--shadow)",
+      formatter: (params) => {
+        if (params.seriesId === "cells") return this.words.cell.replace("{n}", params.value[2]);
+        const mark = params.seriesId === "marks" ? this.drawn[params.dataIndex] : null;
+        if (!mark) return "";
+        const place = document.createElement("div");
+        place.innerHTML = '<div style="display:flex;gap:8px;align-items:center"><i class="mb-dot"></i><b class="mb-mono"></b><span class="mb-num" style="margin-left:auto;padding-left:12px"></span></div><div class="mb-clamp"></div>';
+        place.querySelector("i").style.color = mark.shape === MB_FAIL ? this.colour("err") : this.topic(mark);
+        place.querySelector("b").textContent = mark.name;
+        place.querySelector("span").textContent = mark.clock;
+        place.querySelector(".mb-clamp").textContent = mark.about;
+        return place;
+      },
+    };
+  }
+}
+const mbTimelines = new Map();
+function mbTimeline(id, words) {
+  if (!mbTimelines.has(id)) {
+    mbTimelines.set(id, new MbTimeline(id, { s: "s", cell: "{n}", axis: undefined, ...words }));
+    window.mbTimelineOfPage = mbTimelines.get(id);
+  }
+  return mbTimelines.get(id);
+}

@@ -1,0 +1,48 @@
+"""What an event says in one line; everything in it is somebody's text."""
+
+from typing import Any, Final
+
+from bus_schema.envelope import Envelope
+from gateway.ui.words import Words
+
+_MOST: Final = 160
+# The first of these that an event has says most about it.
+_TELLING: Final = ("preview", "message", "reason", "note", "content", "about")
+
+
+def lane_of(envelope: Envelope) -> str:
+    """Whose doing it is: the service that told it."""
+    return envelope.service
+
+
+def name_of(envelope: Envelope) -> str:
+    """The name of an event without its topic."""
+    return envelope.type.split(".")[3]
+
+
+def summary_of(words: Words, envelope: Envelope) -> str:
+    """What it is about."""
+    data = envelope.data or {}
+    parts = [_who(data), _what(words, data)]
+    return " · ".join(part for part in parts if part)[:_MOST]
+
+
+def _who(data: dict[str, Any]) -> str:
+    return str(data.get("user_id") or data.get("to_user") or data.get("step_id") or data.get("card_name") or "")
+
+
+def _what(words: Words, data: dict[str, Any]) -> str:
+    for key in _TELLING:
+        value = data.get(key)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+    items = data.get("items")
+    if isinstance(items, list) and items:
+        return words.count("summary.items", len(items))
+    messages = data.get("message_ids")
+    if isinstance(messages, list):
+        return words.count("chat.messages", len(messages))
+    artifact = data.get("artifact")
+    if isinstance(artifact, dict):
+        return f"{artifact.get('artifact_id', '')} · {words.bytes(int(artifact.get('size_bytes') or 0))}"
+    return ""

@@ -1,0 +1,100 @@
+"""What of the timeline is shown: whose, of which trace, which topics."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from bus_schema.identities import is_user_id
+from gateway.ui.frame import Frame
+from gateway.ui.icons import icon
+from gateway.ui.parts import attributes, box, field, icon_button, text
+from gateway.ui.timeline.marks import TOPICS, Mark
+
+
+class Filters:
+    """The bar above the lanes; all of it stands in the address."""
+
+    def __init__(self, frame: Frame, place: Element, on_topics: Callable[[], Any]) -> None:
+        self.frame, self._on_topics = frame, on_topics
+        self.user = frame.query.get("user") if is_user_id(frame.query.get("user")) else None
+        self.trace = frame.query.get("trace")
+        wanted = frame.query.get("topics")
+        self.hidden = {topic for topic in TOPICS if wanted and topic not in wanted.split(",")}
+        self._chips: dict[str, tuple[Element, TextElement]] = {}
+        with place:
+            if self.user:
+                self._chosen("user", self.user, "user")
+            if self.trace:
+                self._chosen("link", self.trace, "trace")
+            icon_button("plus", frame.words("timeline.add_filter"), self._ask, "mb-framed")
+            self._topics = box("mb-chips mb-scroll")
+
+    def shows(self, mark: Mark) -> bool:
+        """Whether it is wanted."""
+        return mark.event.topic not in self.hidden
+
+    def count(self, marks: Sequence[Mark]) -> None:
+        """How many there are of each topic."""
+        counts = Counter(mark.event.topic for mark in marks)
+        for topic in TOPICS:
+            if (counts[topic] or topic in self.hidden) and topic not in self._chips:
+                self._add(topic)
+        for topic, (_, number) in self._chips.items():
+            number.set_text(self.frame.words.number(counts[topic]))
+
+    def _add(self, topic: str) -> None:
+        with self._topics:
+            chip = attributes(
+                box("mb-chip", "button"), type="button", aria_pressed=str(topic not in self.hidden).lower()
+            )
+            with chip:
+                box("mb-dot", "i").style(f"color: var(--{topic})")
+                text(topic)
+                number = text("", "mb-num")
+        chip.on("click", lambda: self._toggle(topic))
+        self._chips[topic] = chip, number
+
+    def _toggle(self, topic: str) -> None:
+        self.hidden ^= {topic}
+        attributes(self._chips[topic][0], aria_pressed=str(topic not in self.hidden).lower()).update()
+        self.frame.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
+        self._on_topics()
+
+    def _chosen(self, picture: str, said: str, key: str) -> None:
+        with attributes(box("mb-chip mb-on", "button"), type="button") as chip:
+            icon(picture, "mb-i14")
+            text(said, "mb-ell mb-chip-text")
+            icon("close", "mb-i14")
+        attributes(chip, aria_label=self.frame.words("timeline.remove_filter", name=said), title=said)
+        chip.on("click", lambda: self.go(**{key: None}))
+
+    def go(self, **wanted: str | None) -> None:
+        """Look at others; what is asked of storage changes, so the page begins anew."""
+        self.frame.remember(**wanted)
+        ui.run_javascript("location.reload()")
+
+    def _ask(self) -> None:
+        words = self.frame.words
+        wanted = {"user": self.user or "", "trace": self.trace or ""}
+
+        def go() -> None:
+            user = wanted["user"].strip()
+            self.go(user=user if is_user_id(user) else None, trace=wanted["trace"].strip() or None)
+
+        with ui.dialog(value=True), attributes(box("mb-float mb-dialog"), role="dialog") as made:
+            attributes(made, aria_label=words("timeline.add_filter"))
+            text(words("timeline.add_filter"), "", "h2")
+            for key in ("user", "trace"):
+                text(words(f"timeline.{key}"), "mb-label")
+
+                def write(value: str, key: str = key) -> None:
+                    wanted[key] = value
+
+                field(words(f"timeline.{key}"), wanted[key], write).on("keydown.enter", go)
+            with box("mb-actions"):
+                made_button = attributes(text(words("timeline.show"), "mb-btn mb-primary", "button"), type="button")
+                made_button.on("click", go)

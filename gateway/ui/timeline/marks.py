@@ -1,0 +1,130 @@
+"""Events as marks in lanes: what was asked for, what happened, work with its duration, what failed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from bus_schema.dialogue import MessageReceived, MessageSent
+from bus_schema.envelope import Envelope
+from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
+from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, StepFailed, StepStarted
+from bus_schema.sim import SimStarted
+from bus_schema.timeline import TimelineEvent
+from gateway.ui.summary import name_of, summary_of
+from gateway.ui.words import Words
+
+TOPICS: Final = (
+    "raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode",
+)  # fmt: skip
+DOT, ASK, WORK, FAILURE = range(4)
+_ASKS: Final = {
+    kind.wire.type for kind in (MessageReceived, ProcessStarted, StepStarted, SimStarted, AgentActivityStarted)
+}
+_FAILURES: Final = {StepFailed.wire.type, ProcessFailed.wire.type}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One event where the chart draws it."""
+
+    event: TimelineEvent
+    lane: str
+    shape: int
+    start: datetime
+    label: str
+
+    @property
+    def took_s(self) -> float:
+        """How long the work took that it is about."""
+        return (self.event.time - self.start).total_seconds()
+
+    def drawn(self, words: Words, lanes: dict[str, int]) -> dict[str, Any]:
+        """As the chart takes it."""
+        envelope = self.event.envelope
+        return {
+            "id": self.event.event_id,
+            "t": self.start.timestamp() * 1000,
+            "end": self.event.time.timestamp() * 1000,
+            "lane": lanes[self.lane],
+            "shape": self.shape,
+            "topic": TOPICS.index(self.event.topic) if self.event.topic in TOPICS else TOPICS.index("fleet"),
+            "name": name_of(envelope),
+            "label": self.label,
+            "about": summary_of(words, envelope),
+            "clock": words.time(self.event.time),
+        }
+
+
+@dataclass
+class Reading:
+    """Turns events into marks; it remembers beginnings until their ends come."""
+
+    marks: dict[str, Mark] = field(default_factory=dict)
+    _begun: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    def read(self, events: Iterable[TimelineEvent]) -> list[Mark]:
+        """The marks of those that are new; a heartbeat is none."""
+        fresh = []
+        for event in events:
+            if event.event_id in self.marks or event.envelope.type == Heartbeat.wire.type:
+                continue
+            mark = self._mark(event)
+            self.marks[event.event_id] = mark
+            fresh.append(mark)
+        return fresh
+
+    def forget(self, before: datetime) -> None:
+        """What is older is on the timeline still."""
+        self.marks = {name: mark for name, mark in self.marks.items() if mark.event.time >= before}
+
+    def lanes(self) -> list[str]:
+        """Whoever has told anything, people first, in the order in which work goes through them."""
+        seen = {mark.lane for mark in self.marks.values()}
+        return sorted(seen, key=lambda lane: (_ORDER.get(lane, len(_ORDER)), lane))
+
+    def _mark(self, event: TimelineEvent) -> Mark:
+        envelope = event.envelope
+        data = envelope.data or {}
+        start, label = self._beginning(envelope, data)
+        shape = DOT
+        if envelope.type in _FAILURES or data.get("outcome") == "failed":
+            shape = FAILURE
+        elif start < event.time:
+            shape = WORK
+        elif envelope.type in _ASKS:
+            shape = ASK
+        return Mark(event, envelope.service, shape, start if shape == WORK else event.time, label)
+
+    def _beginning(self, envelope: Envelope, data: dict[str, Any]) -> tuple[datetime, str]:
+        at = envelope.time
+        match envelope.type:
+            case MessageReceived.wire.type:
+                self._begun["message", str(data.get("message_id"))] = at
+            case MessageSent.wire.type:
+                return self._begun.get(("message", str(data.get("in_reply_to"))), at), "reply"
+            case StepStarted.wire.type:
+                self._begun["step", _attempt(data)] = at
+            case StepCompleted.wire.type:
+                return self._begun.get(("step", _attempt(data)), at), str(data.get("step_id"))
+            case AgentResult.wire.type:
+                took = timedelta(milliseconds=int(data.get("took_ms") or 0))
+                return at - took, str(data.get("outcome") or "")
+            case _:
+                pass
+        return at, name_of(envelope)
+
+
+_ORDER: Final = {
+    name: place
+    for place, name in enumerate(
+        (
+            "dialogue", "task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "researcher",
+            "ideator", "critic", "pushkin", "editor", "storage", "sim",
+        )
+    )
+}  # fmt: skip
+
+
+def _attempt(data: dict[str, Any]) -> str:
+    return f"{data.get('run_id')}/{data.get('step_id')}/{data.get('attempt')}"
