@@ -94,9 +94,10 @@ def _sim() -> Maker:
 
 
 def _gateway() -> Maker:
+    from gateway.ui.mounting import Screens
     from gateway.worker import GatewayWorker
 
-    return GatewayWorker
+    return lambda kit: GatewayWorker(kit, Screens)
 
 
 def _creative(role: str) -> Maker:
