@@ -1,5 +1,6 @@
 """One message and its answer, each kept once."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.pictures import Pictures
+from mindbus.sdk.pictures import Known, Pictures
 
 _TALK_MESSAGES = 40
 
@@ -39,7 +40,9 @@ class Exchanges:
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
     ) -> Exchange:
         """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
-        talk = await self._talks.recent(draft.user_id, _TALK_MESSAGES)
+        talk, known_of_them = await asyncio.gather(
+            self._talks.recent(draft.user_id, _TALK_MESSAGES), self._pictures.of(draft.user_id)
+        )
         said, is_new = _within(talk, draft.message_id), False
         if said is None:
             said = draft.model_copy(update={"kind": _kind_of(draft, talk)})
@@ -56,7 +59,7 @@ class Exchanges:
             user_id=said.user_id,
             role="assistant",
             kind=kind,
-            content=await self._thought(talk, hear),
+            content=await self._thought(talk, known_of_them, hear),
             time=self._clock(),
         )
         return await self._kept(said, answer)
@@ -71,11 +74,11 @@ class Exchanges:
                 raise
             return known, False
 
-    async def _thought(self, talk: Sequence[DialogueMessage], hear: Hear) -> str:
-        remembered = await self._pictures.of(talk[-1].user_id)
+    async def _thought(self, talk: Sequence[DialogueMessage], known: Sequence[Known], hear: Hear) -> str:
+        remembered = [Snippet(each.id, each.text) for each in known]
         pieces = []
         try:
-            async for piece in self._agent.answer(talk, [Snippet(each.id, each.text) for each in remembered]):
+            async for piece in self._agent.answer(talk, remembered):
                 pieces.append(piece)
                 await hear(piece)
         except ModelUnavailable as away:
