@@ -10,6 +10,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mindbus.harmless import harmless
+
 # Where nobody watches, a table is not squeezed into a terminal's width.
 _UNSEEN_WIDTH = 200
 
@@ -32,6 +34,12 @@ def show(*what: RenderableType) -> None:
 def say(text: str) -> None:
     """Print a line as it is, whatever brackets or colons it has."""
     console().print(text, markup=False, emoji=False, soft_wrap=True)
+
+
+def write(text: str) -> None:
+    """Print a piece of a text that goes on, at once; nothing in it reaches the terminal but as letters."""
+    sys.stdout.write(harmless(text))
+    sys.stdout.flush()
 
 
 def show_json(value: Any) -> None:

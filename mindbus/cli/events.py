@@ -1,12 +1,13 @@
 """The timeline: what has happened."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus.cli.console import show_json, show_table
+from mindbus.cli.failures import Misused
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
 
@@ -14,6 +15,8 @@ app = typer.Typer()
 
 _PAGE = 500
 _SHOWN_CHARACTERS = 100
+# Clocks differ.
+_AHEAD = timedelta(minutes=1)
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z"]
 
 
@@ -36,6 +39,7 @@ def events(
 
     mindbus events --since 2026-03-14T12:00:00 --topic notification --json
     """
+    _require_past(since)
     wanted = GetTimeline(
         since=since.astimezone() if since else None,
         until=until.astimezone() if until else None,
@@ -49,6 +53,13 @@ def events(
         show_json(found)
         return
     show_table(("at", "event", "trace", "by", "data"), map(_row, found))
+
+
+def _require_past(since: datetime | None) -> None:
+    now = datetime.now(UTC)
+    if since is not None and since.astimezone() > now + _AHEAD:
+        here = now.astimezone().isoformat(timespec="seconds")
+        raise Misused(f"--since lies in the future: here it is {here}, and nothing has happened after that")
 
 
 async def _events(wanted: GetTimeline, limit: int, identity: str) -> list[TimelineEvent]:

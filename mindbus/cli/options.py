@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bus_schema.identities import IDENTITY
+from bus_schema.identities import IDENTITY, is_user_id
 
 JSON_WANTED = "mindbus json"
 _TRACE = r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}"
@@ -29,6 +29,14 @@ def _identity(identity: str) -> str:
     return identity
 
 
+def _user(user_id: str) -> str:
+    if not is_user_id(user_id):
+        raise typer.BadParameter(
+            f"{user_id!r} is no user id; it has 1 to 64 Latin letters, digits and _@.- with no sign at its start"
+        )
+    return user_id
+
+
 def _trace(trace: str | None) -> str | None:
     if trace is not None and not re.fullmatch(_TRACE, trace):
         raise typer.BadParameter(f"{trace!r} is no trace; it has letters, digits and _.:@- only, such as run_0192…")
@@ -49,5 +57,7 @@ Trace = Annotated[
 RequiredTrace = Annotated[
     str, typer.Option("--trace", metavar="TRACE", callback=_trace, help="The trace that it belongs to.")
 ]
+User = Annotated[str, typer.Option("--user", metavar="USER", callback=_user, help="Who speaks, such as anna.")]
+UserArgument = Annotated[str, typer.Argument(metavar="USER", callback=_user, help="Whose, such as anna's.")]
 
 LOCAL_USER = "user.local"

@@ -1,0 +1,163 @@
+"""Dialogues: which are under way, what was said in one, its end."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.conversations import GetAllActiveDialogues, GetMessages
+from bus_schema.dialogue import (
+    MAX_MESSAGE_CHARS,
+    DialogueMessage,
+    DialogueState,
+    EndDialogue,
+    Ended,
+    conversation_trace,
+)
+from mindbus.bus.client import Client
+from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
+from mindbus.cli.session import on_the_bus, run
+from mindbus.harmless import harmless
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+
+app = typer.Typer(no_args_is_help=True, help="Look at dialogues, end one.")
+
+_PAGE = 200
+_SHORT_BYTES = 4 * MAX_MESSAGE_CHARS
+_MARKS = {"hidden": "dim", "notification": "yellow", "response": "cyan"}
+
+
+@app.command("ls")
+def list_(acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """List the dialogues in which something has been said that is in no fragment yet, the latest first.
+
+    [bold]Example[/bold]
+
+    mindbus dialogues ls
+    """
+    found = sorted(run(_active(acting)), key=lambda state: state.last_activity, reverse=True)
+    if as_json:
+        told = [state.model_dump(mode="json", include={"user_id", "last_activity", "is_active"}) for state in found]
+        show_json([each | {"buffered": len(state.buffer)} for each, state in zip(told, found, strict=True)])
+        return
+    show_table(
+        ("user", "messages in the buffer", "last activity"),
+        ((state.user_id, len(state.buffer), _at(state.last_activity)) for state in found),
+    )
+
+
+@app.command()
+def history(
+    user: UserArgument,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="The last so many; else all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was said with a user, in order, as it is stored: hidden instructions too, marked as such.
+
+    [bold]Examples[/bold]
+
+    mindbus dialogues history anna --limit 20
+
+    mindbus dialogues history anna --json
+    """
+    found = run(_history(user, limit))
+    if as_json:
+        show_json(found)
+    else:
+        show_table(("at", "who", "kind", "what"), map(_row, found))
+
+
+@app.command()
+def end(user: UserArgument, as_json: Json = False) -> None:
+    """End a user's dialogue: what is in its buffer becomes a fragment, which the agents hear.
+
+    [bold]Example[/bold]
+
+    mindbus dialogues end anna
+    """
+    ended = run(_end(user))
+    if as_json:
+        show_json(ended)
+    else:
+        say(f"ended; fragment {ended.fragment_id}" if ended.fragment_id else "there was nothing to make a fragment of")
+
+
+async def _active(identity: str) -> list[DialogueState]:
+    found: list[DialogueState] = []
+    wanted = GetAllActiveDialogues(limit=100)
+    async with on_the_bus(identity) as bus:
+        while True:
+            page = await bus.request(wanted)
+            found += page.items
+            if page.next_cursor is None:
+                return found
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+
+async def _history(user_id: str, limit: int | None) -> list[dict[str, Any]]:
+    settings = read_settings()
+    async with on_the_bus(f"user.{user_id}", settings) as bus:
+        said = await _messages(bus, user_id, limit)
+        if all(message.ref is None for message in said):
+            return [_told(message) for message in said]
+        async with open_artifacts(bus, settings) as artifacts:
+            return [_told(message) | await _pointed_at(message, artifacts) for message in said]
+
+
+async def _messages(bus: Client, user_id: str, limit: int | None) -> list[DialogueMessage]:
+    """From the newest back: whoever wants the last few does not wait for the rest."""
+    found: list[DialogueMessage] = []
+    wanted = GetMessages(user_id=user_id, order="newest", limit=min(limit or _PAGE, _PAGE))
+    while True:
+        page = await bus.request(wanted, trace=conversation_trace(user_id))
+        found += page.items
+        if page.next_cursor is None or (limit is not None and len(found) >= limit):
+            return found[:limit][::-1]
+        wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+
+def _told(message: DialogueMessage) -> dict[str, Any]:
+    return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"})
+
+
+async def _pointed_at(message: DialogueMessage, artifacts: Artifacts) -> dict[str, Any]:
+    """The words where they are few, else the way to them."""
+    ref = message.ref
+    if ref is None:
+        return {}
+    text = await _short_text(ref, message.trace_id, artifacts)
+    return {"content": text} if text is not None else {"ref": ref.model_dump(mode="json")}
+
+
+async def _short_text(ref: ArtifactRef, trace: str, artifacts: Artifacts) -> str | None:
+    if ref.size_bytes > _SHORT_BYTES:
+        return None
+    try:
+        return (await artifacts.get(ref.artifact_id, trace=trace, max_bytes=_SHORT_BYTES)).decode()
+    except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway, UnicodeDecodeError):
+        # That it was said is known, whatever has become of the words.
+        return None
+
+
+async def _end(user_id: str) -> Ended:
+    async with on_the_bus(f"user.{user_id}") as bus:
+        return await bus.request(EndDialogue(user_id=user_id), trace=conversation_trace(user_id))
+
+
+def _row(told: dict[str, Any]) -> tuple[object, ...]:
+    ref = told.get("ref")
+    what = harmless(told["content"] or "") if ref is None else f"(in {ref['artifact_id']}, {ref['size_bytes']} bytes)"
+    kind = told["kind"]
+    shown = "hidden instruction" if kind == "hidden" else kind
+    style = _MARKS.get(kind, "")
+    at = _at(datetime.fromisoformat(told["time"]))
+    return at, told["role"], Text(shown, style=style), Text(what, style=style)
+
+
+def _at(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,137 @@
+"""What simulations are made of, looked over."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel
+
+from agents.sim.engine import AnotherLanguage, NobodyResponsible, Simulation
+from agents.sim.library import Library
+from agents.sim.profiles import Team, parse_team
+from agents.sim.scenarios import UnknownScenario, parse_scenario
+from agents.yaml_problems import BadFile, read_document
+from mindbus.cli.failures import Misused
+
+ListedT = TypeVar("ListedT", bound="Listed")
+
+
+class Listed(BaseModel):
+    """Something in the library; one that cannot be used says why."""
+
+    name: str
+    language: str = ""
+    description: str = ""
+    problem: str | None = None
+
+
+class ListedTeam(Listed):
+    """A team, by the number of its people."""
+
+    people: int = 0
+    scenario: str = ""
+
+
+class ListedScenario(Listed):
+    """A scenario, by the number of its events."""
+
+    triggers: int = 0
+
+
+class Trouble(BaseModel):
+    """One thing that is wrong with a file."""
+
+    file: str
+    line: int | None
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: {self.field}: {self.message}"
+
+
+class LookedOver(BaseModel):
+    """A file, with all that is wrong with it."""
+
+    file: str
+    kind: Literal["team", "scenario", "neither"]
+    problems: list[Trouble] = []
+
+
+def teams_of(library: Library) -> list[ListedTeam]:
+    """Every team, those of no use as well."""
+
+    def listed(name: str) -> ListedTeam:
+        team = library.team(name)
+        return ListedTeam(
+            name=name,
+            language=team.language,
+            description=team.description.strip(),
+            people=len(team.people),
+            scenario=team.scenario,
+        )
+
+    return list(_each(library.team_names, listed, ListedTeam))
+
+
+def scenarios_of(library: Library) -> list[ListedScenario]:
+    """Every scenario, those of no use as well."""
+
+    def listed(name: str) -> ListedScenario:
+        scenario = library.scenario(name)
+        return ListedScenario(
+            name=name,
+            language=scenario.language,
+            description=scenario.description.strip(),
+            triggers=len(scenario.triggers),
+        )
+
+    return list(_each(library.scenario_names, listed, ListedScenario))
+
+
+def look_over(file: Path, library: Library) -> LookedOver:
+    """All that is wrong with a team or a scenario; a team must be able to play what it names. Raises Misused."""
+    try:
+        text = file.read_bytes()
+    except OSError as unreadable:
+        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+    found = LookedOver(file=str(file), kind="neither")
+    try:
+        value = read_document(text, str(file)).value
+        document = value if isinstance(value, dict) else {}
+        if "people" in document:
+            found.kind = "team"
+            team = parse_team(text, str(file))
+            found.problems += _of_playing(team, str(file), library)
+        elif "triggers" in document:
+            found.kind = "scenario"
+            parse_scenario(text, str(file))
+        else:
+            message = "is neither a team, which has `people`, nor a scenario, which has `triggers`"
+            found.problems.append(Trouble(file=str(file), line=None, field="file", message=message))
+    except BadFile as bad:
+        found.problems += [
+            Trouble(file=each.source, line=each.line, field=each.field, message=each.message) for each in bad.problems
+        ]
+    return found
+
+
+def _of_playing(team: Team, source: str, library: Library) -> Iterable[Trouble]:
+    try:
+        Simulation(team, library.scenario(team.scenario), seed=0)
+    except BadFile as bad:
+        message = f"the scenario {team.scenario!r} cannot be used: {bad}"
+    except (UnknownScenario, AnotherLanguage, NobodyResponsible) as no:
+        message = str(no)
+    else:
+        return
+    yield Trouble(file=source, line=None, field="scenario", message=message)
+
+
+def _each(names: Iterable[str], listed: Callable[[str], ListedT], kind: type[ListedT]) -> Iterable[ListedT]:
+    for name in names:
+        try:
+            yield listed(name)
+        except BadFile as bad:
+            yield kind(name=name, problem=f"cannot be used: {bad.problems[0]}")

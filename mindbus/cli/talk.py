@@ -1,0 +1,107 @@
+"""A talk at the terminal."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from rich.text import Text
+
+from bus_schema.conversations import GetMessage
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
+from bus_schema.notification import NotificationSent
+from mindbus.bus.client import Client, Subscription
+from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.cli.console import errors, show
+from mindbus.cli.failures import Misused
+from mindbus.cli.speaking import Speaker, said_by
+from mindbus.harmless import harmless
+
+_LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
+_CHUNK_BYTES = 4096
+
+
+class Talk:
+    """What is typed and what is told come in one after the other, so that neither is printed into the other."""
+
+    def __init__(self, bus: Client, speaker: Speaker, user_id: str) -> None:
+        self._bus, self._speaker, self._user_id = bus, speaker, user_id
+        self._next: asyncio.Queue[bytes | NotificationSent | None] = asyncio.Queue()
+        self._is_prompting = sys.stdin.isatty() and sys.stderr.isatty()
+
+    async def go_on(self) -> None:
+        """Until the input ends."""
+        trace = conversation_trace(self._user_id)
+        async with self._bus.subscribe(NotificationSent, trace=trace) as told:
+            hearing = asyncio.create_task(self._hear(told))
+            _read_aside(asyncio.get_running_loop(), self._next)
+            if self._is_prompting:
+                errors().print(f"You are {self._user_id}. Ctrl-D ends the talk.", markup=False)
+            try:
+                self._prompt()
+                while (came := await self._next.get()) is not None:
+                    await self._take(came)
+                    self._prompt()
+            finally:
+                hearing.cancel()
+                await asyncio.gather(hearing, return_exceptions=True)
+
+    async def _hear(self, told: Subscription[NotificationSent]) -> None:
+        async for sent in told:
+            if sent.to_user == self._user_id:
+                self._next.put_nowait(sent)
+
+    async def _take(self, came: bytes | NotificationSent) -> None:
+        try:
+            if isinstance(came, NotificationSent):
+                await self._show(came)
+            elif came.strip():
+                await self._speaker.say_aloud(said_by(self._user_id, came.decode(), stream=True))
+        except UnicodeDecodeError:
+            _complain("that is not text in UTF-8; set the terminal to that encoding")
+        except (Misused, CommandFailed, BusUnavailable) as trouble:
+            _complain(str(trouble))
+
+    async def _show(self, sent: NotificationSent) -> None:
+        if self._is_prompting:
+            # The cursor stands behind the prompt.
+            errors().print()
+        wanted = GetMessage(user_id=self._user_id, message_id=sent.message_id)
+        message = await self._bus.request(wanted, trace=conversation_trace(self._user_id))
+        show(Text.assemble(("notification: ", "bold yellow"), harmless(message.content or "")))
+
+    def _prompt(self) -> None:
+        if self._is_prompting:
+            errors().print(f"{self._user_id}> ", end="", markup=False)
+
+
+def _complain(trouble: str) -> None:
+    errors().print(Text.assemble(("error: ", "bold red"), harmless(trouble)), soft_wrap=True)
+
+
+def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:
+    """Hand over what is typed, line by line, then None."""
+
+    def tell(line: bytes | None) -> None:
+        with suppress(RuntimeError):  # the talk is over, its loop closed
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    # Nothing can interrupt a thread that waits for input: as a daemon it does not hold up the end. Not through
+    # sys.stdin: a thread inside its lock would spoil the interpreter's own end.
+    threading.Thread(target=partial(_read_lines, tell), name="typed lines", daemon=True).start()
+
+
+def _read_lines(tell: Callable[[bytes | None], None]) -> None:
+    rest = b""
+    while chunk := os.read(0, _CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            tell(line)
+        # Too long for a message already, however it goes on.
+        rest = rest[: _LONGEST_BYTES + _CHUNK_BYTES]
+    if rest:
+        tell(rest)
+    tell(None)
