@@ -40,17 +40,18 @@ class Exchanges:
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
     ) -> Exchange:
         """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
-        talk, known_of_them = await asyncio.gather(
+        recent, pictured = await asyncio.gather(
             self._talks.recent(draft.user_id, _TALK_MESSAGES), self._pictures.of(draft.user_id)
         )
-        said, is_new = _within(talk, draft.message_id), False
+        said, is_new = _within(recent, draft.message_id), False
         if said is None:
-            said = draft.model_copy(update={"kind": _kind_of(draft, talk)})
-            said, is_new = await self._heard(said)
-            talk.append(await self._talks.worded(said))
+            said, is_new = await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
+            recent.append(await self._talks.worded(said))
+        elif draft.content not in (None, said.content):
+            raise Refused(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
         await kept(said)
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
-        known = None if is_new else _within(talk, answer_id) or await self._talks.find(said.user_id, answer_id)
+        known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
         if known:
             return Exchange(said, known)
         kind = MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE
@@ -59,7 +60,7 @@ class Exchanges:
             user_id=said.user_id,
             role="assistant",
             kind=kind,
-            content=await self._thought(talk, known_of_them, hear),
+            content=await self._thought(_up_to(said, recent), pictured, hear),
             time=self._clock(),
         )
         return await self._kept(said, answer)
@@ -100,6 +101,11 @@ class Exchanges:
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:
     return next((message for message in talk if message.message_id == message_id), None)
+
+
+def _up_to(said: DialogueMessage, talk: Sequence[DialogueMessage]) -> Sequence[DialogueMessage]:
+    """What it is to be answered from: nothing of what was said later."""
+    return talk[: 1 + next(at for at, message in enumerate(talk) if message.message_id == said.message_id)]
 
 
 def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> MessageKind:
