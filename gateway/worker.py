@@ -39,7 +39,7 @@ class GatewayWorker(Worker):
         self._kit = kit
         self.backend = Backend(kit.bus, kit.settings, kit.clock)
         self._screens = screens(self.backend) if screens else None
-        self._streams = Streams(kit.settings.gateway_max_streams)
+        self.streams = Streams(kit.settings.gateway_max_streams)
         self._server: WebServer | None = None
         self.url = ""
 
@@ -52,7 +52,7 @@ class GatewayWorker(Worker):
         listening = bound_socket(settings)
         self.url = url_of(listening)
         keys = Keys(token.text if token else None, self._kit.clock)
-        app = create_app(self.backend, keys, self._streams)
+        app = create_app(self.backend, keys, self.streams)
         self._server = WebServer(app, listening)
         await self.backend.start()
         if self._screens is not None:
@@ -64,7 +64,7 @@ class GatewayWorker(Worker):
 
     async def stop(self) -> None:
         """Serve no more; streams end first, their clients come back."""
-        self._streams.close()
+        self.streams.close()
         if self._server is not None:
             await self._server.stop()
         if self._screens is not None:

@@ -1,0 +1,137 @@
+"""A gateway that others can reach: nothing without its token, which is told once."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.gate import COOKIE
+from gateway.tokens import token_file
+from mindbus import Settings
+from mindbus.logs import configure_logs
+from tests.brokers import Broker
+from tests.command_line import Shell, eventually
+from tests.gateways import gateway_settings, serving
+from tests.postgres import DatabaseOf
+
+pytestmark = pytest.mark.rabbit
+PAGE = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def settings(broker: Broker, vhost_url: str, tmp_path: Path, sqlite_database_of: DatabaseOf) -> Settings:
+    return gateway_settings(broker, vhost_url, tmp_path, gateway_host="0.0.0.0")
+
+
+@pytest.fixture
+def shell(settings: Settings) -> Iterator[Shell]:
+    """A fleet of a gateway alone, to be started and stopped."""
+    known = {name: str(getattr(settings, name)) for name in ("amqp_url", "management_url", "gateway_host")}
+    fleet = Shell(settings.data_dir, settings={f"MINDBUS_{name.upper()}": value for name, value in known.items()})
+    yield fleet
+    fleet.ok("down")
+    configure_logs("DEBUG", "console")
+
+
+async def test_a_program_shows_the_token_each_time(settings: Settings, capfd: pytest.CaptureFixture[str]) -> None:
+    async with serving(settings=settings) as gateway:
+        token = token_file(settings).read_text()
+        refused = await gateway.no("GET", "/api/workers")
+        wrong = await gateway.no("GET", "/api/workers", headers={"Authorization": "Bearer wrong"})
+        let_in = await gateway.ok("GET", "/api/workers", headers={"Authorization": f"Bearer {token}"})
+        schema = await gateway.http.get("/api/openapi.json")
+        health = await gateway.http.get("/healthz")
+
+    assert refused == wrong
+    assert refused[:2] == (401, "unauthorized")
+    assert isinstance(let_in, list)
+    assert schema.status_code == 401
+    assert health.json() == {"status": "ok"}
+    assert token not in "".join(capfd.readouterr())
+
+
+async def test_a_person_logs_in_and_out(settings: Settings) -> None:
+    async with serving(settings=settings) as gateway:
+        token = token_file(settings).read_text()
+        led = await gateway.http.get("/runs?x=1", headers=PAGE)
+        login = await gateway.http.get(led.headers["location"], headers={"Accept-Language": "ru-RU,ru"})
+        entered = await gateway.http.post("/login", data={"token": f" {token} ", "next": "/runs?x=1"})
+        workers = await gateway.http.get("/api/workers")
+        await gateway.http.post("/logout")
+        left = await gateway.http.get("/api/workers")
+
+    assert led.headers["location"] == "/login?next=%2Fruns%3Fx%3D1"
+    assert "Токен доступа" in login.text
+    assert 'value="/runs?x=1"' in login.text
+    assert "http" not in login.text
+    assert (entered.status_code, entered.headers["location"]) == (303, "/runs?x=1")
+    cookie = entered.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
+    assert token not in cookie
+    assert workers.status_code == 200
+    assert left.status_code == 401
+
+
+async def test_a_login_takes_no_wrong_token_no_stranger_and_leads_nowhere_else(settings: Settings) -> None:
+    async with serving(settings=settings) as gateway:
+        token = token_file(settings).read_text()
+        wrong = await gateway.http.post("/login", data={"token": "wrong", "next": "/runs"})
+        stranger = await gateway.http.post("/login", data={"token": token}, headers={"Origin": "https://evil.example"})
+        assert COOKIE not in gateway.http.cookies
+        for wanted in (
+            '"><script>',
+            "javascript:alert(1)",
+            "https://evil.example",
+            "//evil.example",
+            "/\\evil",
+            "/login",
+        ):
+            page = await gateway.http.get("/login", params={"next": wanted})
+            entered = await gateway.http.post("/login", data={"token": token, "next": wanted})
+
+            assert 'name="next" type="hidden" value="/"' in page.text
+            assert entered.headers["location"] == "/"
+
+    assert wrong.status_code == 401
+    assert stranger.status_code == 403
+
+
+async def test_who_guesses_is_kept_waiting(settings: Settings) -> None:
+    async with serving(settings=settings) as gateway:
+        guesses = [(await gateway.http.post("/login", data={"token": "wrong"})).status_code for _ in range(11)]
+        late = await gateway.no("GET", "/api/workers", headers={"Authorization": "Bearer wrong"})
+
+    assert guesses == [401] * 10 + [429]
+    assert late[0] == 429
+
+
+def test_up_shows_a_new_token_once_and_a_killed_gateway_comes_back_as_it_was(shell: Shell) -> None:
+    shown = shell.ok("up", "-d", "--workers", "gateway", spawned=True)
+    token = (shell.data_dir / "gateway_token").read_text()
+    url = (shell.data_dir / "run" / "gateway_url").read_text()
+    bearer = {"Authorization": f"Bearer {token}"}
+
+    def beats() -> list[str]:
+        return [
+            worker["instance"] for worker in httpx.get(f"{url}/api/workers", headers=bearer, trust_env=False).json()
+        ]
+
+    eventually(beats, 20, "the gateway hears itself")
+    before = beats()
+    os.kill(shell.json("health", "gateway")["pid"], signal.SIGKILL)
+
+    def comes_back() -> bool:
+        try:
+            return bool(set(beats()) - set(before))
+        except httpx.TransportError:
+            return False
+
+    eventually(comes_back, 60, "the gateway is back at its address")
+
+    assert f"{url}   token {token}" in shown
+    logs = [log.read_text() for log in (shell.data_dir / "logs").iterdir()]
+    assert logs
+    assert not any(token in log for log in logs)
