@@ -12,12 +12,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
+
 from tests.compose_stack import Failed, NoEngine, Stack, call
 from tests.management import Management, Queue
 from tests.waiting import NeverHappened, until
+from workers.fleet import FLEET
 
 STEPS = ["research", "ideas", "draft", "critique", "edit", "final"]
-WORKERS = ["storage", "orchestrator", "tracker", "researcher", "ideator", "critic", "editor", "pushkin"]
+WORKERS = list(FLEET)
 ENGLISH, RUSSIAN = "config/briefs/en.md", "config/briefs/ru.md"
 
 
@@ -52,12 +55,25 @@ async def smoke(stack: Stack) -> None:
         await stack.compose("up", "-d", "--wait", "--wait-timeout", "300")
     async with timed("no worker is root or may become it"):
         await require_harmless(stack)
+    async with timed("the gateway lets in who has its token, nobody else"):
+        await require_token(stack)
     url = f"http://{await stack.address('rabbitmq', 15672)}"
     async with Management(url, "mindbus", "mindbus") as management:
         print(f"         RabbitMQ {(await management.overview())['rabbitmq_version']} at {url}")
         await an_article_while_writers_die(stack, management)
         await an_article_while_storage_dies(stack)
         await require_calm(management)
+
+
+async def require_token(stack: Stack) -> None:
+    """The gateway answers on this machine; its token is with whoever may look into its container."""
+    token = (await stack.compose("exec", "-T", "gateway", "cat", "/data/gateway_token")).strip()
+    url = f"http://{await stack.address('gateway', 8040)}/api/workers"
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        outside = await http.get(url)
+        inside = await http.get(url, headers={"Authorization": f"Bearer {token}"})
+    if (outside.status_code, inside.status_code) != (401, 200):
+        raise Wrong(f"without its token the gateway says {outside.status_code}, with it {inside.status_code}")
 
 
 async def an_article_while_writers_die(stack: Stack, management: Management) -> None:

@@ -57,7 +57,7 @@ class Stack:
         self.image = f"mindbus:{self.project}"
         # A user's own settings must not reach it; port 0 lets the engine take a free one.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MINDBUS_")}
-        ports = {"MINDBUS_AMQP_PORT": "0", "MINDBUS_UI_PORT": "0"}
+        ports = {"MINDBUS_AMQP_PORT": "0", "MINDBUS_UI_PORT": "0", "MINDBUS_GATEWAY_PORT": "0"}
         self._environment = clean | ports | {"MINDBUS_IMAGE": self.image, "PWD": str(ROOT)}
 
     async def compose(self, *arguments: str, stdin: bytes = b"") -> str:
