@@ -83,5 +83,30 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
     limit: int = Field(default=20, ge=1, le=100)
 
 
+class Dialogue(BaseModel):
+    """With one user so many messages were exchanged; `is_active` where some of them are in no fragment yet."""
+
+    model_config = ConfigDict(frozen=True)
+    user_id: UserId
+    last_activity: AwareDatetime
+    messages: int = Field(ge=0)
+    is_active: bool
+
+
+class DialoguePage(BaseModel):
+    """Dialogues, the latest first, with the cursor of the next page."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[Dialogue, ...]
+    next_cursor: str | None = None
+
+
+class ListDialogues(Query[DialoguePage], domain="storage", action="list_dialogues"):
+    """List all dialogues, those at rest as well."""
+
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
 class MessageStored(DialogueMessage, Event, topic="dialogue", name="message_stored"):
     """A message of a dialogue is kept, whoever said it and whether or not a person gets to see it."""

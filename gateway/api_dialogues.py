@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict
 
-from bus_schema.conversations import MessagePage
+from bus_schema.conversations import DialoguePage, MessagePage
 from bus_schema.dialogue import Answered, DialogueMessageId, Ended, MessageText
 from bus_schema.identities import UserId
 from gateway.problems import EXPECTED, Problem
@@ -24,6 +24,16 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
     message: MessageText
     message_id: DialogueMessageId | None = None
+
+
+@router.get("/dialogues")
+async def dialogues(
+    desk: Desk,
+    cursor: Annotated[str | None, Query(max_length=256)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> DialoguePage:
+    """Everybody with whom something was said, the latest first."""
+    return await desk.all_dialogues(cursor, limit)
 
 
 @router.post("/dialogues/{user:path}/messages", response_model=Answered)

@@ -19,6 +19,7 @@ from storage_service.care.statistics import Statistics
 from storage_service.catalog import Catalog
 from storage_service.dialogues.fragments import Fragments
 from storage_service.dialogues.messages import Messages
+from storage_service.dialogues.roster import Roster
 from storage_service.lineage import LineageReader
 from storage_service.models import MIGRATIONS
 from storage_service.presigning import Presigner
@@ -44,6 +45,7 @@ class StorageService:
     traces: Traces
     messages: Messages
     fragments: Fragments
+    roster: Roster
     timeline: Timeline
     agent_data: AgentData
     blobs: Blobs
@@ -83,6 +85,7 @@ def open_storage(
         traces=Traces(database, clock),
         messages=Messages(database),
         fragments=Fragments(database),
+        roster=Roster(database),
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
         blobs=blobs,

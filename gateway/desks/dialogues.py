@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal, cast
 
-from bus_schema.conversations import GetAllActiveDialogues, GetMessages, MessagePage
+from bus_schema.conversations import DialoguePage, GetAllActiveDialogues, GetMessages, ListDialogues, MessagePage
 from bus_schema.dialogue import Answered, DialogueState, EndDialogue, Ended, Invoke, conversation_trace
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
@@ -41,6 +41,10 @@ class DialogueDesk:
         """What was said, hidden instructions included, which say so by their kind."""
         wanted = GetMessages(user_id=user_id, cursor=cursor, limit=limit, order=order)
         return await self._as(user_id).request(wanted, trace=conversation_trace(user_id))
+
+    async def all_dialogues(self, cursor: str | None = None, limit: int = 50) -> DialoguePage:
+        """Everybody with whom something was said, the latest first."""
+        return await self.bus.request(ListDialogues(cursor=cursor, limit=limit))
 
     async def dialogues(self) -> list[DialogueState]:
         """Dialogues of which something is still to become a fragment, the latest first."""

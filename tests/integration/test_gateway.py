@@ -50,6 +50,7 @@ async def test_a_dialogue_from_its_first_word_to_its_end(settings: Settings) -> 
         )
         ended = await gateway.ok("POST", "/api/dialogues/anna/end")
         resting = await gateway.ok("POST", "/api/dialogues/anna/end")
+        listed = await gateway.ok("GET", "/api/dialogues")
 
     assert {frame.event for frame in streamed[:-1]} == {"piece"}
     assert streamed[-1].event == "answered"
@@ -67,6 +68,7 @@ async def test_a_dialogue_from_its_first_word_to_its_end(settings: Settings) -> 
     assert rest["next_cursor"] is None
     assert ended["fragment_id"].startswith("frag_")
     assert resting["fragment_id"] is None
+    assert [(each["user_id"], each["messages"], each["is_active"]) for each in listed["items"]] == [("anna", 6, False)]
 
 
 @pytest.mark.parametrize("anna", ["an na", "анна", "-anna", "a" * 65, "an%2Fna", "..%2F..", "%00"])

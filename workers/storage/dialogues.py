@@ -3,11 +3,13 @@
 from bus_schema.agent_data import AgentDataPage, GetAgentData, PutAgentData, Version
 from bus_schema.conversations import (
     ActiveDialogues,
+    DialoguePage,
     FragmentSaved,
     GetAllActiveDialogues,
     GetDialogueFragment,
     GetMessage,
     GetMessages,
+    ListDialogues,
     MessagePage,
     MessageStored,
     Saved,
@@ -60,6 +62,11 @@ class DialogueDesk:
     async def active_dialogues(self, query: GetAllActiveDialogues, handling: Handling) -> ActiveDialogues:
         with answering(handling):
             return await self.storage.fragments.active(query)
+
+    @on_command
+    async def dialogues(self, query: ListDialogues, handling: Handling) -> DialoguePage:
+        with answering(handling):
+            return await self.storage.roster.page(query)
 
     @on_command
     async def save_events(self, command: SaveEvents, handling: Handling) -> EventsSaved:

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment, GetMessage, GetMessages
+from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment, GetMessage, GetMessages, ListDialogues
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from mindbus.sql.database import Database
 from storage_service.dialogues.fragments import Fragments
 from storage_service.dialogues.messages import Messages
+from storage_service.dialogues.roster import Roster
 from storage_service.refusals import MessageIdTaken, NoSuchFragment, NoSuchMessage, NotACursor, NotTheBuffer
 from tests.storage_kit import NOON, OpenDepot
 
@@ -24,6 +25,7 @@ class Book:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.messages, self.fragments = Messages(database), Fragments(database)
+        self.roster = Roster(database)
 
     async def at_hand(self, work: Callable[[], Awaitable[T]]) -> T:
         async with self.database.open_session() as session, session.begin():
@@ -202,3 +204,24 @@ async def test_active_dialogues_come_in_pages(book: Book) -> None:
     first = await book.fragments.active(GetAllActiveDialogues(limit=2))
     assert [state.user_id for state in first.items] == ["anna", "boris"]
     assert await book.buffers(limit=2, cursor=first.next_cursor) == {"vera": [0]}
+
+
+async def test_all_dialogues_are_listed_the_latest_first_in_pages(book: Book) -> None:
+    for user, last in (("anna", 3), ("boris", 1), ("vera", 3), ("gleb", 2)):
+        for number in range(last + 1):
+            await book.say(user, number)
+    await book.fragment("vera", 0, 1, 2, 3)
+
+    first = await book.roster.page(ListDialogues(limit=3))
+    rest = await book.roster.page(ListDialogues(limit=3, cursor=first.next_cursor))
+
+    found = [(each.user_id, each.messages, each.is_active) for each in (*first.items, *rest.items)]
+    assert found == [("vera", 4, False), ("anna", 4, True), ("gleb", 3, True), ("boris", 2, True)]
+    assert first.items[0].last_activity == NOON + timedelta(minutes=3)
+    assert rest.next_cursor is None
+
+
+@pytest.mark.parametrize("cursor", ["x", "2026-03-10T08:59:00 anna", "2026-03-10T08:59:00+00:00", ""])
+async def test_a_cursor_of_dialogues_that_is_none_is_refused(book: Book, cursor: str) -> None:
+    with pytest.raises(NotACursor):
+        await book.roster.page(ListDialogues(cursor=cursor))
