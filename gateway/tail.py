@@ -59,8 +59,8 @@ class Tail:
             return str(self._reached if self._reached != _UNKNOWN else await self._reader.end())
         if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS):
             raise NoSuchPlace(NoSuchPlace.__doc__)
-        # A cleared timeline begins anew: whoever waited behind its end would wait for ever.
-        if int(cursor) > self._reached and not await self._reader.has(int(cursor)):
+        # Of another timeline than this one: whoever waited behind the end would miss what comes before it.
+        if int(cursor) > self._reached and not await self._reader.reaches(int(cursor)):
             raise NoSuchPlace(NoSuchPlace.__doc__)
         return cursor
 

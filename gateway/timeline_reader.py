@@ -31,9 +31,9 @@ class TimelineReader:
             low, high = (low, middle) if found is None else (found, high)
         return low
 
-    async def has(self, position: int) -> bool:
-        """Whether an event is there; at the very beginning there need not be any."""
-        return position == 0 or await self._next(position - 1) == position
+    async def reaches(self, position: int) -> bool:
+        """Whether an event is there, or behind it; at the very beginning there need not be any."""
+        return position == 0 or await self._next(position - 1) is not None
 
     async def patient_page(self, wanted: GetTimeline) -> TimelinePage:
         """A page, however long storage is away."""
