@@ -14,6 +14,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from gateway.ui.icons import icon
 from gateway.ui.words import Words, utc
 
+_LONG_ID = 24
 _VALUE = "(event) => emit(event.target.value)"
 
 
@@ -78,12 +79,18 @@ def copy_button(words: Words, content: str) -> Element:
 def identifier(words: Words, name: str, target: str = "", shown: str = "") -> Element:
     """An id: a link to what it names, and a copy of it."""
     with box("mb-id") as made:
+        said = shown or short_id(name)
         if target:
-            anchor(target, shown or name, "mb-link mb-ell").props["title"] = name
+            anchor(target, said, "mb-link mb-ell").props["title"] = name
         else:
-            text(shown or name, "mb-ell").props["title"] = name
+            text(said, "mb-ell").props["title"] = name
         copy_button(words, name)
     return made
+
+
+def short_id(name: str) -> str:
+    """Enough of an id to know it again; all of it is on hover and in its copy."""
+    return name if len(name) <= _LONG_ID else f"{name[:12]}…{name[-4:]}"
 
 
 def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:

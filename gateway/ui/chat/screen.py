@@ -61,7 +61,7 @@ class ChatScreen:
             return
         is_listed = is_told = False
         for envelope in envelopes:
-            is_told |= any([pane.hear(envelope) for pane in self.panes])
+            is_told |= sum(pane.hear(envelope) for pane in self.panes) > 0
             if envelope.type == MessageStored.wire.type:
                 self.people.hear(MessageStored.model_validate(envelope.data or {}))
                 is_listed = True

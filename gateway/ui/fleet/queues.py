@@ -110,7 +110,9 @@ class _Row:
         self._name.set_text(name)
         look = "err" if queue.ready and not queue.consumers else "warn" if queue.ready > _MANY else ""
         self._spark.set_content(sparkline([float(depth) for depth in queue.depths] or [0, 0]))
-        self._spark.classes(replace=f"mb-spark {f'mb-{look}' if look else 'mb-t3'}")
+        self._spark.classes(
+            replace=f"mb-spark {f'mb-{look}' if look else 'mb-t3'} {'' if any(queue.depths) else 'mb-idle'}"
+        )
         self._depth.set_text(self._words.number(queue.ready))
         self._depth.classes(replace=f"mb-num mb-w40 {f'mb-{look}' if look else ''}")
         self._unacked.set_text(self._words.number(queue.unacked) if queue.unacked else "–")

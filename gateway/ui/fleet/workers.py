@@ -121,6 +121,7 @@ class _Row:
         self._version.set_text(best.version)
         self._seen.set_text(words.span(max(silent_s, 0)))
         self._spark.set_content(sparkline(worker.pace.rates[-_KEPT:] or (0, 0)))
+        self._spark.classes(replace=f"mb-spark {'' if any(worker.pace.rates) else 'mb-t3 mb-idle'}")
         self._rate.set_text(words.number(worker.pace.rates[-1] if worker.pace.rates else 0, 1))
         for cell, took in ((self._p50, worker.pace.p50_s), (self._p99, worker.pace.p99_s)):
             cell.set_text("–" if took is None else words.seconds(took))

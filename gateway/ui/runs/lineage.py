@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
 
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 104, 44, 34, 14, 12
-_MOST_CHARACTERS: Final = 14
+_HEIGHT, _GAP_X, _GAP_Y, _EDGE = 44, 28, 14, 10
+_LANE, _BEND = 9, 12
+_NARROWEST, _PER_CHARACTER, _PADDING = 56, 6.4, 20
+_MOST_CHARACTERS: Final = 16
 
 Look = Literal["source", "registered", "buffered", "writing", "planned"]
 
@@ -21,6 +23,12 @@ class Node:
     by: str
     look: Look
     target: str = ""
+
+    @property
+    def width(self) -> float:
+        """Wide enough for its words."""
+        longest = max(len(_short(self.title)), len(_short(self.by)))
+        return max(_NARROWEST, longest * _PER_CHARACTER + _PADDING)
 
 
 @dataclass(frozen=True)
@@ -45,23 +53,42 @@ class Graph:
         return Graph(nodes, frozenset(edge for edge in self.edges if set(edge) <= kept))
 
 
+@dataclass(frozen=True)
+class _Place:
+    x: float
+    y: float
+    width: float
+    column: int
+
+
 def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
     """As SVG; every text in it is escaped, every node that leads somewhere is a link."""
     columns = _columns(graph)
-    tallest = max((len(column) for column in columns), default=1)
-    width = len(columns) * (_WIDTH + _GAP_X) - _GAP_X + 2 * _EDGE
-    height = tallest * (_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _EDGE
-    places: dict[str, tuple[float, float]] = {}
+    number_of = {node.id: number for number, column in enumerate(columns) for node in column}
+    far = sorted({source for source, target in graph.edges if number_of[target] - number_of[source] > 1})
+    far.sort(key=lambda source: number_of[source])
+    # What goes far goes over or under the rest, in a lane of its own for each thing that is used there.
+    lanes = {source: place // 2 + 1 if place % 2 == 0 else -(place // 2 + 1) for place, source in enumerate(far)}
+    above, below = (len(far) + 1) // 2 * _LANE, len(far) // 2 * _LANE
+    tallest = max((len(column) for column in columns), default=1) * (_HEIGHT + _GAP_Y) - _GAP_Y
+    places: dict[str, _Place] = {}
+    x: float = _EDGE
     for number, column in enumerate(columns):
-        top = (height - len(column) * (_HEIGHT + _GAP_Y) + _GAP_Y) / 2
+        width = max(node.width for node in column)
+        top = _EDGE + above + (tallest - len(column) * (_HEIGHT + _GAP_Y) + _GAP_Y) / 2
         for row, node in enumerate(column):
-            places[node.id] = (_EDGE + number * (_WIDTH + _GAP_X), top + row * (_HEIGHT + _GAP_Y))
-    lines = "".join(_edge(places[source], places[target]) for source, target in sorted(graph.edges))
-    boxes = "".join(_node(node, *places[node.id], is_selected=node.id == selected) for node in graph.nodes)
+            places[node.id] = _Place(x, top + row * (_HEIGHT + _GAP_Y), width, number)
+        x += width + _GAP_X
+    width, height = x - _GAP_X + _EDGE, tallest + above + below + 2 * _EDGE
+    lines = "".join(
+        _edge(places[source], places[target], lanes.get(source, 0), _EDGE + above, _EDGE + above + tallest)
+        for source, target in sorted(graph.edges)
+    )
+    boxes = "".join(_node(node, places[node.id], is_selected=node.id == selected) for node in graph.nodes)
     return (
-        f'<svg class="mb-graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(label)}"><defs><marker id="mb-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        f'markerHeight="7" orient="auto"><path d="M0 1L7 4L0 7z" fill="var(--t3)"/></marker></defs>{lines}{boxes}</svg>'
+        f'<svg class="mb-graph" width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(label)}">'
+        '<defs><marker id="mb-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 1L7 4L0 7z" fill="var(--t3)"/></marker></defs>{lines}{boxes}</svg>'
     )
 
 
@@ -82,43 +109,48 @@ def _columns(graph: Graph) -> list[list[Node]]:
 
 def _depths(graph: Graph) -> dict[str, int]:
     depth = {node.id: 0 for node in graph.nodes}
+    # A circle, which storage would not have accepted, ends when every node has been looked at.
     for _ in graph.nodes:
-        changed = False
-        for source, target in graph.edges:
-            if depth[target] <= depth[source] < len(graph.nodes):
-                depth[target] = depth[source] + 1
-                changed = True
-        if not changed:
+        later = {
+            t: depth[s] + 1 for s, t in sorted(graph.edges, key=lambda edge: depth[edge[0]]) if depth[t] <= depth[s]
+        }
+        if not later:
             break
+        depth |= later
     return depth
 
 
-def _edge(source: tuple[float, float], target: tuple[float, float]) -> str:
-    x1, y1 = source[0] + _WIDTH, source[1] + _HEIGHT / 2
-    x2, y2 = target[0] - 1, target[1] + _HEIGHT / 2
-    bend = _GAP_X * 0.7
-    if x2 - x1 > _GAP_X * 2 and abs(y1 - y2) < _HEIGHT:
-        # Over the head of what stands between.
-        over = min(y1, y2) - _HEIGHT / 2 - _GAP_Y / 2
+def _edge(source: _Place, target: _Place, lane: int, top: float, bottom: float) -> str:
+    x1, y1 = source.x + source.width, source.y + _HEIGHT / 2
+    x2, y2 = target.x - 1, target.y + _HEIGHT / 2
+    if target.column - source.column > 1:
+        over = top - lane * _LANE + 3 if lane > 0 else bottom - lane * _LANE - 3
         return (
-            f'<path class="mb-edge" d="M{x1} {y1}C{x1 + bend} {y1} {x1 + bend / 2} {over} {x1 + _GAP_X} {over}'
-            f'H{x2 - _GAP_X}C{x2 - bend / 2} {over} {x2 - bend} {y2} {x2} {y2}"/>'
+            f'<path class="mb-edge" d="M{x1:.0f} {y1:.0f}C{x1 + _BEND:.0f} {y1:.0f} {x1:.0f} {over:.0f} '
+            f"{x1 + _BEND * 2:.0f} {over:.0f}H{x2 - _BEND * 2:.0f}C{x2:.0f} {over:.0f} {x2 - _BEND:.0f} {y2:.0f} "
+            f'{x2:.0f} {y2:.0f}"/>'
         )
-    return f'<path class="mb-edge" d="M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"/>'
+    bend = _GAP_X * 0.7
+    return (
+        f'<path class="mb-edge" d="M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} {x2 - bend:.0f} {y2:.0f} '
+        f'{x2:.0f} {y2:.0f}"/>'
+    )
 
 
-def _node(node: Node, x: float, y: float, *, is_selected: bool) -> str:
+def _node(node: Node, place: _Place, *, is_selected: bool) -> str:
     chosen = " mb-chosen" if is_selected else ""
-    middle = x + _WIDTH / 2
+    middle = place.x + place.width / 2
     body = (
         f'<g class="mb-artifact mb-{node.look}{chosen}"><title>{escape(node.id)}</title>'
-        f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="{22 if node.look == "source" else 6}"/>'
-        f'<text x="{middle}" y="{y + 19}" class="mb-name">{escape(_short(node.title))}</text>'
-        f'<text x="{middle}" y="{y + 34}" class="mb-by">{escape(_short(node.by))}</text></g>'
+        f'<rect x="{place.x:.0f}" y="{place.y:.0f}" width="{place.width:.0f}" height="{_HEIGHT}" '
+        f'rx="{22 if node.look == "source" else 6}"/>'
+        f'<text x="{middle:.0f}" y="{place.y + 19:.0f}" class="mb-name">{escape(_short(node.title))}</text>'
+        f'<text x="{middle:.0f}" y="{place.y + 34:.0f}" class="mb-by">{escape(_short(node.by))}</text></g>'
     )
     if not node.target:
         return body
-    return f'<a href="{escape(node.target)}" data-artifact="{escape(node.id)}" aria-label="{escape(node.title)}">{body}</a>'
+    name, target = escape(node.title), escape(node.target)
+    return f'<a href="{target}" data-artifact="{escape(node.id)}" aria-label="{name}">{body}</a>'
 
 
 def _short(said: str) -> str:

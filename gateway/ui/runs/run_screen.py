@@ -70,8 +70,8 @@ class RunScreen:
         screen = cls(frame, run_id)
         frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (run_id, "")])
         frame.hear(0.25, screen.hear)
-        await screen.look()
         frame.every(1.0, screen.tick)
+        await screen.look()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
         """Whatever is told of this run."""

@@ -10,7 +10,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.process import Run, Step, StepStatus
 from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, tag, text
+from gateway.ui.parts import anchor, attributes, box, short_id, tag, text
 from gateway.ui.rows import Rows
 from gateway.ui.words import Words
 
@@ -143,7 +143,7 @@ def _artifact(words: Words, seen: StepSeen, step: Step) -> None:
     ) as made:
         attributes(made, title=ref.artifact_id)
         icon("file", "mb-i14")
-        text(ref.artifact_id, "mb-mono mb-ell")
+        text(short_id(ref.artifact_id), "mb-mono mb-ell")
         text(ref.sha256[:8], "mb-mono mb-t3")
         text(words.bytes(ref.size_bytes), "mb-cap mb-t3 mb-num")
 

@@ -1,11 +1,13 @@
 """The controls of a simulation: who talks about what, how fast, how long."""
 
+import json
 import math
 import secrets
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
@@ -40,7 +42,7 @@ class Controls:
                     text(words("sim.simulated"), "mb-label")
             with box("mb-stack mb-sim-team"):
                 text(words("sim.team"), "mb-label")
-                choice(words("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
+                self._teams = choice(words("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
             self._speed_slider()
             with box("mb-stack mb-sim-seed"):
                 text(words("sim.seed"), "mb-label")
@@ -73,6 +75,11 @@ class Controls:
             and self.after_start
         ):
             await self.after_start()
+
+    def show_team(self, team: str) -> None:
+        """The team that talks."""
+        self.team = team
+        ui.run_javascript(f"getHtmlElement({self._teams.id}).value = {json.dumps(team)}")
 
     def show(self, state: SimState) -> None:
         """What runs."""

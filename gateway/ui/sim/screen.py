@@ -58,7 +58,7 @@ class SimScreen:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(0.25, screen.hear)
-        await screen.look()
+        screen.tick()
         frame.every(1.0, screen.tick)
         frame.every(2.0, screen.look)
 
@@ -92,6 +92,7 @@ class SimScreen:
 
     async def _look(self) -> None:
         self.state = await self.frame.backend.sim_status()
+        self._follow_team()
         counts = self.state.counts
         if counts is not None and counts.sim_id != self._shown_id:
             self._shown_id = counts.sim_id
@@ -106,6 +107,13 @@ class SimScreen:
             if len(page.items) < _PAGE or page.next_cursor is None:
                 return
             wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+    def _follow_team(self) -> None:
+        # Whoever has chosen a team sees that one, whatever runs.
+        team = self.state.profiles
+        if team is not None and team != self.controls.team and "team" not in self.frame.query:
+            self.controls.show_team(team)
+            self._show_team()
 
     def _show_team(self) -> None:
         try:

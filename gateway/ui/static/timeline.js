@@ -39,15 +39,30 @@ class MbTimeline {
     this.lanes = lanes;
     this.marks = marks;
     this.range = [from, to];
+    if (!this.zoomed) this.begin(from, to);
     this.draw();
+  }
+  // At first no more is in sight than can be told apart.
+  begin(from, to) {
+    this.zoomed = true;
+    const [start, end] = this.words.zoom || [];
+    if (end > start) {
+      this.zoom = [start, end];
+      return;
+    }
+    const times = this.marks.map((mark) => mark.t).sort((a, b) => b - a);
+    const first = Math.min(to - 30000, times[Math.min(times.length, 80) - 1] ?? from);
+    this.zoom = [Math.max(0, ((first - (to - first) * 0.03 - from) / (to - from)) * 100), 100];
   }
   add(marks, to) {
     const known = new Set(this.marks.slice(-4000).map((mark) => mark.id));
     this.marks.push(...marks.filter((mark) => !known.has(mark.id)));
+    if (!this.range) return;
     if (to) this.move(to);
     else this.draw();
   }
   move(to) {
+    if (!this.range) return;
     const [from, end] = this.range;
     this.range = [from + (to - end), to];
     const oldest = this.range[0] - 60000;
@@ -125,7 +140,7 @@ class MbTimeline {
     return {
       animation: false,
       textStyle: { fontFamily: label.fontFamily },
-      grid: [{ left: 4, right: 12, top: 10, height: MB_PLOT }, { left: 4, right: 12, top: MB_TOP, height: height - MB_TOP }],
+      grid: [{ left: 0, right: 12, top: 10, height: MB_PLOT }, { left: 0, right: 12, top: MB_TOP, height: height - MB_TOP }],
       xAxis: [
         { ...time, gridIndex: 0, axisLine: { show: false }, splitLine: { show: false } },
         { ...time, gridIndex: 1, axisLine: { show: false }, splitLine: { show: true, lineStyle: { color: this.colour("line"), opacity: 0.7 } } },
@@ -137,7 +152,7 @@ class MbTimeline {
       ],
       tooltip: this.tooltip(),
       dataZoom: [
-        { type: "slider", xAxisIndex: [1], top: 10, height: MB_PLOT, left: 4, right: 12, start: this.zoom[0], end: this.zoom[1], filterMode: "none",
+        { type: "slider", xAxisIndex: [1], top: 10, height: MB_PLOT, left: 0, right: 12, start: this.zoom[0], end: this.zoom[1], filterMode: "none",
           brushSelect: true, showDataShadow: false, showDetail: false, borderColor: "transparent", backgroundColor: "transparent",
           fillerColor: this.zoom[1] - this.zoom[0] > 99 ? "transparent" : this.tint("acc", 0.14), moveHandleSize: 0, minSpan: 0.2,
           handleSize: this.zoom[1] - this.zoom[0] > 99 ? "0%" : "80%", handleIcon: "path://M0,0 h10 v32 h-10 z",

@@ -1,8 +1,9 @@
 """The chart of the timeline with the heads of its lanes; the browser draws, zooms, follows."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from nicegui import ui
 
@@ -13,13 +14,15 @@ from gateway.ui.timeline.marks import Mark, Reading
 from gateway.ui.words import Words
 
 _TOP_PX, _LANE_PX, _FOOT_PX = 84, 84, 36
+# Percent of the range; whoever looks further left reads, and is not pushed on.
+_RIGHT_EDGE = 99.5
 
 
 class Chart:
     """Its state is in the browser; here is what is sent there."""
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    def __init__(self, words: Words, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
+        self.words, self._zoom, self._on_zoom = words, _zoom_of(zoom), on_zoom
         self.lanes: list[str] = []
         self._range_s = 900
         self._span_s = 900.0
@@ -87,18 +90,28 @@ class Chart:
         self.element.delete()
 
     def _call(self, method: str, *values: object) -> None:
-        words = {"s": self.words("unit.s"), "cell": self.words("timeline.cell")}
+        words = {"s": self.words("unit.s"), "cell": self.words("timeline.cell"), "zoom": self._zoom}
         given = ", ".join(json.dumps(value, ensure_ascii=True) for value in values)
         ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(words)}).{method}({given})")
 
     def _tell_zoom(self, event: object) -> None:
-        span_s = float(getattr(event, "args", {}).get("span", 0)) / 1000
+        told = getattr(event, "args", {})
+        span_s, start, end = float(told["span"]) / 1000, float(told["start"]), float(told["end"])
         is_whole = span_s >= self._range_s * 0.99
         self._zoomed.set_text("" if is_whole else self.words("timeline.showing", time=self.words.span(span_s)))
+        self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)
 
 
 def _place(mark: Mark, numbers: dict[str, int]) -> tuple[float, int]:
     return mark.event.time.timestamp() * 1000, numbers[mark.lane]
+
+
+def _zoom_of(text: str) -> list[float]:
+    start, _, end = text.partition("-")
+    try:
+        return [float(start), float(end)]
+    except ValueError:
+        return []
 
 
 def _now() -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from nicegui import ui
@@ -19,6 +20,7 @@ _ROW_PX = 54
 _THREADS = 7
 _GAP_PX = 14
 _LEFT_PX = 18
+_BARS = 60
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,15 @@ class Listing:
         self.words, self._choose, self._is_phone = words, choose, is_phone
         self._place = place
         with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self._element:
+            if is_phone:
+                self._overview = ui.html("", sanitize=False).classes("mb-overview")
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
             self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), self._row)
 
     def show(self, marks: Sequence[Mark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
         """The last of them."""
-        marks = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))[-MOST_ROWS:]
+        every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
+        marks = every[-MOST_ROWS:]
         lanes: list[str] = []
         for mark in reversed(marks):
             if mark.lane not in lanes:
@@ -50,6 +55,7 @@ class Listing:
         self._rows.show((one.mark.event.event_id, one) for one in shown)
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
+            self._overview.set_content(overview_of(self.words, [mark.event.time for mark in every], len(marks)))
 
     def watch(self) -> None:
         """Keep to the end while it grows."""
@@ -98,6 +104,27 @@ def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str
     marks = "".join(_mark(one, *places[one.mark.event.event_id]) for one in shown)
     width = _x(_THREADS - 1) + _LEFT_PX
     return f'<svg width="{width}" height="{height}" fill="none" aria-hidden="true">{lines}{marks}</svg>'
+
+
+def overview_of(words: Words, times: Sequence[datetime], listed: int) -> str:
+    """How much happened when; what is in the list stands out."""
+    if not times:
+        return ""
+    first, last = times[0], times[-1]
+    begins = times[-listed]
+    step_s = max((last - first).total_seconds() / _BARS, 0.001)
+    counts = [0] * _BARS
+    for time in times:
+        counts[min(_BARS - 1, int((time - first).total_seconds() / step_s))] += 1
+    bars = "".join(
+        f'<rect x="{place * 6}" y="{36 - 34 * count / max(counts):.1f}" width="4" height="{34 * count / max(counts) + 1:.1f}" '
+        f'rx="1" fill="var(--{"acc" if first + timedelta(seconds=step_s * (place + 1)) > begins else "line2"})"/>'
+        for place, count in enumerate(counts)
+    )
+    return (
+        f'<svg viewBox="0 0 {_BARS * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
+        f"<div><span>{words.hour(first)}</span><span>{words.hour(last)}</span></div>"
+    )
 
 
 def _mark(one: _Shown, x: int, y: int) -> str:

@@ -57,7 +57,6 @@ class TimelineScreen:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(0.25, screen.hear)
-        await screen.load()
         frame.every(1.0, screen.tick)
         frame.on_key("l", lambda _row: screen.toggle_live())
         frame.on_key("t", lambda _row: screen.toggle_table())
@@ -68,6 +67,7 @@ class TimelineScreen:
         for key, factor in (("+", 0.5), ("=", 0.5), ("-", 2), ("0", 0)):
             frame.on_key(key, partial(screen.zoom, factor))
         ui.on("mb_mark", lambda event: screen.choose(event.args["id"]))
+        await screen.load()
         wanted = frame.query.get("event")
         if wanted:
             await screen.choose(wanted)
@@ -120,6 +120,12 @@ class TimelineScreen:
         self.drawer.show(mark, [root for root in roots if any(n.name == mark.event.event_id for _, n in root.walk())])
         self.frame.remember(event=mark.event.event_id)
         self._show_selection([event.event_id for event in events])
+
+    def see(self, zoom: str, is_at_edge: bool) -> None:
+        """Another part of the range is looked at."""
+        self.frame.remember(zoom=zoom)
+        if self.is_live and not is_at_edge:
+            self.toggle_live()
 
     def zoom(self, factor: float, _row: str | None) -> None:
         """Nearer, farther; all of it with 0."""
@@ -203,7 +209,7 @@ class TimelineScreen:
             if self.is_table:
                 self.listing = Listing(self.frame.words, self.place, self.choose, is_phone=self.frame.viewer.is_phone)
             else:
-                self.chart = Chart(self.frame.words)
+                self.chart = Chart(self.frame.words, self.frame.query.get("zoom", ""), self.see)
 
     def _controls(self) -> None:
         words = self.frame.words
@@ -227,7 +233,7 @@ class TimelineScreen:
         attributes(self._live, aria_pressed=str(self.is_live).lower()).update()
 
     def _choose_range(self, chosen: str) -> None:
-        self.frame.remember(range=chosen if chosen != _USUAL else None, event=None)
+        self.frame.remember(range=chosen if chosen != _USUAL else None, event=None, zoom=None)
         ui.run_javascript("location.reload()")
 
     def _nothing(self) -> Any:
