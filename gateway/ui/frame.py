@@ -23,6 +23,10 @@ from gateway.ui.viewer import Viewer, first_words, learn
 from mindbus.logs import logger
 
 
+# A screen that the rail does not name belongs to one that it does.
+_PLACES = {"run": "runs"}
+
+
 @dataclass(frozen=True)
 class Ground:
     """What all pages of a gateway share."""
@@ -42,8 +46,9 @@ class Frame:
         self.viewer = Viewer(self.words)
         self._on_key: dict[str, Callable[[str | None], Any]] = {}
         self._timers: list[ui.timer] = []
-        ui.page_title(f"{self.words(f'nav.{name}')} · MindBus")
-        self.shell = Shell(self.words, name)
+        place = _PLACES.get(name, name)
+        ui.page_title(f"{self.words(f'nav.{place}')} · MindBus")
+        self.shell = Shell(self.words, place)
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = _skeleton()
@@ -75,6 +80,10 @@ class Frame:
         ui.on("mb_visible", lambda event: self._sleep(is_visible=bool(event.args["visible"])))
         self._skeleton.delete()
         self.every(1.0, self._feel)
+
+    def finish(self) -> None:
+        """All of it is there; a test, for one, may look now."""
+        attributes(self.main, data_drawn=self.name).update()
 
     def subtitle(self, said: str) -> None:
         """A few words beside the title."""

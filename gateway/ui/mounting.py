@@ -75,7 +75,7 @@ class Screens:
 
     def _run_page(self) -> None:
         async def page(request: Request, run_id: str) -> None:
-            await self._show("runs", request, lambda frame: RunScreen.draw(frame, run_id))
+            await self._show("run", request, lambda frame: RunScreen.draw(frame, run_id))
 
         ui.page("/runs/{run_id}")(page)
 
@@ -85,6 +85,7 @@ class Screens:
         await frame.open()
         with frame.main:
             await draw(frame)
+        frame.finish()
 
 
 class _Queues:

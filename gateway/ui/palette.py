@@ -111,7 +111,7 @@ class Palette:
 
     async def _learn(self) -> None:
         try:
-            for dialogue in (await self._backend.dialogues())[:50]:
+            for dialogue in (await self._backend.all_dialogues()).items:
                 user = dialogue.user_id
                 self._known.append(Found("palette.people", "user", user, f"/chat?with={quote(user)}"))
             for run in (await self._backend.runs()).items:

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from nicegui.element import Element
 
-from bus_schema.conversations import MessageStored
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueState
+from bus_schema.conversations import Dialogue, MessageStored
+from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline
 from gateway.ui.chat.knowledge import TOPICS, Knowledge
@@ -58,15 +58,16 @@ class Pane:
         self.talk.explain()
         return True
 
-    def show_state(self, state: DialogueState | None) -> None:
+    def show_state(self, dialogue: Dialogue | None) -> None:
         """Where the dialogue stands."""
         words = self.frame.words
-        if state is None or not state.buffer:
-            self._state.set_text(words("chat.rests"))
+        if dialogue is None:
+            self._state.set_text("")
             return
-        silent = (datetime.now(UTC) - state.last_activity).total_seconds()
-        said = words.count("chat.messages", len(state.buffer))
-        self._state.set_text(f"{said} · {words('chat.silent', time=words.span(max(silent, 0)))}")
+        ends_at = dialogue.last_activity + timedelta(minutes=self.frame.backend.settings.dialogue_timeout_minutes)
+        left_s = max((ends_at - datetime.now(UTC)).total_seconds(), 0)
+        stands = words("chat.fragment_in", time=words.clock(left_s)) if dialogue.is_active else words("chat.rests")
+        self._state.set_text(f"{words.count('chat.messages', dialogue.messages)} · {stands}")
 
     async def _learn(self) -> None:
         wanted = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)

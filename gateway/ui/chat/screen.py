@@ -1,10 +1,12 @@
 """Chat: dialogues, one or several side by side, what the agents know."""
 
+import asyncio
 from urllib.parse import quote
 
 from nicegui import ui
 
 from bus_schema.conversations import MessageStored
+from bus_schema.dialogue import MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
 from gateway.ui.chat.aside import Aside
@@ -16,6 +18,8 @@ from gateway.ui.trouble import Part
 
 _MOST_PANES = 3
 _WITH_ASIDE = 1100
+_LISTED = 100
+_READ_ENDS = 20
 
 
 class ChatScreen:
@@ -49,6 +53,7 @@ class ChatScreen:
         if screen.aside is not None:
             screen.aside.show(screen.panes[0].knowledge)
         await screen.look()
+        await screen._part.attempt(screen._read_ends)
         frame.every(5.0, screen.look)
         frame.on_key("Escape", lambda _row: screen.stop())
         if frame.query.get("new"):
@@ -81,17 +86,25 @@ class ChatScreen:
 
     async def _look(self) -> None:
         words = self.frame.words
-        states = {state.user_id: state for state in await self.frame.backend.dialogues()}
-        for user, state in states.items():
-            said = state.buffer[-1].content if state.buffer else ""
-            self.people.meet(user, is_active=bool(state.buffer), last_at=state.last_activity, last=said or "")
-        for known in self.people.names():
-            if known not in states:
-                self.people.meet(known, is_active=False, is_answering=False)
+        found = {
+            dialogue.user_id: dialogue for dialogue in (await self.frame.backend.all_dialogues(limit=_LISTED)).items
+        }
+        for user, dialogue in found.items():
+            self.people.meet(user, is_active=dialogue.is_active, last_at=dialogue.last_activity)
         for pane in self.panes:
-            pane.show_state(states.get(pane.user_id))
+            pane.show_state(found.get(pane.user_id))
         self.people.show()
         self.frame.subtitle(words.count("chat.active_dialogues", self.people.active))
+
+    async def _read_ends(self) -> None:
+        # Later ones are told; whoever is far down the list may do without.
+        users = self.people.names()[:_READ_ENDS]
+        pages = await asyncio.gather(*(self.frame.backend.history(user, limit=2) for user in users))
+        for user, page in zip(users, pages, strict=True):
+            last = next((message for message in page.items if message.kind is not MessageKind.HIDDEN), None)
+            if last is not None:
+                self.people.meet(user, last=last.content or "…", is_answering=False)
+        self.people.show()
 
     def _open(self, users: list[str]) -> None:
         ui.navigate.to(f"/chat?with={quote(','.join(users), safe=',@')}" if users else "/chat")
