@@ -8,15 +8,22 @@ from urllib.parse import urlsplit
 from mindbus.settings import Settings
 
 USUAL_PORT = 8040
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class CannotListen(OSError):
+    """The gateway cannot listen there: set MINDBUS_GATEWAY_HOST, MINDBUS_GATEWAY_PORT to what is free here."""
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """Listen as set; without a port where it was before, at the usual one, or at any that is free. Raises OSError."""
+    """Listen as set; without a port where it was before, at the usual one, or at any that is free.
+
+    Raises CannotListen.
+    """
     if settings.gateway_port is not None:
         return _bound(settings.gateway_host, settings.gateway_port)
     for port in (_port_before(settings), USUAL_PORT):
-        with suppress(OSError):
+        with suppress(CannotListen):
             return _bound(settings.gateway_host, port)
     return _bound(settings.gateway_host, 0)
 
@@ -45,14 +52,17 @@ def _port_before(settings: Settings) -> int:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0]
-    listening = socket.socket(family, kind, protocol)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as unknown:
+        raise CannotListen(f"{CannotListen.__doc__} ({host}: {unknown})") from unknown
     try:
         # A gateway that comes back must not wait for the connections of the one before.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen()
-    except OSError:
+    except OSError as taken:
         listening.close()
-        raise
+        raise CannotListen(f"{CannotListen.__doc__} ({host}:{port}: {taken})") from taken
     return listening

@@ -114,6 +114,7 @@ class Settings(BaseSettings):
     drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
     gateway_host: str = Field(
         default="127.0.0.1",
+        min_length=1,
         description="Address that the HTTP gateway listens on; on any but a loopback one it asks for a token.",
     )
     gateway_port: int | None = Field(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bus_schema.dialogue import MAX_MESSAGE_CHARS
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke
 from bus_schema.timeline import GetTimeline
-from mindbus import Settings
+from mindbus import Handling, Kit, Settings, Worker, on_command
 from mindbus.sdk.artifacts import open_artifacts
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
@@ -69,6 +69,58 @@ async def test_a_dialogue_from_its_first_word_to_its_end(settings: Settings) -> 
     assert ended["fragment_id"].startswith("frag_")
     assert resting["fragment_id"] is None
     assert [(each["user_id"], each["messages"], each["is_active"]) for each in listed["items"]] == [("anna", 6, False)]
+
+
+class SlowWorker(Worker):
+    """A dialogue that says the first half, then waits to be let go on."""
+
+    name = "dialogue"
+
+    def __init__(self, kit: Kit) -> None:
+        self.goes_on = asyncio.Event()
+        self.answered: list[str] = []
+
+    @on_command
+    async def invoke(self, command: Invoke, handling: Handling) -> Answered:
+        await handling.say("The first half, ")
+        await self.goes_on.wait()
+        self.answered.append(handling.requester)
+        message_id = command.message_id or ""
+        return Answered(message_id=message_id, response_id="msg_answer", response="The first half, the second half.")
+
+
+async def test_an_answer_is_heard_as_it_grows_and_given_even_if_nobody_listens_any_more(settings: Settings) -> None:
+    slow: list[SlowWorker] = []
+
+    def make(kit: Kit) -> Worker:
+        slow.append(SlowWorker(kit))
+        return slow[-1]
+
+    async with serving(make, settings=settings) as gateway:
+        says = {"json": {"message": "x"}}
+        async with gateway.stream("POST", "/api/dialogues/anna/messages", **says) as frames:
+            first = await anext(frames)
+            gave_up = gateway.stream("POST", "/api/dialogues/anna/messages", **says)
+            async with gave_up as others:
+                await anext(others)
+            slow[0].goes_on.set()
+            last = [frame async for frame in frames][-1]
+        await until(lambda: len(slow[0].answered) == 2)
+        await until(lambda: gateway.worker.streams.open_now == 0)
+
+    assert (first.event, first.data) == ("piece", {"text": "The first half, "})
+    assert (last.event, last.data["response"]) == ("answered", "The first half, the second half.")
+    assert slow[0].answered == ["user.anna", "user.anna"]
+
+
+async def test_an_id_that_was_used_for_other_words_is_a_conflict(settings: Settings) -> None:
+    async with serving(STORAGE, DialogueWorker, settings=settings) as gateway:
+        await gateway.ok("POST", "/api/dialogues/anna/messages", json={"message": "one", "message_id": "msg_1"})
+        for accept in ("application/json", "text/event-stream"):
+            other = {"message": "another", "message_id": "msg_1"}
+            refused = await gateway.no("POST", "/api/dialogues/anna/messages", json=other, headers={"Accept": accept})
+
+            assert refused[:2] == (409, "conflict")
 
 
 @pytest.mark.parametrize("anna", ["an na", "анна", "-anna", "a" * 65, "an%2Fna", "..%2F..", "%00"])
