@@ -1,6 +1,7 @@
 """What is said to every owner of data, so that each clears its own."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +14,11 @@ class Removed(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     counts: dict[str, int]
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> Self:
+        """What there was none of is not mentioned."""
+        return cls(counts={kind: count for kind, count in counts.items() if count})
 
 
 class ClearData(Command[Removed], domain="data", action="clear", service=None):

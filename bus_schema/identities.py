@@ -15,6 +15,11 @@ _USER_ID = r"[A-Za-z0-9][A-Za-z0-9_@.-]{0,63}"
 _A_USER_ID = re.compile(_USER_ID)
 
 
+def is_operator(identity: str) -> bool:
+    """Whether a person or a service asks, who may look after what is kept; an agent may not."""
+    return identity.startswith(("svc.", "user."))
+
+
 def is_user_id(text: object) -> bool:
     """Whether it can name a user."""
     return isinstance(text, str) and _A_USER_ID.fullmatch(text) is not None

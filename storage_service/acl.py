@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.identities import owner_of
+from bus_schema.identities import is_operator, owner_of
 from storage_service.models import ManifestRow, TraceMemberRow
 from storage_service.refusals import NoSuchArtifact
 
@@ -30,7 +30,7 @@ class Asker:
     @property
     def is_operator(self) -> bool:
         """Whether a service or a person asks, who may look after the store."""
-        return self.is_service or self.identity.startswith("user.")
+        return is_operator(self.identity)
 
 
 def readable_by(asker: Asker) -> ColumnElement[bool]:

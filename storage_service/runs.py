@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Select, and_, or_, select, update
+from sqlalchemy import Select, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import ArtifactRef
@@ -12,6 +12,8 @@ from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
 from storage_service.inserts import insert_unless_taken
 from storage_service.run_rows import as_run, as_step, run_columns, step_columns
 from storage_service.run_tables import RunRow, StepRow
+
+_AT_ONCE = 500
 
 
 class RunChangedMeanwhile(Exception):
@@ -128,6 +130,22 @@ async def awaited_artifacts(session: AsyncSession, limit: int) -> tuple[tuple[st
     waiting = select(StepRow).where(StepRow.status == StepStatus.PENDING_STORAGE)
     steps = (await session.scalars(waiting.order_by(StepRow.started_at.desc()).limit(limit))).all()
     return tuple((step.run_id, ArtifactRef.model_validate(step.artifact)) for step in steps)
+
+
+async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple[Run, ...]:
+    """All runs, or those that somebody has started."""
+    found = select(RunRow).order_by(RunRow.run_id)
+    if started_by is not None:
+        found = found.where(RunRow.started_by == started_by)
+    return await _with_steps(session, (await session.scalars(found)).all())
+
+
+async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
+    """As if they had never been."""
+    for first in range(0, len(run_ids), _AT_ONCE):
+        for table in (StepRow, RunRow):
+            gone = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))
+            await session.execute(gone.execution_options(synchronize_session=False))
 
 
 def _after(found: Select[RunRow], cursor: str | None) -> Select[RunRow]:

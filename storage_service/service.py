@@ -13,7 +13,9 @@ from storage_service.backends import open_blobs
 from storage_service.blobs import Blobs
 from storage_service.care.caretaker import Care
 from storage_service.care.cleaning import clean
+from storage_service.care.eraser import Eraser
 from storage_service.care.rules import TEMPORARY_KEPT, CareRules
+from storage_service.care.sql_erasing import SqlErasing
 from storage_service.care.sql_registry import SqlCareRegistry
 from storage_service.care.statistics import Statistics
 from storage_service.catalog import Catalog
@@ -51,6 +53,7 @@ class StorageService:
     blobs: Blobs
     uploads: Uploads
     care: Care
+    eraser: Eraser
     clock: Callable[[], datetime]
 
     async def start(self) -> None:
@@ -61,8 +64,10 @@ class StorageService:
             logger().info("temporary files swept", count=removed)
 
     async def clean(self) -> None:
-        """Copy the manifests of what is committed into the store, remove its staged files."""
-        await clean(self.registry, self.blobs)
+        """Copy the manifests of what is committed into the store, remove its staged files, then what is forgotten."""
+        async with self.care.copying:
+            await clean(self.registry, self.blobs)
+        await self.care.erase()
 
 
 def open_storage(
@@ -76,6 +81,7 @@ def open_storage(
     """Put the parts together."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
+    care_registry = SqlCareRegistry(database, clock, rules.retention)
     return StorageService(
         database=database,
         registry=registry,
@@ -91,12 +97,13 @@ def open_storage(
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         care=Care(
-            registry=SqlCareRegistry(database, clock, rules.retention),
+            registry=care_registry,
             manifests=registry,
             blobs=blobs,
             statistics=Statistics(database, blobs),
             clock=clock,
             rules=rules,
         ),
+        eraser=Eraser(care_registry, SqlErasing(database, clock), blobs),
         clock=clock,
     )

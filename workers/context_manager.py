@@ -67,10 +67,27 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     async def after(self, fragment: DialogueFragment) -> None:
         """Paint the user's picture anew."""
         known = (await self.notebook.state(_TEAM)).knowledge
-        facts = big_picture(known, fragment.user_id)
-        await self._pictures.paint(fragment.user_id, (Known(id=fact.fact_id, text=fact.text) for fact in facts))
+        await self._paint(fragment.user_id, known)
+
+    def without(self, state: TeamKnowledge, user_id: str) -> tuple[TeamKnowledge, dict[str, int]]:
+        """What the others have said."""
+        knowledge = state.knowledge.without(user_id)
+        heard = tuple(each for each in state.heard if each != user_id)
+        gone = len(state.knowledge.facts) - len(knowledge.facts)
+        return TeamKnowledge(knowledge=knowledge, heard=heard), {"facts": gone}
+
+    async def forgotten(self, user_id: str) -> None:
+        """What they have said is in the pictures of others, too."""
+        known = (await self.notebook.state(_TEAM)).knowledge
+        async for other in self._pictures.users():
+            if other != user_id:
+                await self._paint(other, known)
 
     async def stop(self) -> None:
         """Let go of the model as well."""
         await super().stop()
         await self._model.aclose()
+
+    async def _paint(self, user_id: str, known: Knowledge) -> None:
+        facts = big_picture(known, user_id)
+        await self._pictures.paint(user_id, (Known(id=fact.fact_id, text=fact.text) for fact in facts))

@@ -10,6 +10,7 @@ from agents.card_rules import BadCard
 from agents.cards import UnknownCard, card_of
 from agents.run_orders import role_of
 from bus_schema.artifacts import ArtifactRef
+from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.process import (
     CancelProcess,
     Card,
@@ -65,7 +66,7 @@ class OrchestratorWorker(Worker):
         settle: timedelta = _SETTLE,
     ) -> None:
         self.database = database
-        self.ledger = SqlLedger(database)
+        self.ledger = self.remembered = SqlLedger(database)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._keeps_time_from = clock() + settle
 
@@ -119,6 +120,23 @@ class OrchestratorWorker(Worker):
             raise Refused(Code.CONFLICT, f"{command.run_id} is {moved.run.status.value} already")
         return (moved.run, *_sent(moved))
 
+    @on_command
+    async def clear(self, _command: ClearData, handling: Handling) -> tuple[Removed | To | Told, ...]:
+        """Forget every run."""
+        handling.require_operator()
+        forgotten = await self._forget(None, handling)
+        await self.remembered.forget()
+        return forgotten
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, handling: Handling) -> tuple[Removed | To | Told, ...]:
+        """Forget the runs that a user has started."""
+        handling.require_operator()
+        starter = f"user.{command.user_id}"
+        forgotten = await self._forget(starter, handling)
+        await self.remembered.forget(starter)
+        return forgotten
+
     @on_event
     async def take_result(self, event: StepCompleted, handling: Handling) -> Sent:
         return await self._hear(event.run_id, event, handling)
@@ -160,6 +178,18 @@ class OrchestratorWorker(Worker):
             awaited = await runs.awaited_artifacts(session, _BATCH)
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
         return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
+
+    async def _forget(self, started_by: str | None, handling: Handling) -> tuple[Removed | To | Told, ...]:
+        """Those that still run are cancelled, so that nobody goes on working for nothing."""
+        handling.begin_anew()
+        session = self.database.session
+        found = await runs.runs_to_forget(session, started_by)
+        running = (run.run_id for run in found if run.status not in rules.OVER)
+        cancelled = rules.CancelRequested("its data were removed", handling.owner)
+        with _one_after_another():
+            told = await self._move_all((run_id, cancelled) for run_id in running)
+        await runs.forget_runs(session, [run.run_id for run in found])
+        return (Removed.of({"runs": len(found)}), *told)
 
     def _card_of(self, command: StartProcess) -> Card:
         try:

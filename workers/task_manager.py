@@ -64,6 +64,12 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
             )
         return TeamTasks(book=book, heard=heard), [*told, *outcome.notifications]
 
+    def without(self, state: TeamTasks, user_id: str) -> tuple[TeamTasks, dict[str, int]]:
+        """The book without what they spoke of."""
+        book = state.book.without(user_id)
+        heard = tuple(each for each in state.heard if each != user_id)
+        return TeamTasks(book=book, heard=heard), {"tasks": len(state.book.tasks) - len(book.tasks)}
+
     @every(seconds=_LOOKS_AT_DUE_DATES_S)
     async def remind(self) -> None:
         """Say what has become due."""

@@ -78,6 +78,10 @@ class Knowledge(BaseModel):
             facts.remove(next((each for each in facts if each.superseded_by), facts[0]))
         return self.model_copy(update={"facts": tuple(facts)})
 
+    def without(self, user_id: str) -> Self:
+        """The knowledge without what a user said; what that had superseded does not hold again."""
+        return self.model_copy(update={"facts": tuple(fact for fact in self.facts if fact.said_by != user_id)})
+
 
 def repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
     """The fact that says the same."""

@@ -28,3 +28,11 @@ class TaskBook(BaseModel):
         while len(tasks) > _MOST_KEPT:
             tasks.remove(next((each for each in tasks if each.status is not TaskStatus.OPEN), tasks[0]))
         return self.model_copy(update={"tasks": tuple(tasks)})
+
+    def without(self, user_id: str) -> Self:
+        """The book without the tasks that a user spoke of; others' tasks for them keep the name that was said."""
+        tasks = [task for task in self.tasks if task.asked_by != user_id]
+        gone = {task.task_id for task in self.tasks if task.asked_by == user_id}
+        left = [t.model_copy(update={"owner_id": None}) if t.owner_id == user_id else t for t in tasks]
+        reminded = tuple(about for about in self.reminded if about.split(" ", 1)[0] not in gone)
+        return self.model_copy(update={"tasks": tuple(left), "reminded": reminded})

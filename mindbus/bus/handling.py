@@ -6,8 +6,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from bus_schema.envelope import Envelope
-from bus_schema.identities import owner_of
+from bus_schema.identities import is_operator, owner_of
 from bus_schema.ids import derived
+from bus_schema.replies import Code
+from mindbus.bus.failures import Refused
 
 _current: "ContextVar[Handling | None]" = ContextVar("message at hand", default=None)
 
@@ -26,6 +28,11 @@ class Handling:
     def __post_init__(self) -> None:
         """What it sends is a hop further than what it handles."""
         self.hops = self.envelope.mbhops + 1
+
+    def require_operator(self) -> None:
+        """Raises Refused unless a person or a service asks: an agent does not look after what others keep."""
+        if not is_operator(self.requester):
+            raise Refused(Code.UNAUTHORIZED, "only people and services may have data removed; ask whoever operates it")
 
     async def say(self, text: str) -> None:
         """Tell the asker a part of the answer, such as a token; transient, so the result must hold it all."""

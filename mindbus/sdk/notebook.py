@@ -4,11 +4,12 @@ import asyncio
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from bus_schema.agent_data import AgentDatum, GetAgentData, PutAgentData
+from bus_schema.dialogue import conversation_trace
 from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, message_class
 from bus_schema.replies import Code
@@ -43,6 +44,10 @@ class Saying(BaseModel):
                 return cls(type=event.wire.type, data=event.model_dump(mode="json"), trace=trace)
         return cls(type=said.wire.type, data=said.model_dump(mode="json"))
 
+    def is_about(self, user_id: str) -> bool:
+        """Whether it names the user, or belongs to their dialogue."""
+        return self.trace == conversation_trace(user_id) or _names(self.data, user_id)
+
     def said(self) -> Said:
         """The message itself, for a handler to return."""
         message = message_class(self.type).model_validate(self.data)
@@ -67,6 +72,15 @@ class Page(BaseModel, Generic[StateT]):
     state: StateT
     turns: tuple[Turn, ...] = ()
     owed: tuple[Saying, ...] = ()
+
+    def without(self, user_id: str, state: StateT) -> Self:
+        """The page with what is left of its state; what was said about the user is not said again."""
+        turns = tuple(
+            turn.model_copy(update={"said": tuple(each for each in turn.said if not each.is_about(user_id))})
+            for turn in self.turns
+        )
+        owed = tuple(each for each in self.owed if not each.is_about(user_id))
+        return self.model_copy(update={"state": state, "turns": turns, "owed": owed})
 
     def turn(self, cause: str) -> Turn | None:
         return next((each for each in self.turns if each.cause == cause), None)
@@ -126,6 +140,14 @@ class Notebook(Generic[StateT]):
             page, version = await self._read(key)
             await self._write(key, version, page.model_copy(update={"state": change(page.state)}))
 
+    async def forget(self, key: str, user_id: str, without: Callable[[StateT], StateT | None]) -> None:
+        """Keep what is left of a state without a user; where that is nothing, the page goes."""
+        async with self._locks[key]:
+            page, version = await self._read(key)
+            if version:
+                state = without(page.state)
+                await self._write(key, version, None if state is None else page.without(user_id, state))
+
     async def state(self, key: str) -> StateT:
         """What is known under a key by now."""
         return (await self._read(key))[0].state
@@ -154,12 +176,12 @@ class Notebook(Generic[StateT]):
             reason = f"what {self._agent} keeps under {datum.key} is not a {self._state.__name__}: {explain(invalid)}"
             raise PermanentFailure(reason) from invalid
 
-    async def _write(self, key: str, version: int, page: Page[StateT]) -> int:
+    async def _write(self, key: str, version: int, page: Page[StateT] | None) -> int:
         command = PutAgentData(
             agent=self._agent,
             namespace=_NAMESPACE,
             key=key,
-            value=page.model_dump(mode="json"),
+            value=page.model_dump(mode="json") if page is not None else None,
             expected_version=version,
         )
         try:
@@ -171,3 +193,11 @@ class Notebook(Generic[StateT]):
 
     async def _ask(self, query: GetAgentData) -> Any:
         return await aside(secrets.token_hex(8), lambda: ask(self._bus, query))
+
+
+def _names(value: JsonValue, user_id: str) -> bool:
+    if isinstance(value, dict):
+        return any(_names(each, user_id) for each in value.values())
+    if isinstance(value, list):
+        return any(_names(each, user_id) for each in value)
+    return value == user_id

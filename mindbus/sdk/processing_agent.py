@@ -6,11 +6,12 @@ from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult
 from bus_schema.messages import Event, Message
-from mindbus.bus.handlers import on_event
+from mindbus.bus.handlers import on_command, on_event
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
 from mindbus.sdk.artifacts import open_artifacts
@@ -48,6 +49,16 @@ class ProcessingAgent(Worker, Generic[StateT]):
         """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
         return user_id
 
+    def without(self, state: StateT, user_id: str) -> tuple[StateT | None, dict[str, int]]:
+        """What is left of a state once a user is to be forgotten, with what was removed, counted by kind.
+
+        Override along with `key`: of a state that is one user's alone nothing is left.
+        """
+        return (None, {"notes": 1}) if self.key(user_id) == user_id else (state, {})
+
+    async def forgotten(self, user_id: str) -> None:
+        """Override to do what follows from having forgotten a user."""
+
     @property
     def identity(self) -> str:
         """An agent, no service."""
@@ -55,7 +66,7 @@ class ProcessingAgent(Worker, Generic[StateT]):
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """One fragment after the other changes a state."""
-        return self.key(message.user_id) if isinstance(message, DialogueFragment) else None
+        return self.key(message.user_id) if isinstance(message, DialogueFragment | DeleteUser) else None
 
     async def start(self) -> None:
         """Open the way to what is told by pointer."""
@@ -79,6 +90,22 @@ class ProcessingAgent(Worker, Generic[StateT]):
             raise
         await self.after(fragment)
         return [*said, self._result(about, "found" if said else "nothing", began)]
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+        """Forget what a user has said; what others said stays."""
+        handling.require_operator()
+        user_id = command.user_id
+        counts: dict[str, int] = {}
+
+        def forgetting(state: StateT) -> StateT | None:
+            left, removed = self.without(state, user_id)
+            counts.update(removed)
+            return left
+
+        await self.notebook.forget(self.key(user_id), user_id, forgetting)
+        await self.forgotten(user_id)
+        return Removed.of(counts)
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Override to do what follows from a new state; after a crash it is done once more."""

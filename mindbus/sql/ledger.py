@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import MetaData, delete, insert, select
+from sqlalchemy import MetaData, Text, cast, delete, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -66,6 +66,15 @@ class SqlLedger:
                 raise TemporaryFailure("another instance has just handled it") from handled
         if rows:
             await session.execute(insert(self._tables.outbox), rows)
+
+    async def forget(self, *names: str) -> None:
+        """Together with the message at hand: empty the outcomes that have one of these words, or all of them.
+
+        What was handled stays known as handled, so that nothing comes to life again with a message that comes again.
+        """
+        inbox = self._tables.inbox
+        words = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
+        await self.database.session.execute(update(inbox).where(or_(*words) if words else true()).values(outcome=[]))
 
     async def start(self, transport: Transport) -> None:
         """Publish what an earlier process left behind, then whatever comes."""

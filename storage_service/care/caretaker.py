@@ -36,6 +36,8 @@ class Care:
     rules: CareRules = field(default_factory=CareRules)
     settled_at: datetime | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Held while copies of manifests are written, so that none is written anew that has just been erased.
+    copying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def collect(self, asker: Asker, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
@@ -66,14 +68,23 @@ class Care:
 
         The store remembers that an artifact has expired before anybody hears of it.
         """
-        notices = await self.registry.notices(_TOLD_AT_ONCE)
-        for notice in notices:
-            if isinstance(notice.event, ArtifactExpired):
-                artifact_id = notice.event.artifact.artifact_id
-                await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
+        async with self.copying:
+            notices = await self.registry.notices(_TOLD_AT_ONCE)
+            for notice in notices:
+                if isinstance(notice.event, ArtifactExpired):
+                    artifact_id = notice.event.artifact.artifact_id
+                    await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
         if notices:
             await self.registry.forget_notices([notice.seq for notice in notices])
         return notices
+
+    async def erase(self) -> None:
+        """Remove the files of what has been forgotten, unless something long is under way: then soon."""
+        if self.turn.locked():
+            return
+        async with self.turn, self.copying:
+            if erased := await self._collector.end_erasures():
+                logger().info("erased", files=erased)
 
     async def tend(self) -> None:
         """Once a minute: collect what is due, check some more artifacts; nothing right after a start."""
@@ -82,7 +93,8 @@ class Care:
         if self.clock() < self.settled_at or self.turn.locked():
             return
         async with self.turn:
-            await self._collector.end_removals()
+            async with self.copying:
+                await self._collector.end_removals()
             if await self._is_time_to_collect():
                 await self._collect_by_itself()
             if self.rules.audit_within is not None:

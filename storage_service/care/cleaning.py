@@ -68,6 +68,10 @@ async def write_copy(
     write: Callable[[str, bytes], Awaitable[None]],
     artifact_id: str,
 ) -> None:
-    """Have the store remember a manifest as the database knows it now. Raises OSError."""
-    copied = await copy_of(artifact_id)
+    """Have the store remember a manifest as the database knows it now, if it does. Raises OSError."""
+    try:
+        copied = await copy_of(artifact_id)
+    except LookupError:
+        # Cleared meanwhile.
+        return
     await write(copy_key(artifact_id), copied.to_bytes())

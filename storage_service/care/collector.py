@@ -1,6 +1,6 @@
 """Garbage collection: what nothing needs any more goes to the orphans, what has lain there long enough is deleted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,16 +41,30 @@ class Collector:
 
     async def end_removals(self) -> int:
         """Move what is decided to go; how many. What cannot be moved now is moved by a later run."""
+        return await self._end(await self.registry.removals(AT_ONCE))
+
+    async def end_erasures(self) -> int:
+        """The same for what is to be kept nowhere, which should not wait for the next collection."""
+        return await self._end([each for each in await self.registry.removals(AT_ONCE) if not each.target])
+
+    async def _end(self, removals: Iterable[Removal]) -> int:
         ended = 0
-        for removal in await self.registry.removals(AT_ONCE):
+        for removal in removals:
             try:
-                is_there = await self.blobs.move(removal.key, removal.target)
+                is_there = await self._carried_out(removal)
             except OSError as trouble:
                 logger().warning("garbage stays", key=removal.key, reason=str(trouble))
                 continue
             await self.registry.finish(removal, is_there=is_there)
             ended += 1
         return ended
+
+    async def _carried_out(self, removal: Removal) -> bool:
+        """Whether it is among the orphans now."""
+        if removal.target:
+            return await self.blobs.move(removal.key, removal.target)
+        await self.blobs.delete(removal.key)
+        return False
 
     async def _take(self, survey: Survey, resumed: int) -> GarbageReport:
         before = self.clock() - GRACE

@@ -30,7 +30,7 @@ class Unused:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A file on its way to the orphans; what was begun is ended, however often it is interrupted."""
+    """A file on its way to the orphans, or without a target for good; what was begun is ended, even if interrupted."""
 
     key: str
     target: str

@@ -11,7 +11,7 @@ from storage_service.models import Base
 
 
 class RemovalRow(Base):
-    """A file that is decided to go to the orphans, until it is there."""
+    """A file that is decided to go to the orphans, until it is there; with an empty target it is kept nowhere."""
 
     __tablename__ = "removals"
     key: Mapped[str] = mapped_column(Text, primary_key=True)

@@ -12,6 +12,7 @@ from agents.sim.profiles import UnknownTeam
 from agents.sim.scenarios import UnknownScenario
 from agents.yaml_problems import BadFile
 from bus_schema import sim
+from bus_schema.data import ClearData, Removed
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimStarted, SimState, SimStopped, StartSim, StopSim
@@ -100,6 +101,16 @@ class SimWorker(Worker):
         if record.counts is None:
             raise TemporaryFailure("the simulation has not come to its end")
         return record.counts
+
+    @on_command
+    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
+        """Stop whatever plays, forget that it did."""
+        handling.require_operator()
+        record = await self._notes.state(_ONLY)
+        if record.is_running:
+            await self.end(StopSim())
+        await self._notes.forget(_ONLY, "", lambda _record: None)
+        return Removed.of({"simulations": int(bool(record.sim_id))})
 
     @on_command
     async def status(self, query: GetSimStatus) -> SimState:

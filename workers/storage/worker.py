@@ -7,18 +7,19 @@ from mindbus.sql.ledger import SqlLedger
 from storage_service.service import StorageService
 from workers.storage.artifacts import ArtifactDesk
 from workers.storage.care import CareDesk
+from workers.storage.data import DataDesk
 from workers.storage.dialogues import DialogueDesk
 from workers.storage.uploads import UploadDesk
 
 
-class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, Worker):
+class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, Worker):
     """The only one who writes manifests, messages, events; the only one who decides who reads them."""
 
     name = "storage"
 
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
-        self.ledger = SqlLedger(storage.database)
+        self.ledger = self.remembered = SqlLedger(storage.database)
         self.leadership = single_writer(storage.database)
 
     async def start(self) -> None:

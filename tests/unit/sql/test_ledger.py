@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -197,3 +198,25 @@ async def test_what_is_old_is_forgotten_at_a_start(open_ledger: OpenLedger) -> N
 
     assert await instance.outcome_of("storage", "msg_old") is None
     assert await instance.outcome_of("storage", "msg_new") is not None
+
+
+@pytest.mark.parametrize(
+    ("names", "emptied"), [(("anna", "conv_anna"), {"msg_a", "msg_b"}), ((), {"msg_a", "msg_b", "msg_c"})]
+)
+async def test_a_forgotten_outcome_leaves_its_message_handled(
+    open_ledger: OpenLedger, names: tuple[str, ...], emptied: set[str]
+) -> None:
+    ours = open_ledger()
+    hers = replace(said(1), envelope=said(1).envelope.model_copy(update={"data": {"user_id": "anna"}}))
+    traced = replace(said(2), envelope=said(2).envelope.model_copy(update={"mbtraceid": "conv_anna"}))
+    other = replace(said(3), envelope=said(3).envelope.model_copy(update={"data": {"user_id": "anna_b"}}))
+    for message_id, outgoing in (("msg_a", hers), ("msg_b", traced), ("msg_c", other)):
+        body = outgoing.envelope.model_dump_json().encode()
+        await handle(ours, message_id, replace(outgoing, body=body))
+
+    async with ours.entry("storage", "msg_forget") as entry:
+        await ours.forget(*names)
+        await entry.record(())
+
+    outcomes = {each: await ours.outcome_of("storage", each) for each in ("msg_a", "msg_b", "msg_c")}
+    assert {each for each, outcome in outcomes.items() if outcome == []} == emptied
