@@ -22,7 +22,6 @@ from gateway.ui.trouble import TROUBLE, explain_trouble
 from gateway.ui.viewer import Viewer, first_words, learn
 from mindbus.logs import logger
 
-
 # A screen that the rail does not name belongs to one that it does.
 _PLACES = {"run": "runs"}
 

@@ -6,11 +6,10 @@ from typing import Final
 from urllib.parse import quote
 
 from nicegui import background_tasks, ui
-from nicegui.elements.dialog import Dialog
 
 from gateway.backend import Backend
 from gateway.ui.icons import icon
-from gateway.ui.parts import attributes, box, text
+from gateway.ui.parts import attributes, box, popup, text
 from gateway.ui.trouble import TROUBLE
 from gateway.ui.words import Words
 from mindbus.logs import logger
@@ -65,26 +64,18 @@ class Palette:
     def __init__(self, words: Words, backend: Backend, screen: str) -> None:
         self.words, self._backend, self._screen = words, backend, screen
         self._known: list[Found] = []
-        self._dialog: Dialog | None = None
 
     def open(self) -> None:
         """Show it, with all screens; people and runs come as soon as they are known."""
-        if self._dialog is not None:
-            self._dialog.delete()
         words = self.words
-        with ui.dialog().props("no-focus").classes("mb-dialogs") as self._dialog:
-            with attributes(box("mb-float mb-palette"), role="dialog", aria_label=words("find")):
-                with box("mb-line-x"):
-                    icon("search")
-                    line = attributes(
-                        box("", "input"), placeholder=words("find"), aria_label=words("find"), autofocus=True
-                    )
-                    line.on(
-                        "input", lambda event: self._show(str(event.args)), js_handler="(e) => emit(e.target.value)"
-                    )
-                    line.on("keydown", js_handler=_MOVE)
-                    text("Esc", "mb-kbd")
-                self._list = attributes(box("mb-scroll"), role="listbox")
+        with popup(words("find"), "mb-palette"):
+            with box("mb-line-x"):
+                icon("search")
+                line = attributes(box("", "input"), placeholder=words("find"), aria_label=words("find"), autofocus=True)
+                line.on("input", lambda event: self._show(str(event.args)), js_handler="(e) => emit(e.target.value)")
+                line.on("keydown", js_handler=_MOVE)
+                text("Esc", "mb-kbd")
+            self._list = attributes(box("mb-scroll"), role="listbox")
         self._known = [
             Found("palette.go", name, words(f"nav.{name}"), f"/{name}", f"G {key}") for name, key in _SCREENS
         ] + [
@@ -94,14 +85,12 @@ class Palette:
             Found("palette.do", "alert", words("palette.dead"), "/fleet#dead"),
         ]
         self._show("")
-        self._dialog.open()
         ui.run_javascript(f"setTimeout(() => getHtmlElement({line.id})?.focus(), 60)")
         background_tasks.create(self._learn(), name="palette")
 
     def show_keys(self) -> None:
         """All keys, in one list."""
-        with ui.dialog(value=True).classes("mb-dialogs"), box("mb-float mb-dialog mb-wide") as made:
-            attributes(made, role="dialog", aria_label=self.words("keys.title"))
+        with popup(self.words("keys.title"), "mb-dialog mb-wide"):
             text(self.words("keys.title"), "", "h2")
             with box("mb-keys"):
                 for key, what in _KEYS:

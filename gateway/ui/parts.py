@@ -3,12 +3,14 @@
 import html
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
+from nicegui.elements.dialog import Dialog
 from nicegui.elements.mixins.text_element import TextElement
 
 from gateway.ui.icons import icon
@@ -150,6 +152,15 @@ def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change
             if key == value:
                 option.props["selected"] = True
     return made.on("change", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+
+
+@contextmanager
+def popup(label: str, classes: str = "mb-dialog", role: str = "dialog") -> Iterator[Dialog]:
+    """What floats over the screen until it is closed; Escape closes it."""
+    with ui.dialog(value=True) as dialog, box(f"mb-float {classes}"):
+        attributes(dialog, aria_label=label, role=role)
+        dialog.on("hide", dialog.delete)
+        yield dialog
 
 
 class Segments:

@@ -26,6 +26,7 @@ class App:
     """The app at its address, with the API behind it."""
 
     url: str
+    amqp_url: str
     shell: Shell
 
     def ask(self, method: str, path: str, **options: Any) -> Any:
@@ -55,7 +56,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     shell = Shell(tmp_path_factory.mktemp("app") / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})
     try:
         state = shell.json("up", "-d", spawned=True)
-        yield App(state["gateway_url"], shell)
+        yield App(state["gateway_url"], state["amqp_url"], shell)
     finally:
         shell.ok("down", spawned=True)
 

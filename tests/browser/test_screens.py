@@ -92,8 +92,7 @@ def test_a_simulation_is_started_then_stopped(app: App, browser: Browser) -> Non
 
 
 def test_a_dead_letter_is_replayed_once_its_file_is_there(app: App, browser: Browser) -> None:
-    amqp_url = app.shell.json("up", "-d", spawned=True)["amqp_url"]
-    artifact_id, missed = send_a_dead_letter(app.shell.data_dir, amqp_url)
+    artifact_id, missed = send_a_dead_letter(app.shell.data_dir, app.amqp_url)
     with looking(browser, app.url) as page:
         page.goto("/fleet")
         letter = page.locator(".mb-letter")
@@ -110,9 +109,8 @@ def test_a_dead_letter_is_replayed_once_its_file_is_there(app: App, browser: Bro
 
 
 def test_dead_letters_are_dropped_only_after_their_number_was_typed(app: App, browser: Browser) -> None:
-    amqp_url = app.shell.json("up", "-d", spawned=True)["amqp_url"]
     for _ in range(2):
-        send_a_dead_letter(app.shell.data_dir, amqp_url)
+        send_a_dead_letter(app.shell.data_dir, app.amqp_url)
     with looking(browser, app.url) as page:
         page.goto("/fleet")
         expect(page.locator(".mb-letter")).to_have_count(2)
@@ -130,7 +128,7 @@ def test_dead_letters_are_dropped_only_after_their_number_was_typed(app: App, br
 def test_an_artifact_is_followed_to_what_it_was_made_from(app: App, browser: Browser, run_id: str) -> None:
     with looking(browser, app.url) as page:
         page.goto(f"/runs/{run_id}")
-        expect(page.get_by_text("Completed")).to_be_visible(timeout=90_000)
+        expect(page.get_by_text("Completed", exact=True)).to_be_visible(timeout=90_000)
         graph = page.locator(".mb-graph")
         for made in ("brief", "research_report", "draft", "final"):
             expect(graph.get_by_role("link", name=made, exact=True)).to_be_visible()

@@ -13,7 +13,7 @@ from gateway.ui.chat.aside import Aside
 from gateway.ui.chat.pane import Pane, empty_talk
 from gateway.ui.chat.people import People
 from gateway.ui.frame import Frame
-from gateway.ui.parts import attributes, box, button, field, text
+from gateway.ui.parts import box, button, field, popup, text
 from gateway.ui.trouble import Part
 
 _MOST_PANES = 3
@@ -126,8 +126,7 @@ class ChatScreen:
             else:
                 problem.set_text(words("chat.bad_user"))
 
-        with ui.dialog(value=True), box("mb-float mb-dialog") as dialog:
-            attributes(dialog, role="dialog", aria_label=words("chat.new"))
+        with popup(words("chat.new")):
             text(words("chat.new"), "", "h2")
             text(words("chat.new_hint"), "", "p")
             line = field(

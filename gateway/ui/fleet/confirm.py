@@ -1,15 +1,13 @@
 """Asks before what cannot be undone."""
 
-from nicegui import ui
-
-from gateway.ui.parts import attributes, box, button, field, text
+from gateway.ui.parts import box, button, field, popup, text
 from gateway.ui.words import Words
 
 
 async def confirm(words: Words, title: str, explained: str, do: str, number: int) -> bool:
     """Whether to go on; for several things their number is to be typed."""
     typed = {"number": ""}
-    with ui.dialog() as dialog, attributes(box("mb-float mb-dialog"), role="alertdialog", aria_label=title):
+    with popup(title, role="alertdialog") as dialog:
         text(title, "", "h2")
         text(explained, "", "p")
 

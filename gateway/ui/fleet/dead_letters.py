@@ -13,7 +13,7 @@ from gateway.desks.fleet import body_of
 from gateway.ui.fleet.confirm import confirm
 from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, button, coloured_json, copy_button, show_if, text
+from gateway.ui.parts import anchor, attributes, box, button, coloured_json, copy_button, popup, show_if, text
 from gateway.ui.rows import Rows
 from mindbus.bus.deadletters import DeadLetter
 
@@ -81,10 +81,7 @@ class DeadLetterList:
     def show(self, letter: DeadLetter) -> None:
         """All of it."""
         words, body = self.frame.words, body_of(letter)
-        with (
-            ui.dialog(value=True),
-            attributes(box("mb-float mb-dialog mb-wide"), role="dialog", aria_label=letter.type),
-        ):
+        with popup(letter.type, "mb-dialog mb-wide"):
             with box("mb-line-x"):
                 text(letter.type, "mb-mono mb-strong mb-ell mb-grow", "h2")
                 copy_button(words, letter.body.decode("utf-8", errors="replace"))

@@ -12,7 +12,7 @@ from bus_schema.process import Run, StepStatus
 from gateway.desks.runs import Order
 from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, button, choice, copy_button, show_if, tag, text
+from gateway.ui.parts import anchor, attributes, box, button, choice, copy_button, popup, show_if, tag, text
 from gateway.ui.rows import Rows
 from gateway.ui.runs.run_screen import OVER, STATUS_COLOURS
 from gateway.ui.trouble import Part
@@ -96,10 +96,7 @@ class RunListScreen:
             if await self.frame.attempt(self.frame.backend.start_run(order)):
                 ui.navigate.to(f"/runs/{order.run_id}")
 
-        with (
-            ui.dialog(value=True),
-            attributes(box("mb-float mb-dialog mb-new-run"), role="dialog", aria_label=words("runs.new")),
-        ):
+        with popup(words("runs.new"), "mb-dialog mb-new-run"):
             text(words("runs.new"), "", "h2")
             text(words("runs.card"), "mb-label")
             choice(

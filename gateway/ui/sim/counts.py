@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from bus_schema.conversations import MessageStored
@@ -67,7 +68,7 @@ class SimCounting:
     def curve(self, name: str) -> list[float]:
         """How much was added in each of the last seconds."""
         values = list(self.curves.get(name, ()))
-        return [float(later - earlier) for earlier, later in zip(values, values[1:], strict=False)]
+        return [float(later - earlier) for earlier, later in pairwise(values)]
 
     @property
     def p99_s(self) -> float | None:

@@ -79,7 +79,7 @@ function mbMove(step) {
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    emitEvent("mb_key", { key: "palette" });
+    if (!document.querySelector(".mb-palette")) emitEvent("mb_key", { key: "palette" });
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;

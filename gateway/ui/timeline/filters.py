@@ -11,7 +11,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from bus_schema.identities import is_user_id
 from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
-from gateway.ui.parts import attributes, box, field, icon_button, text
+from gateway.ui.parts import attributes, box, field, icon_button, popup, text
 from gateway.ui.timeline.marks import TOPICS, Mark
 
 
@@ -85,8 +85,7 @@ class Filters:
             user = wanted["user"].strip()
             self.go(user=user if is_user_id(user) else None, trace=wanted["trace"].strip() or None)
 
-        with ui.dialog(value=True), attributes(box("mb-float mb-dialog"), role="dialog") as made:
-            attributes(made, aria_label=words("timeline.add_filter"))
+        with popup(words("timeline.add_filter")):
             text(words("timeline.add_filter"), "", "h2")
             for key in ("user", "trace"):
                 text(words(f"timeline.{key}"), "mb-label")
