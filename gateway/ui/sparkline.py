@@ -20,5 +20,6 @@ def area(values: Sequence[float], width: int, height: int, *, low: float, high: 
     return (
         f'<svg viewBox="0 0 {width} {height}" preserveAspectRatio="none" aria-hidden="true">'
         f'<path d="{line} L{width} {height} L0 {height}Z" fill="currentColor" opacity=".14"/>'
-        f'<path d="{line}" fill="none" stroke="currentColor" stroke-width="1.25" vector-effect="non-scaling-stroke"/></svg>'
+        f'<path d="{line}" fill="none" stroke="currentColor" stroke-width="1.25" vector-effect="non-scaling-stroke"/>'
+        "</svg>"
     )

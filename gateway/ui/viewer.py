@@ -22,6 +22,7 @@ class Viewer:
     is_phone: bool = False
     is_mac: bool = False
     width: int = 1280
+    height: int = 800
 
     @property
     def find_keys(self) -> str:
@@ -44,6 +45,7 @@ async def learn(words: Words) -> Viewer:
         is_phone=bool(facts["phone"]),
         is_mac=bool(facts["mac"]),
         width=int(facts["width"]),
+        height=int(facts["height"]),
     )
 
 

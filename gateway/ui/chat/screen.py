@@ -28,7 +28,7 @@ class ChatScreen:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         chosen = [user for user in frame.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
-        with box("mb-chat" + (" mb-chosen" if chosen else "")):
+        with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
             self.people = People(frame.words, people, self._beside)
             self.people.add.on("click", self._ask_whom)

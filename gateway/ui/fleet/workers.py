@@ -98,8 +98,8 @@ class _Row:
                 self._name = text("", "mb-medium mb-ell")
                 self._many = text("", "mb-meta")
                 self._state = text("", "mb-tag mb-tint mb-hidden")
-            self._version = self._cell("fleet.version", "mb-t3")
-            self._seen = self._cell("fleet.seen", "mb-right mb-num mb-t2")
+            self._version = self._cell("fleet.version", "mb-t3 mb-not-phone")
+            self._seen = self._cell("fleet.seen", "mb-right mb-num mb-t2 mb-not-phone")
             with attributes(box("mb-fit mb-right", "td"), data_label=words("fleet.says")), box("mb-line-x mb-end-x"):
                 self._spark = ui.html("", sanitize=False).classes("mb-spark")
                 self._rate = text("", "mb-num mb-w40")

@@ -46,14 +46,7 @@ class ArtifactPanel:
 
     def _draw(self, manifest: Manifest, versions: Versions, preview: Preview) -> None:
         words = self.frame.words
-        with box("mb-head mb-artifact-head"):
-            icon("file")
-            identifier(words, manifest.id, f"/runs/{quote(manifest.trace_id)}?artifact={quote(manifest.id)}")
-            said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
-            text(said, "mb-t3 mb-ell mb-grow")
-            with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
-                attributes(made, aria_label=words("artifact.download"), title=words("artifact.download"))
-                icon("download")
+        self._head(manifest)
         with box("mb-tabs"):
             options = [(key, words(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
             bodies: dict[str, Element] = {}
@@ -78,6 +71,17 @@ class ArtifactPanel:
         with bodies["versions"]:
             self._versions(versions)
         choose("preview")
+
+    def _head(self, manifest: Manifest) -> None:
+        words = self.frame.words
+        with box("mb-head mb-artifact-head"):
+            icon("file")
+            identifier(words, manifest.id, f"/runs/{quote(manifest.trace_id)}?artifact={quote(manifest.id)}")
+            said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
+            text(said, "mb-t3 mb-ell mb-grow")
+            with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
+                attributes(made, aria_label=words("artifact.download"), title=words("artifact.download"))
+                icon("download")
 
     def _preview(self, manifest: Manifest, preview: Preview) -> None:
         words = self.frame.words

@@ -53,13 +53,7 @@ class RunScreen:
                 with body:
                     self.steps = Steps(words, body)
             with box("mb-run-right"):
-                with box("mb-head"):
-                    text(words("run.lineage"), "", "h2")
-                    self._summary: TextElement = text("", "mb-meta mb-ell mb-grow")
-                    with box("mb-line-x mb-meta mb-not-phone mb-graph-legend"):
-                        for look in ("registered", "buffered", "writing"):
-                            box(f"mb-swatch mb-{look}", "i")
-                            text(words(f"run.{look}"))
+                self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
                 attributes(self._graph, tabindex="0")
                 self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
@@ -96,6 +90,16 @@ class RunScreen:
         """Read it anew."""
         self._is_stale = False
         await self.part.attempt(self._look, self.run_id)
+
+    def _graph_head(self) -> None:
+        words = self.frame.words
+        with box("mb-head"):
+            text(words("run.lineage"), "", "h2")
+            self._summary: TextElement = text("", "mb-meta mb-ell mb-grow")
+            with box("mb-line-x mb-meta mb-not-phone mb-graph-legend"):
+                for look in ("registered", "buffered", "writing"):
+                    box(f"mb-swatch mb-{look}", "i")
+                    text(words(f"run.{look}"))
 
     async def _look(self) -> None:
         run, found = await asyncio.gather(

@@ -32,28 +32,12 @@ class Controls:
         self.after_start: Callable[[], Coroutine[Any, Any, None]] | None = None
         words = frame.words
         with place:
-            with box("mb-sim-state"):
-                self._state = box("mb-tag mb-tint", "span").style("--c: var(--t3)")
-                with self._state:
-                    box("mb-dot", "i")
-                    self._state_text: TextElement = text(words("sim.idle"))
-                with box("mb-stack"):
-                    self._clock: TextElement = text("–", "mb-kpi-value mb-num")
-                    text(words("sim.simulated"), "mb-label")
+            self._state_of_it()
             with box("mb-stack mb-sim-team"):
                 text(words("sim.team"), "mb-label")
                 self._teams = choice(words("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
             self._speed_slider()
-            with box("mb-stack mb-sim-seed"):
-                text(words("sim.seed"), "mb-label")
-                with box("mb-with-button"):
-                    self._seed = field(words("sim.seed"), self.seed, self._set_seed, inputmode="numeric")
-                    icon_button("dice", words("sim.roll"), self._roll)
-            with box("mb-stack mb-sim-limit"):
-                text(words("sim.stop_after"), "mb-label")
-                with box("mb-with-unit"):
-                    field(words("sim.stop_after"), self.limit, self._set_limit, inputmode="numeric")
-                    text(words("sim.messages"), "mb-meta")
+            self._seed_and_limit()
             with box("mb-line-x mb-sim-do"):
                 self._start = button(words("sim.start"), self.start, "mb-primary", "play")
                 self._stop = button(words("sim.stop"), self.stop, "mb-stop mb-hidden", "stop")
@@ -91,6 +75,30 @@ class Controls:
         if state.is_running and state.started_at is not None:
             passed = (datetime.now(UTC) - state.started_at) * (state.speed or 1)
             self._clock.set_text(_clock(passed))
+
+    def _state_of_it(self) -> None:
+        words = self.frame.words
+        with box("mb-sim-state"):
+            self._state = box("mb-tag mb-tint", "span").style("--c: var(--t3)")
+            with self._state:
+                box("mb-dot", "i")
+                self._state_text: TextElement = text(words("sim.idle"))
+            with box("mb-stack"):
+                self._clock: TextElement = text("–", "mb-kpi-value mb-num")
+                text(words("sim.simulated"), "mb-label")
+
+    def _seed_and_limit(self) -> None:
+        words = self.frame.words
+        with box("mb-stack mb-sim-seed"):
+            text(words("sim.seed"), "mb-label")
+            with box("mb-with-button"):
+                self._seed = field(words("sim.seed"), self.seed, self._set_seed, inputmode="numeric")
+                icon_button("dice", words("sim.roll"), self._roll)
+        with box("mb-stack mb-sim-limit"):
+            text(words("sim.stop_after"), "mb-label")
+            with box("mb-with-unit"):
+                field(words("sim.stop_after"), self.limit, self._set_limit, inputmode="numeric")
+                text(words("sim.messages"), "mb-meta")
 
     def _speed_slider(self) -> None:
         words = self.frame.words

@@ -164,18 +164,21 @@ def answer_times(words: Words, points: Sequence[tuple[int, float]]) -> str:
     slowest = max([1.0, *(seconds for _, seconds in points)])
     last = max([10, *(number for number, _ in points)])
     dots = "".join(
-        f'<circle cx="{left + number / last * (width - left - 6):.1f}" cy="{8 + (1 - seconds / slowest) * (height - 26):.1f}" r="1.8"/>'
+        f'<circle cx="{left + number / last * (width - left - 6):.1f}" '
+        f'cy="{8 + (1 - seconds / slowest) * (height - 26):.1f}" r="1.8"/>'
         for number, seconds in points
     )
     lines = "".join(
         f'<path d="M{left} {8 + part * (height - 26):.1f}H{width}" stroke="var(--line)"/>'
-        f'<text x="{left - 5}" y="{12 + part * (height - 26):.1f}" text-anchor="end">{words.seconds(slowest * (1 - part))}</text>'
+        f'<text x="{left - 5}" y="{12 + part * (height - 26):.1f}" text-anchor="end">'
+        f"{words.seconds(slowest * (1 - part))}</text>"
         for part in (0, 0.5, 1)
     )
     return (
         f'<svg viewBox="0 0 {width} {height}" class="mb-dots" role="img" aria-label="{words("sim.answer_time")}">'
         f'{lines}<g fill="var(--acc)" opacity=".75">{dots}</g>'
-        f'<text x="{left}" y="{height - 2}">0</text><text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
+        f'<text x="{left}" y="{height - 2}">0</text>'
+        f'<text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
     )
 
 

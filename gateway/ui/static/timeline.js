@@ -2,7 +2,7 @@
 "use strict";
 
 const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode"];
-const MB_TOP = 84, MB_LANE = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_CELLS = 120;
+const MB_TOP = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_CELLS = 120;
 const MB_ASK = 1, MB_WORK = 2, MB_FAIL = 3;
 
 class MbTimeline {
@@ -18,7 +18,7 @@ class MbTimeline {
     this.colours = {};
     this.zoom = [0, 100];
     this.follows = true;
-    this.sticky = true;
+    this.lane = 84;
     this.theme = () => { this.colours = {}; this.draw(); };
     window.addEventListener("mb-theme", this.theme);
   }
@@ -34,6 +34,9 @@ class MbTimeline {
     return this.colour(MB_TOPICS[mark.topic] || "fleet");
   }
 
+  fit(lane) {
+    this.lane = lane;
+  }
   // A mark: id, t (ms), end (ms), lane, shape, topic, name, label.
   set(lanes, marks, from, to) {
     this.lanes = lanes;
@@ -133,7 +136,7 @@ class MbTimeline {
     const [from, to] = this.range;
     const marks = this.shown();
     this.crowded = this.isCrowded();
-    const height = MB_TOP + this.lanes.length * MB_LANE;
+    const height = MB_TOP + this.lanes.length * this.lane;
     const label = { color: this.colour("t3"), fontSize: 11, fontFamily: getComputedStyle(document.body).fontFamily, hideOverlap: true };
     const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: { ...label, formatter: this.words.axis } };
     this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL) : marks;
@@ -203,7 +206,7 @@ class MbTimeline {
       id: "cells", type: "custom", xAxisIndex: 1, yAxisIndex: 1, data: rows, clip: true, progressive: 0, encode: { x: 0, y: 1 },
       renderItem: (_params, api) => {
         const start = api.coord([api.value(0), api.value(1)]), end = api.coord([api.value(0) + width, api.value(1) + 1]);
-        return { type: "rect", shape: { x: start[0], y: start[1] + 22, width: Math.max(1, end[0] - start[0] - 1), height: MB_LANE - 44 },
+        return { type: "rect", shape: { x: start[0], y: start[1] + this.lane * 0.26, width: Math.max(1, end[0] - start[0] - 1), height: this.lane * 0.48 },
           style: { fill: this.colour(MB_TOPICS[api.value(3)]), opacity: 0.15 + 0.8 * Math.sqrt(api.value(2) / most) } };
       },
     };
@@ -220,7 +223,7 @@ class MbTimeline {
     if (!mark) return null;
     const colour = this.topic(mark);
     const dim = this.selected && !this.chain.has(mark.id) ? 0.42 : 1;
-    const at = api.coord([mark.t, mark.lane]), x = at[0], y = at[1] + 24;
+    const at = api.coord([mark.t, mark.lane]), x = at[0], y = at[1] + this.lane * 0.29;
     const cursor = "pointer";
     if (mark.shape === MB_WORK) return this.bar(mark, api, colour, dim);
     if (mark.shape === MB_FAIL) {
@@ -238,7 +241,7 @@ class MbTimeline {
   }
   bar(mark, api, colour, dim) {
     const start = api.coord([mark.t, mark.lane]), end = api.coord([mark.end, mark.lane]);
-    const left = start[0], width = Math.max(5, end[0] - left), y = start[1] + 48;
+    const left = start[0], width = Math.max(5, end[0] - left), y = start[1] + this.lane * 0.57;
     const took = (mark.end - mark.t) / 1000;
     const children = [
       { type: "rect", shape: { x: left, y, width, height: 18, r: 3 }, style: { fill: colour, opacity: 0.24 * dim } },
@@ -255,7 +258,7 @@ class MbTimeline {
       id: "chain", type: "custom", xAxisIndex: 1, yAxisIndex: 1, silent: true, clip: true, encode: { x: [0, 2], y: [1, 3] }, data: this.links,
       renderItem: (_params, api) => {
         const from = api.coord([api.value(0), api.value(1)]), to = api.coord([api.value(2), api.value(3)]);
-        const y1 = from[1] + 24, y2 = to[1] + 24, x1 = from[0], x2 = to[0];
+        const y1 = from[1] + this.lane * 0.29, y2 = to[1] + this.lane * 0.29, x1 = from[0], x2 = to[0];
         const bend = Math.min(6, Math.abs(y2 - y1) / 2, Math.max(0, x2 - x1));
         const down = y2 > y1 ? 1 : -1;
         const path = y1 === y2 ? `M${x1},${y1}L${x2},${y2}` : `M${x1},${y1}V${y2 - down * bend}Q${x1},${y2} ${x1 + bend},${y2}H${x2}`;

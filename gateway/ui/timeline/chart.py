@@ -11,9 +11,12 @@ from gateway.feed import Seen
 from gateway.ui.parts import box, text
 from gateway.ui.timeline.lanes import LaneHeads, lanes_of
 from gateway.ui.timeline.marks import Mark, Reading
-from gateway.ui.words import Words
+from gateway.ui.viewer import Viewer
 
-_TOP_PX, _LANE_PX, _FOOT_PX = 84, 84, 36
+_TOP_PX, _FOOT_PX = 84, 36
+_LOWEST_PX, _HIGHEST_PX = 60, 84
+# The bars above the chart, its overview, its scale.
+_AROUND_PX = 48 + 44 + _TOP_PX + _FOOT_PX
 # Percent of the range; whoever looks further left reads, and is not pushed on.
 _RIGHT_EDGE = 99.5
 
@@ -21,8 +24,10 @@ _RIGHT_EDGE = 99.5
 class Chart:
     """Its state is in the browser; here is what is sent there."""
 
-    def __init__(self, words: Words, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
-        self.words, self._zoom, self._on_zoom = words, _zoom_of(zoom), on_zoom
+    def __init__(self, viewer: Viewer, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
+        self.words, self._zoom, self._on_zoom = viewer.words, _zoom_of(zoom), on_zoom
+        self._room_px = viewer.height - _AROUND_PX
+        words = self.words
         self.lanes: list[str] = []
         self._range_s = 900
         self._span_s = 900.0
@@ -47,7 +52,12 @@ class Chart:
         now = datetime.now(UTC)
         start = (now - timedelta(seconds=range_s)).timestamp() * 1000
         marks = [mark.drawn(self.words, numbers) for mark in reading.marks.values()]
-        self._chart.style(f"height: {_TOP_PX + max(1, len(self.lanes)) * _LANE_PX + _FOOT_PX}px")
+        # Lanes are lower where many of them would not fit.
+        count = max(1, len(self.lanes))
+        lane_px = max(_LOWEST_PX, min(_HIGHEST_PX, self._room_px // count))
+        self.element.style(f"--lane: {lane_px}px")
+        self._chart.style(f"height: {_TOP_PX + count * lane_px + _FOOT_PX}px")
+        self._call("fit", lane_px)
         self._call("hide", sorted(hidden))
         self._call("set", self.lanes, marks, start, now.timestamp() * 1000)
         self.show_heads(reading, workers)

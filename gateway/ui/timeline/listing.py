@@ -117,13 +117,19 @@ def overview_of(words: Words, times: Sequence[datetime], listed: int) -> str:
     for time in times:
         counts[min(_BARS - 1, int((time - first).total_seconds() / step_s))] += 1
     bars = "".join(
-        f'<rect x="{place * 6}" y="{36 - 34 * count / max(counts):.1f}" width="4" height="{34 * count / max(counts) + 1:.1f}" '
-        f'rx="1" fill="var(--{"acc" if first + timedelta(seconds=step_s * (place + 1)) > begins else "line2"})"/>'
+        _bar(place, count / max(counts), is_listed=first + timedelta(seconds=step_s * (place + 1)) > begins)
         for place, count in enumerate(counts)
     )
     return (
         f'<svg viewBox="0 0 {_BARS * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
         f"<div><span>{words.hour(first)}</span><span>{words.hour(last)}</span></div>"
+    )
+
+
+def _bar(place: int, part: float, *, is_listed: bool) -> str:
+    height, colour = 34 * part + 1, "acc" if is_listed else "line2"
+    return (
+        f'<rect x="{place * 6}" y="{37 - height:.1f}" width="4" height="{height:.1f}" rx="1" fill="var(--{colour})"/>'
     )
 
 

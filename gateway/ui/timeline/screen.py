@@ -209,7 +209,7 @@ class TimelineScreen:
             if self.is_table:
                 self.listing = Listing(self.frame.words, self.place, self.choose, is_phone=self.frame.viewer.is_phone)
             else:
-                self.chart = Chart(self.frame.words, self.frame.query.get("zoom", ""), self.see)
+                self.chart = Chart(self.frame.viewer, self.frame.query.get("zoom", ""), self.see)
 
     def _controls(self) -> None:
         words = self.frame.words
