@@ -1,0 +1,58 @@
+"""Vectors as they travel."""
+
+import base64
+import binascii
+import math
+import sys
+from array import array
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+MAX_DIM = 4096
+_FLOAT_BYTES = 4
+
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$")]
+
+
+class Embedding(BaseModel):
+    """A vector that `model` has made: `dim` little-endian float32 in base64, all of them numbers, not all of them 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model: ModelName
+    dim: int = Field(ge=1, le=MAX_DIM)
+    data: str = Field(max_length=MAX_DIM * 6, repr=False, json_schema_extra={"contentEncoding": "base64"})
+
+    @classmethod
+    def of(cls, model: str, numbers: Iterable[float]) -> Self:
+        """What a model has returned, in the form in which it travels."""
+        floats = _turned(array("f", numbers))
+        return cls(model=model, dim=len(floats), data=base64.b64encode(floats.tobytes()).decode())
+
+    @cached_property
+    def floats(self) -> "array[float]":
+        """The numbers themselves."""
+        return _turned(array("f", base64.b64decode(self.data)))
+
+    @model_validator(mode="after")
+    def _is_a_direction(self) -> Self:
+        try:
+            raw = base64.b64decode(self.data, validate=True)
+        except (binascii.Error, ValueError):
+            raise ValueError("data is not base64") from None
+        if len(raw) != self.dim * _FLOAT_BYTES:
+            raise ValueError(f"a vector of dim {self.dim} has {self.dim * _FLOAT_BYTES} bytes, data has {len(raw)}")
+        if not all(map(math.isfinite, self.floats)):
+            raise ValueError("contains NaN or infinity; every number of a vector is finite")
+        if not any(self.floats):
+            raise ValueError("is zero throughout; such a vector is like nothing")
+        return self
+
+
+def _turned(floats: "array[float]") -> "array[float]":
+    """Between this machine's order of bytes and the wire's."""
+    if sys.byteorder == "big":
+        floats.byteswap()
+    return floats

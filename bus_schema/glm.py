@@ -1,0 +1,184 @@
+"""What is said to the global memory, plus what it tells (spec 000 §3.2)."""
+
+from typing import Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from bus_schema.artifacts import ArtifactRef, ContentType
+from bus_schema.embeddings import Embedding, ModelName
+from bus_schema.kem import Content, Kem, KemDraft, KemId, KemNotice, KemSource, KemVisibility, Metadata, People
+from bus_schema.kem_query import KemQuery
+from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.replies import Code
+
+MAX_BATCH = 1000
+MAX_PAGE = 200
+
+
+class StoreKem(Command[Kem], domain="glm", action="store_kem"):
+    """Remember a unit; one of the same id is replaced, if it is the sender's to write, its `created_at` stays."""
+
+    kem: KemDraft
+
+
+class BatchItem(BaseModel):
+    """What became of one unit of a batch; where it was refused or failed, an older one is as it was."""
+
+    model_config = ConfigDict(frozen=True)
+    kem_id: KemId
+    status: Literal["stored", "replaced", "refused", "failed"]
+    created_at: AwareDatetime | None = None
+    updated_at: AwareDatetime | None = None
+    version: int | None = None
+    code: Code | None = None
+    error: str | None = None
+
+
+class BatchReport(BaseModel):
+    """One item for each unit, in the order in which they were sent."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[BatchItem, ...]
+
+
+class BatchStoreKems(Command[BatchReport], domain="glm", action="batch_store_kems"):
+    """Remember many units, each for itself; `ref` is to an artifact with a draft a line."""
+
+    kems: tuple[KemDraft, ...] = Field(default=(), max_length=MAX_BATCH)
+    ref: ArtifactRef | None = None
+
+    @model_validator(mode="after")
+    def _has_units(self) -> Self:
+        if bool(self.kems) == (self.ref is not None):
+            raise ValueError("a batch has either units or a ref to them")
+        return self
+
+
+class Explanation(BaseModel):
+    """What a score is made of: nearness of meaning, nearness of words, which words they were."""
+
+    model_config = ConfigDict(frozen=True)
+    dense: float | None = None
+    lexical: float | None = None
+    words: tuple[str, ...] = ()
+
+
+class FoundKem(BaseModel):
+    """A unit that the asker may read; `score` where the question asked for what is nearest."""
+
+    model_config = ConfigDict(frozen=True)
+    kem: Kem
+    score: float | None = None
+    explain: Explanation | None = None
+
+
+class KemPage(BaseModel):
+    """Units in the order asked for, with the cursor of the next page, which goes with the same question alone."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[FoundKem, ...]
+    next_cursor: str | None = None
+
+
+class RetrieveKems(Query[KemPage], domain="glm", action="retrieve_kems"):
+    """Find units among those that the asker may read; without an order or a ranking, the newest `updated_at` first."""
+
+    query: KemQuery
+    cursor: str | None = Field(default=None, max_length=512)
+    page_size: int = Field(default=50, ge=1, le=MAX_PAGE)
+    explain: bool = False
+
+
+class KemChanges(BaseModel):
+    """The fields to set; what is not mentioned stays. New content without a vector leaves the unit without one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    content_type: ContentType | None = None
+    content: Content | None = None
+    ref: ArtifactRef | None = None
+    metadata: Metadata | None = None
+    embeddings: Embedding | None = None
+    source: KemSource | None = None
+    visibility: KemVisibility | None = None
+    readers: People | None = None
+    writers: People | None = None
+
+    @model_validator(mode="after")
+    def _change_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("name at least one field to change")
+        if self.content is not None and self.ref is not None:
+            raise ValueError("a unit has either content or a ref to it")
+        if unset := [name for name in self.model_fields_set & _NEEDED if getattr(self, name) is None]:
+            raise ValueError(f"cannot be set to null: {', '.join(sorted(unset))}")
+        return self
+
+
+# A unit always has these; content is taken away by giving a ref, or the other way round.
+_NEEDED = {"content_type", "content", "ref", "metadata", "visibility", "readers", "writers"}
+
+
+class UpdateKem(Command[Kem], domain="glm", action="update_kem"):
+    """Change a unit in part; with `expected_version` it is a conflict if somebody else has changed it meanwhile."""
+
+    kem_id: KemId
+    changes: KemChanges
+    expected_version: int | None = Field(default=None, ge=1)
+
+
+class DeleteKem(Command[Nothing], domain="glm", action="delete_kem"):
+    """Forget a unit wherever it is kept."""
+
+    kem_id: KemId
+
+
+class MemoryReport(BaseModel):
+    """How rows and vectors compare; `waiting` vectors are on their way, the first that differ are named."""
+
+    model_config = ConfigDict(frozen=True)
+    kems: int
+    with_vector: int
+    vectors: int
+    waiting: int
+    missing: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    surplus: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the two agree."""
+        return not (self.waiting or self.missing or self.stale or self.surplus)
+
+
+class CheckMemory(Command[MemoryReport], domain="glm", action="check"):
+    """Compare rows with vectors."""
+
+
+class ReindexProgress(BaseModel):
+    """So many of the units have a vector of the model."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+    model: ModelName
+    done: int
+    total: int
+
+
+class Reindex(Command[ReindexProgress], domain="glm", action="reindex"):
+    """Give all units vectors of another model, from where the last attempt got to."""
+
+    model_config = ConfigDict(protected_namespaces=())
+    model: ModelName
+
+
+class KemStored(KemNotice, topic="kem", name="stored"):
+    """A unit is in the global memory, for the first time or in place of another of its id."""
+
+
+class KemUpdated(KemNotice, topic="kem", name="updated"):
+    """A unit has changed, in the global memory or in the working memory."""
+
+
+class KemDeleted(Event, topic="kem", name="deleted"):
+    """A unit is to be forgotten by whoever keeps a copy."""
+
+    kem_id: KemId

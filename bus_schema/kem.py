@@ -1,0 +1,167 @@
+"""Contextualised memory units, the knowledge that agents share (spec 000 §2)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_core import PydanticSerializationError, to_json
+
+from bus_schema.artifacts import ArtifactRef, ContentType
+from bus_schema.embeddings import Embedding
+from bus_schema.identities import Identity, owner_of
+from bus_schema.links import Link
+from bus_schema.messages import Event
+
+MAX_CONTENT_BYTES = 64 * 1024
+MAX_METADATA_BYTES = 16 * 1024
+_EXACT = 2**53
+
+
+def _storable(content: str) -> str:
+    _require_whole(content)
+    size = len(content.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise ValueError(f"takes {size} bytes, {MAX_CONTENT_BYTES} at most; make it an artifact, then give its ref")
+    return content
+
+
+def _plain(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        size = len(to_json(metadata, inf_nan_mode="constants"))
+    except PydanticSerializationError:
+        raise ValueError("contains half of a character; send whole ones") from None
+    if size > MAX_METADATA_BYTES:
+        raise ValueError(f"takes {size} bytes as JSON, {MAX_METADATA_BYTES} at most; let the content say it")
+    for value in metadata.values():
+        _require_plain(value)
+    return metadata
+
+
+def _not_a_joint(key: str) -> str:
+    if key in ("AND", "OR", "NOT"):
+        raise ValueError("AND, OR, NOT join filters; give the key another name")
+    return key
+
+
+def _without_instance(identity: str) -> str:
+    if identity != owner_of(identity):
+        raise ValueError(f"is named without its instance: {owner_of(identity)}")
+    return identity
+
+
+KemId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,127}$")]
+# Colons part the keys of indexes, the rest has a meaning in filters, as have the words that join them.
+MetadataKey = Annotated[
+    str, StringConstraints(pattern=r"^[^\s:=()\"'<>!,\x00-\x1f]{1,64}$"), AfterValidator(_not_a_joint)
+]
+Content = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CONTENT_BYTES}), AfterValidator(_storable)]
+Metadata = Annotated[dict[MetadataKey, JsonValue], Field(max_length=64), AfterValidator(_plain)]
+Owner = Annotated[Identity, AfterValidator(_without_instance)]
+People = Annotated[tuple[Owner, ...], Field(max_length=100)]
+KemVisibility = Literal["private", "readers", "public"]
+
+
+class KemSource(BaseModel):
+    """Where the knowledge was found: characters `start` to `end` of an artifact; the messages or facts behind it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    artifact: ArtifactRef | None = None
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+    links: tuple[Link, ...] = Field(default=(), max_length=50)
+
+
+class KemRights(BaseModel):
+    """Who may read: the owner alone, the `readers` as well, everybody; `writers` may read too, and change content."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    visibility: KemVisibility = "public"
+    readers: People = ()
+    writers: People = ()
+
+    @model_validator(mode="after")
+    def _readers_matter(self) -> Self:
+        if self.readers and self.visibility != "readers":
+            raise ValueError("readers are named where the visibility is readers")
+        return self
+
+
+class KemBody(KemRights):
+    """What whoever stores a unit says of it; large content is an artifact."""
+
+    content_type: ContentType = "text/plain"
+    content: Content | None = None
+    ref: ArtifactRef | None = None
+    metadata: Metadata = Field(default={})
+    embeddings: Embedding | None = None
+    source: KemSource | None = None
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Self:
+        if (self.content is None) == (self.ref is None):
+            raise ValueError("a unit has either content or a ref to it")
+        return self
+
+
+class KemDraft(KemBody):
+    """A unit to be stored: without an id it gets one, without an owner it is its sender's."""
+
+    id: KemId | None = None
+    owner: Owner | None = None
+
+
+class Kem(KemBody):
+    """A unit as it is remembered; `version` counts its changes."""
+
+    # A newer service may say more of it.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    id: KemId
+    owner: Owner
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    version: int = Field(ge=1)
+
+
+class KemNotice(Event):
+    """What all may hear of a change: of a unit that is not public neither `metadata` nor content.
+
+    A subscriber who may read the unit is sent the whole of it in `kem`.
+    """
+
+    kem_id: KemId
+    version: int = Field(ge=1)
+    updated_at: AwareDatetime
+    visibility: KemVisibility
+    metadata: Metadata = Field(default={})
+    kem: Kem | None = None
+
+
+def _require_plain(value: JsonValue) -> None:
+    """What every JSON reader, every database keeps as it is."""
+    if isinstance(value, str):
+        _require_whole(value)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _require_whole(key)
+            _require_plain(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _require_plain(inner)
+    # Also false of NaN.
+    elif value is not None and not -_EXACT <= value <= _EXACT:
+        raise ValueError("contains a number that is none in JSON, or one beyond 2^53; write it as text")
+
+
+def _require_whole(text: str) -> None:
+    if "\0" in text:
+        raise ValueError("contains a NUL character; remove it")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("contains half of a character; send whole ones")

@@ -1,0 +1,153 @@
+"""Questions to memory; a unit must meet all that a question says."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+from typing_extensions import TypeAliasType
+
+from bus_schema.embeddings import Embedding
+from bus_schema.kem import KemId, MetadataKey
+
+MAX_DEPTH = 8
+MAX_CONDITIONS = 64
+MAX_FILTER_CHARS = 256
+
+# Longer texts are not looked for by their value.
+FilterText = Annotated[str, StringConstraints(max_length=MAX_FILTER_CHARS, strict=True)]
+FilterNumber = Annotated[float, Field(strict=True, ge=-(2**53), le=2**53)]
+Scalar = StrictBool | FilterText | FilterNumber
+OrderBy = Literal["created_at asc", "created_at desc", "updated_at asc", "updated_at desc", "id asc", "id desc"]
+
+
+class OneOf(BaseModel):
+    """The value is one of these."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    any_of: tuple[Scalar, ...] = Field(min_length=1, max_length=100)
+
+
+class Between(BaseModel):
+    """The value is a number within these bounds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    gt: float | None = None
+    gte: float | None = None
+    lt: float | None = None
+    lte: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Self:
+        if all(bound is None for bound in (self.gt, self.gte, self.lt, self.lte)):
+            raise ValueError("name at least one of gt, gte, lt, lte")
+        return self
+
+
+class AllOf(BaseModel):
+    """Each of these holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    AND: tuple["MetadataFilter", ...] = Field(min_length=1, max_length=MAX_CONDITIONS)
+
+
+class AnyOf(BaseModel):
+    """At least one of these holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    OR: tuple["MetadataFilter", ...] = Field(min_length=1, max_length=MAX_CONDITIONS)
+
+
+class NoneOf(BaseModel):
+    """This does not hold, as of a unit without such metadata."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    NOT: "MetadataFilter"
+
+
+def _kind_of_condition(condition: Any) -> str:
+    if isinstance(condition, OneOf) or (isinstance(condition, dict) and "any_of" in condition):
+        return "any_of"
+    return "between" if isinstance(condition, Between | dict) else "equals"
+
+
+def _kind_of_filter(tree: Any) -> str:
+    """The words of the tree are no keys of metadata, so that one look tells which it is."""
+    for kind, joint in (("AND", AllOf), ("OR", AnyOf), ("NOT", NoneOf)):
+        if isinstance(tree, joint) or (isinstance(tree, dict) and kind in tree):
+            return kind
+    return "plain"
+
+
+Condition = Annotated[
+    Annotated[Scalar, Tag("equals")] | Annotated[OneOf, Tag("any_of")] | Annotated[Between, Tag("between")],
+    Discriminator(_kind_of_condition),
+]
+# As in spec 000 §7.1.1: what each key must be; a list in metadata meets what one of its members meets.
+Plain = Annotated[dict[MetadataKey, Condition], Field(max_length=MAX_CONDITIONS)]
+MetadataFilter = TypeAliasType(
+    "MetadataFilter",
+    Annotated[
+        Annotated[AllOf, Tag("AND")]
+        | Annotated[AnyOf, Tag("OR")]
+        | Annotated[NoneOf, Tag("NOT")]
+        | Annotated[Plain, Tag("plain")],
+        Discriminator(_kind_of_filter),
+    ],
+)
+
+
+class KemQuery(BaseModel):
+    """Which units are wanted: all that is given is ANDed, both ends of a time belong to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    ids: tuple[KemId, ...] = Field(default=(), max_length=1000)
+    text_query: str | None = Field(default=None, min_length=1, max_length=2000)
+    embedding_query: Embedding | None = None
+    metadata_filters: MetadataFilter = Field(default={})
+    created_at_start: AwareDatetime | None = None
+    created_at_end: AwareDatetime | None = None
+    updated_at_start: AwareDatetime | None = None
+    updated_at_end: AwareDatetime | None = None
+    order_by: OrderBy | None = None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether what is nearest comes first, as long as no other order is asked for."""
+        return self.text_query is not None or self.embedding_query is not None
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        for name in ("created_at", "updated_at"):
+            start: datetime | None = getattr(self, f"{name}_start")
+            end: datetime | None = getattr(self, f"{name}_end")
+            if start is not None and end is not None and start > end:
+                raise ValueError(f"{name}_start is later than {name}_end")
+        depth, conditions = _size(self.metadata_filters)
+        if depth > MAX_DEPTH or conditions > MAX_CONDITIONS:
+            raise ValueError(
+                f"metadata_filters are {depth} levels deep with {conditions} conditions;"
+                f" {MAX_DEPTH} levels, {MAX_CONDITIONS} conditions at most"
+            )
+        return self
+
+
+def _size(tree: MetadataFilter) -> tuple[int, int]:
+    match tree:
+        case AllOf(AND=parts) | AnyOf(OR=parts):
+            sizes = [_size(part) for part in parts]
+            return 1 + max(depth for depth, _ in sizes), sum(conditions for _, conditions in sizes)
+        case NoneOf(NOT=part):
+            depth, conditions = _size(part)
+            return 1 + depth, conditions
+        case _:
+            return 1, len(tree)

@@ -1,0 +1,72 @@
+"""What is said to knowledge processing, plus what it tells (spec 000 §3.3)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from bus_schema.artifacts import ArtifactRef, ContentType
+from bus_schema.kem import Content, KemId, KemRights, Metadata
+from bus_schema.links import Link
+from bus_schema.messages import Command, Event
+
+
+def _sayable(content: str) -> str:
+    if not content.strip():
+        raise ValueError("is empty; there is nothing to learn from it")
+    return content
+
+
+class Chunking(BaseModel):
+    """How long the pieces of a text may be, how much of one is said again in the next."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    max_chars: int = Field(default=1200, ge=200, le=8000)
+    overlap_chars: int = Field(default=120, ge=0, le=1000)
+
+    @model_validator(mode="after")
+    def _get_on(self) -> Self:
+        if self.overlap_chars * 2 > self.max_chars:
+            raise ValueError("overlap_chars is more than half of max_chars")
+        return self
+
+
+class ProcessedData(BaseModel):
+    """The units that were made, in the order of the text; `unchanged` where they were there already."""
+
+    model_config = ConfigDict(frozen=True)
+    kem_ids: tuple[KemId, ...]
+    status: Literal["stored", "unchanged"]
+
+
+class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_data"):
+    """Make units of an artifact or of a short text; the same again with the same settings makes none."""
+
+    source: ArtifactRef | None = None
+    raw_content: Annotated[Content, AfterValidator(_sayable)] | None = None
+    content_type: ContentType
+    initial_metadata: Metadata = Field(default={})
+    rights: KemRights = KemRights()
+    chunking: Chunking = Chunking()
+    links: tuple[Link, ...] = Field(default=(), max_length=50)
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if (self.source is None) == (self.raw_content is None):
+            raise ValueError("give either a source or raw_content")
+        return self
+
+
+class KemProcessed(Event, topic="kem", name="processed"):
+    """A source has been read to its end; its units are in the global memory."""
+
+    source: ArtifactRef | None = None
+    kem_ids: tuple[KemId, ...]
+    status: Literal["stored", "unchanged"]
+
+
+class KemProcessingProgress(Event, topic="kem", name="processing_progress"):
+    """So many pieces of a long source have become units."""
+
+    source: ArtifactRef | None = None
+    done: int = Field(ge=0)
+    total: int = Field(ge=0)
