@@ -12,7 +12,7 @@ help: ## List the targets
 setup: ## Make .venv and install RabbitMQ; a second time it only looks
 	@.ci/setup
 
-setup-tests: ## The same with PostgreSQL, which the whole suite needs besides
+setup-tests: ## The same with PostgreSQL and a browser, which the whole suite needs besides
 	@.ci/setup --tests
 
 demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=file.md]

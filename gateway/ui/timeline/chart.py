@@ -40,8 +40,9 @@ class Chart:
                 self._heads = LaneHeads(words, box(""))
                 with box("mb-legend"):
                     for shape, key in (("◇", "command"), ("●", "event"), ("▮", "work"), ("✕", "failure")):
-                        text(shape, "mb-t2")
-                        text(words(f"timeline.{key}"))
+                        with box("mb-legend-item"):
+                            text(shape, "mb-t2")
+                            text(words(f"timeline.{key}"))
             self._chart = ui.echart({"series": []}).classes("mb-echart")
         ui.on("mb_zoom", self._tell_zoom)
 

@@ -1,5 +1,6 @@
 """The timeline as rows: the twin of the chart for whoever cannot see it, the timeline itself on a phone."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -56,6 +57,10 @@ class Listing:
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
             self._overview.set_content(overview_of(self.words, [mark.event.time for mark in every], len(marks)))
+
+    def reveal(self, event_id: str) -> None:
+        """Have it in sight, above whatever has opened below."""
+        ui.run_javascript(f"document.querySelector('[data-row={json.dumps(event_id)}]')?.scrollIntoView()")
 
     def watch(self) -> None:
         """Keep to the end while it grows."""

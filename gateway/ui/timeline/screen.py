@@ -197,6 +197,8 @@ class TimelineScreen:
         if self.listing is not None:
             shown = [mark for mark in self.marks if self.filters.shows(mark)]
             self.listing.show(shown, self.drawer.selected, self._links)
+            if self.drawer.selected and self.frame.viewer.is_phone:
+                self.listing.reveal(self.drawer.selected)
 
     def _draw_view(self) -> None:
         self.place.classes(add="" if self.is_table else "mb-has-chart", remove="mb-has-chart" if self.is_table else "")
