@@ -1,7 +1,7 @@
 """Every worker there is, with what it is made of."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mindbus.bus.worker import Kit, Worker
@@ -123,6 +123,27 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "pushkin": Deferred(lambda: _creative("pushkin")),
     "gateway": Deferred(_gateway),
 }
+
+
+# Whoever needs others starts once those consume (spec 004 §6.3); whoever is not named starts with the agents, second.
+_STAGES: tuple[tuple[str, ...], ...] = (
+    ("storage",),
+    ("task_manager", "context_manager", "mood_watcher"),
+    ("context",),
+    ("dialogue",),
+    ("tracker",),
+    ("sim", "gateway"),
+)
+_AGENTS = 1
+
+
+def in_order(names: Iterable[str]) -> list[list[str]]:
+    """The workers in the order in which they start, those together that may start together."""
+    stage_of = {name: number for number, stage in enumerate(_STAGES) for name in stage}
+    stages: list[list[str]] = [[] for _ in _STAGES]
+    for name in names:
+        stages[stage_of.get(name, _AGENTS)].append(name)
+    return [stage for stage in stages if stage]
 
 
 @dataclass(frozen=True)

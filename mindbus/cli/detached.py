@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bus_schema.replies import Code
@@ -17,8 +18,11 @@ _LINES_SHOWN = 25
 _LARGE_LOG_BYTES = 10 * 1024**2
 
 
-def start_detached(settings: Settings, options: list[str]) -> UpState:
-    """Start `mindbus up` in a session of its own; returns when it is ready. Raises AlreadyUp, Failed."""
+def start_detached(settings: Settings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
+    """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
+
+    Raises AlreadyUp, Failed.
+    """
     folder = RunFolder(settings)
     if folder.is_taken():
         raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
@@ -37,7 +41,7 @@ def start_detached(settings: Settings, options: list[str]) -> UpState:
             start_new_session=True,
         )
     try:
-        return _until_ready(process, folder, began_at)
+        return _until_ready(process, folder, began_at, look)
     except BaseException:
         process.send_signal(signal.SIGTERM)
         process.wait()
@@ -47,8 +51,11 @@ def start_detached(settings: Settings, options: list[str]) -> UpState:
         process.returncode = process.returncode or 0
 
 
-def _until_ready(process: "subprocess.Popen[bytes]", folder: RunFolder, log_from: int) -> UpState:
+def _until_ready(
+    process: "subprocess.Popen[bytes]", folder: RunFolder, log_from: int, look: Callable[[], object]
+) -> UpState:
     while process.poll() is None:
+        look()
         state = folder.state()
         if state is not None and state.pid == process.pid and state.status == "ready":
             return state

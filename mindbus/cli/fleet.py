@@ -1,22 +1,26 @@
 """Start, stop, run, probe workers."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from gateway.tokens import Token, token_of
+from mindbus.cli.arrivals import Arrivals
+from mindbus.cli.clearing import Clearing
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.detached import start_detached
 from mindbus.cli.down import end_fleet
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Misused
 from mindbus.cli.options import Json
+from mindbus.cli.owners import Outcome, require_consent
 from mindbus.cli.session import run
+from mindbus.settings import Settings
 from mindbus.supervision.children import Group
 from mindbus.supervision.hosting import stop_on_signals
-from mindbus.supervision.run_folder import RunFolder, UpState
+from mindbus.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus.supervision.supervisor import Supervisor, fleet_up
 from workers.fleet import Fleet, whole_fleet
 
@@ -33,6 +37,8 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when every worker is ready.")] = False,
     isolate: Annotated[bool, typer.Option("--isolate", help="A process for every worker.")] = False,
     workers: Annotated[str | None, typer.Option("--workers", help="Only these, separated by commas.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Then remove all data, for good; asks first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clear: do not ask.")] = False,
     log_files: Annotated[bool, typer.Option("--log-files", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
@@ -47,19 +53,26 @@ def up(
     mindbus up -d                     in the background, until mindbus down
 
     mindbus up --workers storage,orchestrator --isolate
+
+    mindbus up -d --clear --yes       on an empty world
     """
     settings = read_settings()
     groups, broken = groups_of(whole_fleet(), workers, isolate=isolate)
+    clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
+    names = [name for group in groups for name in group.workers]
+    arrivals = Arrivals(settings, names, is_silent=as_json or log_files)
     if detach:
         options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
-        state = start_detached(settings, options)
+        state = start_detached(settings, options, arrivals.look)
     else:
         logs = RunFolder(settings).logs if log_files else None
-        run(until_told_to_stop(_stay_up(Supervisor(settings, groups, broken, logs), token, as_json=as_json)))
+        supervisor = Supervisor(settings, groups, broken, logs)
+        run(until_told_to_stop(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json)))
         return
-    _announce(state, token, as_json=as_json)
+    cleared = run(clearing.work()) if clearing else None
+    _announce(state, token, cleared, as_json=as_json)
 
 
 @app.command()
@@ -102,16 +115,36 @@ async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
     return None if working.cancelled() else working.result()
 
 
-async def _stay_up(supervisor: Supervisor, token: Token | None, *, as_json: bool) -> None:
+async def _stay_up(
+    supervisor: Supervisor, arrivals: Arrivals, clearing: Clearing | None, token: Token | None, *, as_json: bool
+) -> None:
+    looking = asyncio.create_task(arrivals.keep_looking(), name="look for workers")
     async with fleet_up(supervisor) as state:
-        _announce(state, token, as_json=as_json)
+        looking.cancel()
+        arrivals.look()
+        cleared = await clearing.work() if clearing else None
+        _announce(state, token, cleared, as_json=as_json)
         await asyncio.Event().wait()
 
 
-def _announce(state: UpState, token: Token | None, *, as_json: bool) -> None:
+def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -> Clearing:
+    """What is to be done once the workers are ready, agreed to before anything is started."""
+    folder = RunFolder(settings)
+    if folder.is_taken():
+        raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
+    others = {name for group in groups if group.is_third_party for name in group.workers}
+    clearing = Clearing.by({name for group in groups for name in group.workers}, others, settings)
+    require_consent(clearing.question, is_given=is_agreed)
+    return clearing
+
+
+def _announce(state: UpState, token: Token | None, cleared: Outcome | None, *, as_json: bool) -> None:
     if as_json:
-        show_json(state.model_dump(mode="json") | ({"gateway_token": token.text} if token and token.is_new else {}))
+        more: dict[str, Any] = {"gateway_token": token.text} if token and token.is_new else {}
+        show_json(state.model_dump(mode="json") | more | ({"cleared": cleared.removed} if cleared else {}))
         return
+    if cleared is not None:
+        cleared.show()
     count = sum(len(process.workers) for process in state.workers)
     say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
     if state.gateway_url:

@@ -39,6 +39,7 @@ COMMANDS = {
     "chat": Place("chat", _WORK),
     "dialogues": Place("dialogues", _WORK),
     "sim": Place("simulation", _WORK),
+    "user": Place("users", _OPERATION),
     "queues": Place("queues", _OPERATION),
     "dlq": Place("dead_letters", _OPERATION),
     "storage": Place("storage", _OPERATION),

@@ -17,6 +17,7 @@ from mindbus.bus.worker import Kit, Worker
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.supervision.health import HealthFolder
+from workers.fleet import in_order
 
 # How long a worker of `mindbus up` waits for the broker that starts beside it.
 _BROKER_WITHIN_S = 180.0
@@ -98,15 +99,17 @@ async def _running(
 ) -> AsyncIterator[None]:
     # A transport each: in RabbitMQ's UI every worker has connections under its own name.
     transports = {name: open_transport(settings, name) for name in makers}
-    services = [build(make, name, settings, transports[name], report) for name, make in makers.items()]
+    services = {name: build(make, name, settings, transports[name], report) for name, make in makers.items()}
     started: list[Service] = []
     try:
-        for name, service in zip(makers, services, strict=True):
+        for name, service in services.items():
             if service.worker.name != name:
                 raise NamedOtherwise(f"{NamedOtherwise.__doc__} ({service.worker.name!r} is there as {name!r})")
-            await service.start()
-            started.append(service)
-        await asyncio.gather(*(service.wait_ready() for service in started))
+        for stage in in_order(makers):
+            for name in stage:
+                await services[name].start()
+                started.append(services[name])
+            await asyncio.gather(*(services[name].wait_ready() for name in stage))
         yield
     finally:
         for last in (False, True):

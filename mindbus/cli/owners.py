@@ -1,0 +1,69 @@
+"""Asks the owners of data to have some of it gone."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import typer
+
+from bus_schema.data import Removed
+from bus_schema.messages import Command
+from bus_schema.replies import Code
+from mindbus.bus.client import Client
+from mindbus.bus.failures import BusUnavailable, CommandFailed, Unroutable
+from mindbus.cli.console import show_table
+from mindbus.cli.failures import Failed, Misused
+
+# Whoever makes data comes before whoever keeps it.
+CLEAR = ("sim", "orchestrator", "storage")
+FORGET = ("task_manager", "context_manager", "mood_watcher", "orchestrator", "storage")
+
+
+@dataclass
+class Outcome:
+    """What is gone, by owner and kind; `failed` says of the others why not."""
+
+    removed: dict[str, dict[str, int]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def show(self) -> None:
+        """As a table, for people."""
+        rows = [
+            (owner, kind, count)
+            for owner, counts in self.removed.items()
+            for kind, count in (counts or {"": 0}).items()
+        ]
+        show_table(("owner", "what", "removed"), rows)
+
+    def require_all(self) -> None:
+        """Raises Failed unless every owner has done it."""
+        if self.failed:
+            said = "; ".join(f"{owner}: {reason}" for owner, reason in self.failed.items())
+            raise Failed(f"not everything is gone; start what does not run, then repeat. {said}", Code.UNAVAILABLE)
+
+
+async def ask_owners(
+    bus: Client, command: Command[Removed], owners: Sequence[str], others: Iterable[str] = (), *, within_s: float
+) -> Outcome:
+    """One after the other, each whatever the others say; `others` need not have anything to do with it."""
+    outcome = Outcome()
+    for owner in (*others, *owners):
+        try:
+            removed = await bus.request(command, to=owner, timeout_s=within_s)
+        except Unroutable as unroutable:
+            if owner in owners:
+                outcome.failed[owner] = str(unroutable)
+        except (CommandFailed, BusUnavailable) as no:
+            outcome.failed[owner] = str(no)
+        else:
+            outcome.removed[owner] = removed.counts
+    return outcome
+
+
+def require_consent(question: str, *, is_given: bool) -> None:
+    """Raises Misused where there is nobody to ask; ends the command where they say no."""
+    if is_given:
+        return
+    if not sys.stdin.isatty():
+        raise Misused("this cannot be undone, and there is no terminal to ask at: confirm it with --yes")
+    typer.confirm(question, abort=True, err=True)
