@@ -9,15 +9,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from mindbus.bus.connecting import NoBroker, find_broker
 from mindbus.bus.service import VERSION
+from mindbus.cli.dialogue_checks import dialogue_files, dialogue_queues
 from mindbus.cli.failures import Failed
+from mindbus.cli.finding import Finding, Status
 from mindbus.cli.session import require_reachable
 from mindbus.files import StoreNotSupported, open_files
 from mindbus.management import ManagementUnavailable, QueueState, open_management
@@ -30,21 +30,11 @@ from mindbus.supervision.health import HealthFolder, Unwell
 from mindbus.supervision.run_folder import RunFolder
 from workers.fleet import whole_fleet
 
-Status = Literal["ok", "warning", "failed"]
-
 OLDEST_PYTHON = (3, 11)
 _LITTLE_BYTES = 2 * 1024**3
 _TOO_LITTLE_BYTES = 200 * 1024**2
 _DEEP = 10_000
 _DATABASES = ("storage", "orchestrator")
-
-
-class Finding(BaseModel):
-    """One thing that was looked at."""
-
-    check: str
-    status: Status
-    detail: str
 
 
 async def examine(settings: Settings) -> list[Finding]:
@@ -54,6 +44,7 @@ async def examine(settings: Settings) -> list[Finding]:
     findings += await _broker(settings)
     findings.append(await asyncio.to_thread(_files, settings))
     findings += [await _database(service, settings) for service in _DATABASES]
+    findings += await asyncio.to_thread(lambda: [*dialogue_files(settings)])
     return [*findings, *_workers(settings)]
 
 
@@ -112,7 +103,12 @@ async def _broker(settings: Settings) -> list[Finding]:
     except ManagementUnavailable as unavailable:
         return [reachable, Finding(check="Management API", status="warning", detail=str(unavailable))]
     detail = f"RabbitMQ {overview.get('rabbitmq_version')}, node {overview.get('node')}"
-    return [reachable, Finding(check="Management API", status="ok", detail=detail), *_queues(queues)]
+    return [
+        reachable,
+        Finding(check="Management API", status="ok", detail=detail),
+        *_queues(queues),
+        dialogue_queues(queues),
+    ]
 
 
 def _queues(queues: Sequence[QueueState]) -> list[Finding]:

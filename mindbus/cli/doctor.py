@@ -5,9 +5,10 @@ from collections import Counter
 import typer
 from rich.text import Text
 
-from mindbus.cli.checks import Finding, examine
+from mindbus.cli.checks import examine
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.environment import read_settings
+from mindbus.cli.finding import Finding
 from mindbus.cli.options import Json
 from mindbus.cli.session import run
 
