@@ -163,7 +163,9 @@ class Frame:
             with self._banner:
                 icon("alert")
                 with box("mb-stack mb-grow"):
-                    text(self.words("lost.title"), "mb-medium")
+                    lost_at = self.ground.pulse.health.lost_at
+                    since = self.words.time(lost_at) if lost_at else ""
+                    text(self.words("lost.title", time=since), "mb-medium")
                     text(self.words("lost.safe"), "mb-meta")
                 button(self.words("retry"), ui.navigate.reload, "", "replay")
 

@@ -3,7 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final, Literal, Protocol
 
 from bus_schema.fleet import State
@@ -28,6 +29,7 @@ class Health:
     link: str = "/fleet"
     per_second: float = 0
     needing: int = 0
+    lost_at: datetime | None = None
 
 
 class LooksAtQueues(Protocol):
@@ -47,6 +49,7 @@ class Pulse:
         self.rates: deque[float] = deque(maxlen=120)
         self.depths: dict[str, deque[int]] = {}
         self.queues: list[QueueState] | None = None
+        self._lost_at: datetime | None = None
         self._paces = Paces()
         self._beating: asyncio.Task[None] | None = None
 
@@ -74,9 +77,10 @@ class Pulse:
                 self.rates.append(sum(counted) / len(counted))
                 if beats % _QUEUES_EVERY == 0:
                     await self._look_at_queues()
-                self.health = health_of(
-                    self._feed.workers, self.queues, is_hearing=self._feed.is_hearing, per_second=self.rates[-1]
-                )
+                is_hearing = self._feed.is_hearing
+                self._lost_at = None if is_hearing else self._lost_at or datetime.now(UTC)
+                health = health_of(self._feed.workers, self.queues, is_hearing=is_hearing, per_second=self.rates[-1])
+                self.health = replace(health, lost_at=self._lost_at)
                 beats += 1
                 await asyncio.sleep(_LOOK_EVERY_S)
 

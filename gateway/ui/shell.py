@@ -1,5 +1,6 @@
 """The frame around every screen: rail, top bar, health, what floats."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,9 +40,7 @@ class Shell:
             self._rail()
             self.places = self._top()
         attributes(box("mb-toasts"), role="status", aria_live="polite")
-        ui.run_javascript(
-            f"Object.assign(document.body.dataset, {{copied: {words('copied')!r}, notCopied: {words('not_copied')!r}}})"
-        )
+        ui.run_javascript(f"mbKnow({json.dumps([words(key) for key in _TOLD_BY_BROWSER])})")
 
     def show_health(self, health: Health) -> None:
         """Say how the bus is."""
@@ -149,5 +148,7 @@ class Shell:
         return Places(subtitle, controls, main)
 
 
+# What the browser says by itself, without the gateway or before it has answered.
+_TOLD_BY_BROWSER = ("copied", "not_copied", "lost.gateway", "lost.again")
 # Health is never told by colour alone.
 _SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}

@@ -40,7 +40,8 @@ class Part:
     def __init__(self, words: Words, place: Element) -> None:
         self.words, self.place = words, place
         with place:
-            self._notice = box("mb-hidden")
+            self._notice = box("mb-part-notice mb-hidden")
+        self._notice.move(place, target_index=0)
 
     async def attempt(self, work: Callable[[], Coroutine[Any, Any, None]], trace: str = "") -> bool:
         """Do it, or say why not."""

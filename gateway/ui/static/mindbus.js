@@ -46,6 +46,11 @@ async function mbCopy(text) {
   mbSay(document.body.dataset[done ? "copied" : "notCopied"] || "Copied");
 }
 
+function mbKnow([copied, notCopied, lost, again]) {
+  Object.assign(document.body.dataset, { copied, notCopied });
+  document.querySelectorAll("#popup span").forEach((place, at) => { place.textContent = [lost, again][at]; });
+}
+
 function mbSay(text) {
   const place = document.querySelector(".mb-toasts");
   if (!place) return;
