@@ -37,16 +37,27 @@ class Shell:
     python_path: Sequence[Path] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def spawn(self, *arguments: str, within_s: float = 180) -> Ended:
-        """Run a command in a process of its own, as a shell does."""
+    def spawn(self, *arguments: str, within_s: float = 180, typed: bytes = b"") -> Ended:
+        """Run a command in a process of its own, as a shell does; what is typed comes by a pipe."""
         done = subprocess.run(
             [sys.executable, "-m", "mindbus.cli.main", *arguments],
             env={name: value for name, value in self._environment().items() if value is not None},
             capture_output=True,
+            input=typed,
             timeout=within_s,
             check=False,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start a command that goes on, to type to it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "mindbus.cli.main", *arguments],
+            env={name: value for name, value in self._environment().items() if value is not None},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def run(self, *arguments: str) -> Ended:
         """Run a command in this process: no interpreter has to start, which takes longer than most commands."""

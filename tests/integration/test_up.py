@@ -122,12 +122,12 @@ def test_queues_are_listed_with_depth_and_consumers(shell: Shell) -> None:
     def found() -> dict[str, tuple[int, int]]:
         return {queue["name"]: (queue["depth"], queue["consumers"]) for queue in shell.json("queues")}
 
-    only_listen = {"tracker", "task_manager", "context_manager", "mood_watcher"}
-    # The gateway is asked on HTTP.
-    asked = {*FLEET, "echo"} - only_listen - {"gateway"}
+    listening = {"tracker", "task_manager", "context_manager", "mood_watcher"}
+    # The gateway is asked on HTTP, the tracker never.
+    asked = {*FLEET, "echo"} - {"tracker", "gateway"}
     wanted = {f"mb.q.{worker}": (0, 1) for worker in asked}
-    wanted |= {f"mb.q.{worker}.events": (0, 1) for worker in only_listen}
-    wanted |= {f"mb.q.{worker}.dead": (0, 0) for worker in asked | only_listen}
+    wanted |= {f"mb.q.{worker}.events": (0, 1) for worker in listening}
+    wanted |= {f"mb.q.{worker}.dead": (0, 0) for worker in asked | listening}
 
     eventually(lambda: wanted.items() <= found().items(), 20, "the broker has counted, as it does every second")
 
@@ -356,6 +356,22 @@ def test_down_leaves_nothing_behind(small: Shell, shell: Shell) -> None:
     assert [file.name for file in (small.data_dir / "run").rglob("*") if file.is_file()] == ["up.lock"]
     # Another data folder is another world.
     assert shell.json("health", "storage")["ready"] is True
+
+
+def test_a_cleared_world_is_empty_and_every_worker_is_shown_when_it_is_ready(small: Shell, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("old", encoding="utf-8")
+    small.ok("artifacts", "put", str(notes), "--type", "notes", "--trace", "t1", "--visibility", "public")
+    small.ok("down")
+
+    up = small.spawn("up", "-d", "--workers", "storage", "--clear", "--yes")
+
+    assert up.returncode == 0, up.stderr
+    assert ["storage", "artifacts", "1"] in [line.split() for line in up.stdout.splitlines()]
+    assert ["storage", "ready"] in [line.split() for line in up.stderr.splitlines()]
+    assert small.json("artifacts", "ls") == []
+    objects = small.data_dir / "artifacts" / "objects" / "sha256"
+    eventually(lambda: not [file for file in objects.rglob("*") if file.is_file()], 20, "the bytes are gone")
 
 
 def test_a_fleet_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from bus_schema.conversations import GetAllActiveDialogues
+from bus_schema.data import ClearData, DeleteUser
 from bus_schema.dialogue import CheckTimeouts, DialogueFragment, EndDialogue, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
-from bus_schema.sim import StartSim
+from bus_schema.replies import Code
+from bus_schema.sim import GetSimStatus, SimState, StartSim
+from mindbus.bus.failures import CommandFailed
+from mindbus.cli.owners import CLEAR
 from tests.dialogue_kit import RUNTIME, Runtime, dialogue_settings, runtime
 from tests.simulated_days import require_whole, whole_day
 
@@ -126,3 +131,42 @@ async def test_scenario_e_a_simulated_team_is_heard_like_people(vhost_url: str, 
     }
     assert day.named("notification_generated")
     assert (len(day.named("sim_start")), len(day.named("sim_stop"))) == (1, 1)
+
+
+async def test_scenario_clear_leaves_an_empty_world_in_which_people_talk_as_on_the_first_day(
+    vhost_url: str, tmp_path: Path
+) -> None:
+    clear = ClearData(confirm=True)
+    async with runtime(dialogue_settings(vhost_url, tmp_path), *RUNTIME, "sim", "orchestrator") as team:
+        await team.say("anna", "Привет! Как дела?")
+        await team.bus.request(EndDialogue(user_id="anna"))
+        await team.until_on_timeline("agent_result", 3)
+        await team.bus.request(StartSim(profiles="team_ru", seed=7, speed=60))
+
+        removed = {name: (await team.bus.request(clear, to=name)).counts for name in CLEAR}
+
+        assert removed["sim"] == {"simulations": 1}
+        assert removed["storage"].items() >= {"fragments": 1}.items()
+        assert removed["storage"]["messages"] >= 2
+        assert await team.history("anna") == []
+        assert (await team.bus.request(GetAllActiveDialogues())).items == ()
+        assert (await team.bus.request(GetSimStatus())) == SimState()
+        assert not [event for event in await team.timeline() if event.user_id == "anna"]
+
+        await team.say("anna", "Привет! Как дела?")
+        assert await team.sequence("anna") == ["[user:native]", "[ai:native]"]
+        ended = await team.bus.request(EndDialogue(user_id="anna"))
+        (published,) = await team.until_on_timeline("dialogue_fragment_published", user_id="anna")
+        assert published.data
+        assert published.data["fragment_id"] == ended.fragment_id
+
+
+async def test_scenario_clear_is_not_for_agents(team: Runtime) -> None:
+    await team.say("anna", "Привет!")
+
+    for command in (ClearData(confirm=True), DeleteUser(user_id="anna")):
+        with pytest.raises(CommandFailed) as refused:
+            await team.bus.acting_as("agent.task_manager").request(command, to="storage")
+        assert refused.value.code is Code.UNAUTHORIZED
+
+    assert len(await team.history("anna")) == 2

@@ -51,6 +51,10 @@ def test_an_unknown_command_is_told_its_nearest_name(mindbus: Invoke) -> None:
         ("process", "ls"),
         ("artifacts", "ls"),
         ("topology", "diff"),
+        ("chat", "--user", "anna", "--message", "hi"),
+        ("dialogues", "ls"),
+        ("sim", "status"),
+        ("user", "forget", "anna", "--yes"),
         ("send", "storage.get_artifact", "artifact_id=art_1", "--wait"),
     ],
 )
@@ -85,6 +89,18 @@ def test_a_broker_that_is_gone_is_noticed_at_once(mindbus: Invoke) -> None:
         (("dlq", "replay"), "say which"),
         (("worker", "storge"), "did you mean storage?"),
         (("up", "--workers", "storge"), "did you mean storage?"),
+        (("up", "--clear"), "confirm it with --yes"),
+        (("up", "--clear", "--yes", "--workers", "tracker"), "none of these workers owns data"),
+        (("user", "forget", "anna"), "confirm it with --yes"),
+        (("chat", "--user", "anna"), "--json is for one message"),
+        (("chat", "--user", "anna", "--message", ""), "is empty"),
+        (("chat", "--user", "anna", "--message", " \n"), "is empty"),
+        (("chat", "--user", "anna", "--message", "hi", "--file", "x"), "not by both"),
+        (("chat", "--user", "anna", "--file", "/nowhere.txt"), "cannot be read"),
+        (("sim", "start", "--profiles", "../team"), "profiles: "),
+        (("sim", "start", "--profiles", "team_ru", "--speed", "0"), "speed: "),
+        (("sim", "stop", "nonsense"), "sim_id: "),
+        (("events", "--since", "2999-01-01"), "lies in the future"),
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(mindbus: Invoke, arguments: tuple[str, ...], complaint: str) -> None:
@@ -107,6 +123,13 @@ def test_a_wrong_command_line_is_a_usage_error(mindbus: Invoke, arguments: tuple
         ("process", "ls", "--status", "dancing"),
         ("process", "run", "article"),
         ("queues", "--nonsense"),
+        ("chat", "--user", "ан на", "--message", "hi"),
+        ("chat", "--user", "../etc", "--message", "hi"),
+        ("chat", "--message", "hi"),
+        ("dialogues", "history", "a b"),
+        ("dialogues", "history", "anna", "--limit", "0"),
+        ("user", "forget", "a/b", "--yes"),
+        ("sim", "check", "/nowhere.yaml"),
     ],
 )
 def test_what_the_options_do_not_allow_is_a_usage_error_with_nothing_on_standard_output(

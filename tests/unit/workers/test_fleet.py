@@ -10,7 +10,7 @@ from mindbus.bus.connecting import connect
 from mindbus.bus.worker import Kit
 from mindbus.settings import Settings
 from tests.third_party import ECHO, install
-from workers.fleet import FLEET, BrokenWorker, Fleet, UnknownWorker, whole_fleet
+from workers.fleet import FLEET, BrokenWorker, Fleet, UnknownWorker, in_order, whole_fleet
 from workers.third_party import GROUP, third_party_workers
 
 
@@ -103,3 +103,13 @@ def test_an_unusable_entry_point_says_why(name: str, value: str, trouble: str) -
 def test_an_unknown_worker_is_told_its_nearest_name() -> None:
     with pytest.raises(UnknownWorker, match="did you mean storage"):
         Fleet(dict(FLEET), frozenset(), {}).maker("storge")
+
+
+def test_whoever_needs_others_starts_after_them() -> None:
+    stages = in_order([*FLEET, "echo"])
+
+    order = {name: number for number, stage in enumerate(stages) for name in stage}
+    assert sorted(order) == sorted([*FLEET, "echo"])
+    chain = ("storage", "task_manager", "context", "dialogue", "tracker", "sim")
+    assert [order[name] for name in chain] == sorted({order[name] for name in chain})
+    assert len({order[name] for name in ("task_manager", "context_manager", "mood_watcher", "echo")}) == 1
