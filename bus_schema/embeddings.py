@@ -28,13 +28,22 @@ class Embedding(BaseModel):
     @classmethod
     def of(cls, model: str, numbers: Iterable[float]) -> Self:
         """What a model has returned, in the form in which it travels."""
-        floats = _turned(array("f", numbers))
-        return cls(model=model, dim=len(floats), data=base64.b64encode(floats.tobytes()).decode())
+        return cls.from_raw(model, _turned(array("f", numbers)).tobytes())
+
+    @classmethod
+    def from_raw(cls, model: str, raw: bytes) -> Self:
+        """The same from the bytes of its numbers."""
+        return cls(model=model, dim=len(raw) // _FLOAT_BYTES, data=base64.b64encode(raw).decode())
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The bytes of the numbers."""
+        return base64.b64decode(self.data)
 
     @cached_property
     def floats(self) -> "array[float]":
         """The numbers themselves."""
-        return _turned(array("f", base64.b64decode(self.data)))
+        return _turned(array("f", self.raw))
 
     @model_validator(mode="after")
     def _is_a_direction(self) -> Self:

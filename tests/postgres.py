@@ -12,6 +12,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 from sqlalchemy.engine import make_url
 
+from memory.glm import tables as glm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service import models, run_tables
@@ -58,7 +59,12 @@ def libpq_url(url: str) -> str:
 
 async def migrate(database_of: DatabaseOf) -> None:
     """Give every service its tables."""
-    for service, migrations in (("storage", models.MIGRATIONS), ("orchestrator", run_tables.MIGRATIONS)):
+    services = {
+        "storage": models.MIGRATIONS,
+        "orchestrator": run_tables.MIGRATIONS,
+        "glm": glm_tables.MIGRATIONS,
+    }
+    for service, migrations in services.items():
         await upgrade(Database(database_of(service), service), migrations)
 
 

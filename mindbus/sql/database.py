@@ -1,9 +1,10 @@
 """One service's own database: SQLite for one machine, PostgreSQL for many, by URL."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, text
@@ -21,6 +22,7 @@ _POOL_SIZE = 5
 _POOL_OVERFLOW = 15
 _POOL_TIMEOUT_S = 10
 _BUSY_TIMEOUT_S = 30
+_PRAGMAS = MappingProxyType({"journal_mode": "WAL", "foreign_keys": "ON", "synchronous": "FULL"})
 
 
 class DatabaseAway(TemporaryFailure):
@@ -32,11 +34,15 @@ class NoMessageAtHand(RuntimeError):
 
 
 class Database:
-    """Sessions on one service's tables; `schema` is its PostgreSQL schema, SQLite has a file a service."""
+    """Sessions on one service's tables; `schema` is its PostgreSQL schema, SQLite has a file a service.
 
-    def __init__(self, url: str, schema: str) -> None:
+    `pragmas` are for SQLite, where the service has others than the usual ones.
+    """
+
+    def __init__(self, url: str, schema: str, pragmas: Mapping[str, str | int] = _PRAGMAS) -> None:
         self.url = make_url(url)
         self.schema = schema
+        self._pragmas = pragmas
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = self._sqlite() if self.is_sqlite else self._postgresql()
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
@@ -86,10 +92,18 @@ class Database:
         if self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_async_engine(self.url, connect_args={"timeout": _BUSY_TIMEOUT_S})
-        event.listen(engine.sync_engine, "connect", _configure_sqlite)
+        event.listen(engine.sync_engine, "connect", self._configure_sqlite)
         turns = WritersTurns(engine, _BUSY_TIMEOUT_S)
         event.listen(engine.sync_engine, "begin", lambda connection: _begin_sqlite(connection, turns))
         return engine
+
+    def _configure_sqlite(self, connection: Any, _record: Any) -> None:
+        # The driver must not begin transactions by itself: _begin_sqlite says which kind.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma, value in self._pragmas.items():
+            cursor.execute(f"PRAGMA {pragma}={value}")
+        cursor.close()
 
     def _postgresql(self) -> AsyncEngine:
         connecting = CONNECTING | {"options": session_options(self.schema)}
@@ -125,15 +139,6 @@ def answering() -> Iterator[None]:
         if isinstance(trouble, OperationalError | InterfaceError | NoneFree) or trouble.connection_invalidated:
             raise DatabaseAway(f"database: {getattr(trouble, 'orig', trouble)}") from trouble
         raise
-
-
-def _configure_sqlite(connection: Any, _record: Any) -> None:
-    # The driver must not begin transactions by itself: _begin_sqlite says which kind.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=FULL"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
 def _begin_sqlite(connection: Connection, turns: WritersTurns) -> None:

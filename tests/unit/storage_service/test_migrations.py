@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
 
+from memory.glm import tables as glm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service import models, run_tables
@@ -22,6 +24,7 @@ from tests.storage_kit import ON_FILES, Depot, OpenDepot
 TABLES: dict[str, tuple[Path, MetaData]] = {
     "storage": (models.MIGRATIONS, models.Base.metadata),
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
+    "glm": (glm_tables.MIGRATIONS, glm_tables.Base.metadata),
 }
 
 
@@ -92,9 +95,10 @@ def postgres_is_empty(empty_postgres_url: str) -> Subject:
     return Subject(Database(empty_postgres_url, "storage"), *TABLES["storage"])
 
 
-def test_storage_and_orchestrator_share_no_table_but_the_ledger() -> None:
-    storage, orchestrator = (set(metadata.tables) for _migrations, metadata in TABLES.values())
-    assert storage & orchestrator == {"inbox", "outbox"}
+def test_no_two_services_share_a_table_but_the_ledger() -> None:
+    tables = [set(metadata.tables) for _migrations, metadata in TABLES.values()]
+    for one, other in combinations(tables, 2):
+        assert one & other == {"inbox", "outbox"}
 
 
 @ON_FILES

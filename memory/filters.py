@@ -1,0 +1,186 @@
+"""The language in which subscribers say what they want to hear of (spec 000 §7.2.2)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from memory.metadata import facets
+from memory.refusals import MalformedFilter
+
+EVENT_TYPES = ("KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED")
+MAX_DEPTH = 32
+
+_TOKEN = re.compile(r'\s*(?:(?P<mark>[()=])|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s()="]+))', re.DOTALL)
+_METADATA = "metadata."
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has happened to a unit; of one that is gone there is no metadata."""
+
+    event_type: str
+    kem_id: str
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """A field has this value."""
+
+    name: str
+    value: str
+
+    def matches(self, change: Change) -> bool:
+        """Values of metadata are compared as they are written in JSON, texts without their quotes."""
+        if self.name == "kem_id":
+            return change.kem_id == self.value
+        if self.name == "event_type":
+            return change.event_type == self.value
+        key = self.name.removeprefix(_METADATA)
+        return any(name == key and _written(value) == self.value for name, value in facets(change.metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Each of these matches; none of them is everything."""
+
+    parts: tuple["Filter", ...]
+
+    def matches(self, change: Change) -> bool:
+        """As in Equals."""
+        return all(part.matches(change) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one of these matches."""
+
+    parts: tuple["Filter", ...]
+
+    def matches(self, change: Change) -> bool:
+        """As in Equals."""
+        return any(part.matches(change) for part in self.parts)
+
+
+Filter = Equals | Both | Either
+EVERYTHING = Both(())
+
+
+def parse_filter(text: str) -> Filter:
+    """AND binds closer than OR; values with spaces or marks stand in double quotes. Raises MalformedFilter."""
+    reader = _Reader(text)
+    if reader.next is None:
+        return EVERYTHING
+    found = _either(reader, 0)
+    if reader.next is not None:
+        raise reader.malformed("expected AND, OR or the end")
+    return found
+
+
+class _Token(NamedTuple):
+    position: int
+    text: str
+    is_mark: bool
+    is_quoted: bool
+
+    def is_joint(self, word: str) -> bool:
+        return not (self.is_mark or self.is_quoted) and self.text.upper() == word
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._end = 0
+        self.next: _Token | None = None
+        self.advance()
+
+    def advance(self) -> _Token | None:
+        """The token that was next."""
+        passed, found = self.next, _TOKEN.match(self.text, self._end)
+        if found is not None:
+            kind = str(found.lastgroup)
+            text = re.sub(r"\\(.)", r"\1", found[kind]) if kind == "quoted" else found[kind]
+            self.next = _Token(found.end() - len(found[0].lstrip()), text, kind == "mark", kind == "quoted")
+            self._end = found.end()
+        elif rest := self.text[self._end :].strip():
+            self.next = None
+            raise MalformedFilter(self.text, self.text.index(rest, self._end) + 1, "a quote without its other half")
+        else:
+            self.next = None
+        return passed
+
+    def takes(self, word: str) -> bool:
+        """Whether it was next; if so, it is no longer."""
+        if self.next is not None and self.next.is_joint(word):
+            self.advance()
+            return True
+        return False
+
+    def takes_mark(self, mark: str) -> bool:
+        """The same for ( ) =."""
+        if self.next is not None and self.next.is_mark and self.next.text == mark:
+            self.advance()
+            return True
+        return False
+
+    def malformed(self, expected: str, at: _Token | None = None) -> MalformedFilter:
+        token = at or self.next
+        return MalformedFilter(self.text, (len(self.text) if token is None else token.position) + 1, expected)
+
+
+def _either(reader: _Reader, depth: int) -> Filter:
+    parts = [_both(reader, depth)]
+    while reader.takes("OR"):
+        parts.append(_both(reader, depth))
+    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+
+def _both(reader: _Reader, depth: int) -> Filter:
+    parts = [_one(reader, depth)]
+    while reader.takes("AND"):
+        parts.append(_one(reader, depth))
+    return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+
+def _one(reader: _Reader, depth: int) -> Filter:
+    name = reader.next
+    if reader.takes_mark("("):
+        if depth == MAX_DEPTH:
+            raise reader.malformed(f"more than {MAX_DEPTH} parentheses within each other", name)
+        inner = _either(reader, depth + 1)
+        if not reader.takes_mark(")"):
+            raise reader.malformed("expected AND, OR or )")
+        return inner
+    if name is None or name.is_mark or name.is_quoted or name.is_joint("AND") or name.is_joint("OR"):
+        raise reader.malformed("expected a condition")
+    reader.advance()
+    if name.text in EVENT_TYPES:
+        return Equals("event_type", name.text)
+    _require_known(reader, name)
+    if not reader.takes_mark("="):
+        raise reader.malformed("expected =")
+    return _equals(reader, name)
+
+
+def _require_known(reader: _Reader, name: _Token) -> None:
+    is_metadata = name.text.startswith(_METADATA) and len(name.text) > len(_METADATA)
+    if not is_metadata and name.text not in ("kem_id", "event_type"):
+        raise reader.malformed(f"unknown field {name.text}", name)
+
+
+def _equals(reader: _Reader, name: _Token) -> Equals:
+    value = reader.next
+    if value is None or value.is_mark:
+        raise reader.malformed("expected a value")
+    if name.text == "event_type" and value.text not in EVENT_TYPES:
+        raise reader.malformed(f"expected one of {', '.join(EVENT_TYPES)}")
+    reader.advance()
+    return Equals(name.text, value.text)
+
+
+def _written(value: bool | float | str) -> str:
+    return value if isinstance(value, str) else to_json(value).decode()

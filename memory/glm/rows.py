@@ -1,0 +1,69 @@
+"""Units as rows, rows as units."""
+
+from typing import Any
+
+from bus_schema.embeddings import Embedding
+from bus_schema.kem import Kem, KemBody
+from memory.glm.acl import readers_of
+from memory.glm.tables import KemRow
+from memory.metadata import facets
+
+
+def body_columns(kem: KemBody) -> dict[str, Any]:
+    """What its sender says of a unit."""
+    vector = kem.embeddings
+    return {
+        "visibility": kem.visibility,
+        "readers": list(kem.readers),
+        "writers": list(kem.writers),
+        "content_type": kem.content_type,
+        "content": None if kem.content is None else kem.content.encode(),
+        "ref": None if kem.ref is None else kem.ref.model_dump(mode="json"),
+        "facts": kem.metadata,
+        "source": None if kem.source is None else kem.source.model_dump(mode="json"),
+        "model": None if vector is None else vector.model,
+        "vector": None if vector is None else vector.raw,
+    }
+
+
+def as_kem(row: KemRow) -> Kem:
+    """The unit that the row keeps."""
+    vector = None if row.vector is None else Embedding.from_raw(str(row.model), row.vector)
+    return Kem.model_validate(
+        {
+            "id": row.id,
+            "owner": row.owner,
+            "visibility": row.visibility,
+            "readers": row.readers,
+            "writers": row.writers,
+            "content_type": row.content_type,
+            "content": None if row.content is None else row.content.decode(),
+            "ref": row.ref,
+            "metadata": row.facts,
+            "embeddings": vector,
+            "source": row.source,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+            "version": row.version,
+        }
+    )
+
+
+def reader_rows(row: KemRow) -> list[dict[str, Any]]:
+    """Who may read it, a row each."""
+    return [{"kem_id": row.id, "reader": reader} for reader in readers_of(row)]
+
+
+def facet_rows(row: KemRow) -> list[dict[str, Any]]:
+    """What it can be found by, a row each."""
+    return [
+        {
+            "kem_id": row.id,
+            "ordinal": ordinal,
+            "key": key,
+            "text": value if isinstance(value, str) else None,
+            "number": value if not isinstance(value, bool | str) else None,
+            "flag": value if isinstance(value, bool) else None,
+        }
+        for ordinal, (key, value) in enumerate(facets(row.facts))
+    ]

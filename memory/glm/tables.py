@@ -1,0 +1,105 @@
+"""The tables of the global memory (spec 000 §4.1.1)."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from mindbus.sql.columns import Utc
+from mindbus.sql.tables import add_ledger_tables
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
+# As spec 000 §4.1.1 has them: after a power cut the last moments may be missing, after a crash nothing is.
+PRAGMAS: dict[str, str | int] = {
+    "journal_mode": "WAL",
+    "synchronous": "NORMAL",
+    "foreign_keys": "ON",
+    "busy_timeout": 7500,
+}
+
+_JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
+
+
+class Base(DeclarativeBase):
+    """All tables of the global memory; names of constraints as in every service."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class KemRow(Base):
+    """A unit, with its vector: the index of vectors can be made anew from these rows at any time."""
+
+    __tablename__ = "kems"
+    __table_args__ = (Index(None, "created_at", "id"), Index(None, "updated_at", "id"), Index(None, "owner"))
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(96))
+    visibility: Mapped[str] = mapped_column(String(16))
+    readers: Mapped[list[str]] = mapped_column(_JSON)
+    writers: Mapped[list[str]] = mapped_column(_JSON)
+    content_type: Mapped[str] = mapped_column(String(127))
+    content: Mapped[bytes | None] = mapped_column(LargeBinary)
+    ref: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    # The name `metadata` is taken on a mapped class.
+    facts: Mapped[dict[str, JsonValue]] = mapped_column("metadata", _JSON)
+    source: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    model: Mapped[str | None] = mapped_column(String(128))
+    vector: Mapped[bytes | None] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(Utc)
+    updated_at: Mapped[datetime] = mapped_column(Utc)
+    version: Mapped[int] = mapped_column(BigInteger)
+
+
+class ReaderRow(Base):
+    """Somebody other than the owner who may read a unit that is not public."""
+
+    __tablename__ = "kem_readers"
+    __table_args__ = (Index(None, "reader", "kem_id"),)
+    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    reader: Mapped[str] = mapped_column(String(96), primary_key=True)
+
+
+class FacetRow(Base):
+    """A value in the metadata of a unit, in the column of its type."""
+
+    __tablename__ = "kem_facets"
+    __table_args__ = (Index(None, "key", "text", "kem_id"), Index(None, "key", "number", "kem_id"))
+    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(String(64))
+    text: Mapped[str | None] = mapped_column(String(256))
+    number: Mapped[float | None] = mapped_column(Double)
+    flag: Mapped[bool | None] = mapped_column(Boolean)
+
+
+class VectorWriteRow(Base):
+    """A unit has changed, of which the index of vectors has yet to hear; what it is to hear, the unit's row says."""
+
+    __tablename__ = "vector_writes"
+    # SQLite would use numbers again, so that a change during a write could be taken for the one that was written.
+    __table_args__ = ({"sqlite_autoincrement": True},)
+    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    kem_id: Mapped[str] = mapped_column(String(128))
+
+
+ledger = add_ledger_tables(Base.metadata)

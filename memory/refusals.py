@@ -1,0 +1,79 @@
+"""The ways in which memory says no."""
+
+from typing import ClassVar
+
+from bus_schema.replies import Code
+
+
+class Refusal(Exception):
+    """Memory does not do this, now or later; nothing has been written.
+
+    `details` go to the asker; `is_denied`, which would tell the absent from the hidden, goes to the log alone.
+    """
+
+    code: ClassVar[Code] = Code.INVALID
+
+    def __init__(self, *, is_denied: bool = False, **details: object) -> None:
+        super().__init__(type(self).__doc__)
+        self.is_denied = is_denied
+        self.details = details
+
+
+class MalformedFilter(Refusal):
+    """A filter is conditions joined by AND, OR, ( ): kem_id=…, metadata.key=value, event_type=… or just its name."""
+
+    def __init__(self, text: str, position: int, expected: str) -> None:
+        super().__init__(position=position, expected=expected, filter=text)
+        self.text, self.position, self.expected = text, position, expected
+
+    def __str__(self) -> str:
+        pointer = " " * (self.position - 1) + "^"
+        return f"At character {self.position}: {self.expected}\n{self.text}\n{pointer}\n{self.__doc__}"
+
+
+class NoSuchKem(Refusal):
+    """There is no such unit, or it is not yours to read."""
+
+    code = Code.NOT_FOUND
+
+
+class KemIdTaken(Refusal):
+    """A unit of this id is not yours to write; leave the id out to get one."""
+
+    code = Code.CONFLICT
+
+
+class NotYoursToWrite(Refusal):
+    """Only its owner, or a writer that its owner has named, changes a unit; store one of your own."""
+
+    code = Code.UNAUTHORIZED
+
+
+class NotYoursToShare(Refusal):
+    """Only its owner says who may read or write a unit."""
+
+    code = Code.UNAUTHORIZED
+
+
+class NotTheOwner(Refusal):
+    """A unit belongs to whoever stores it; leave the owner out, or be it."""
+
+    code = Code.UNAUTHORIZED
+
+
+class VersionDiffers(Refusal):
+    """The unit has changed since it was read; read it again, then decide anew."""
+
+    code = Code.CONFLICT
+
+
+class ChangesDoNotFit(Refusal):
+    """With these changes the unit would not hold together."""
+
+
+class WrongVector(Refusal):
+    """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
+
+
+class NotACursor(Refusal):
+    """The cursor is not one that this question was given; begin without one."""

@@ -1,0 +1,20 @@
+"""The space in which vectors lie."""
+
+from dataclasses import dataclass
+
+from bus_schema.embeddings import Embedding
+from memory.refusals import WrongVector
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Vectors of one model; those of another may be as long, but their nearness means nothing."""
+
+    model: str
+    dim: int
+
+    def require(self, embedding: Embedding | None) -> None:
+        """Raises WrongVector."""
+        if embedding is not None and (embedding.model, embedding.dim) != (self.model, self.dim):
+            given = {"model": embedding.model, "dim": embedding.dim}
+            raise WrongVector(given=given, expected={"model": self.model, "dim": self.dim})

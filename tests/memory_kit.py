@@ -1,0 +1,71 @@
+"""The global memory over a real database, with a clock that stands still."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import KemChanges, KemPage, UpdateKem
+from bus_schema.kem import Kem, KemDraft
+from bus_schema.kem_query import KemQuery
+from memory.asker import Asker
+from memory.glm.changing import Changing
+from memory.glm.retrieval import Retrieval
+from memory.glm.rows import as_kem
+from memory.glm.writing import Refused, Writing, Written
+from memory.space import Space
+from mindbus.sql.database import Database
+from tests.storage_kit import Clock
+
+RESEARCHER = Asker("agent.researcher.1")
+CRITIC = Asker("agent.critic.1")
+ANNA = Asker("user.anna")
+SPACE = Space("tiny", 4)
+
+
+def a_draft(content: str = "The release was moved to Friday.", **fields: Any) -> KemDraft:
+    return KemDraft.model_validate({"content": content} | fields)
+
+
+def a_vector(*numbers: float) -> Embedding:
+    return Embedding.of(SPACE.model, numbers)
+
+
+@dataclass
+class Library:
+    """Writes as the runtime does, a transaction a message."""
+
+    database: Database
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.writing = Writing(self.database, self.clock, SPACE)
+        self.changing = Changing(self.database, self.clock, SPACE)
+        self.retrieval = Retrieval(self.database)
+
+    async def store(self, draft: KemDraft | None = None, by: Asker = RESEARCHER, **fields: Any) -> Kem:
+        async with self.database.transaction() as session:
+            with self.database.ambient(session):
+                return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
+
+    async def store_all(self, *drafts: KemDraft, by: Asker = RESEARCHER) -> list[Written | Refused]:
+        async with self.database.transaction() as session:
+            with self.database.ambient(session):
+                return await self.writing.store_all(drafts, by)
+
+    async def update(self, kem_id: str, by: Asker = RESEARCHER, expected: int | None = None, **changes: Any) -> Kem:
+        wanted = UpdateKem(kem_id=kem_id, changes=KemChanges.model_validate(changes), expected_version=expected)
+        async with self.database.transaction() as session:
+            with self.database.ambient(session):
+                return await self.changing.update(wanted, by)
+
+    async def delete(self, kem_id: str, by: Asker = RESEARCHER) -> None:
+        async with self.database.transaction() as session:
+            with self.database.ambient(session):
+                await self.changing.delete(kem_id, by)
+
+    async def page(self, by: Asker = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any) -> KemPage:
+        return await self.retrieval.page(KemQuery.model_validate(query), by, cursor, size)
+
+    async def found(self, by: Asker = RESEARCHER, **query: Any) -> list[str]:
+        """The ids of the first page."""
+        return [item.kem.id for item in (await self.page(by, **query)).items]

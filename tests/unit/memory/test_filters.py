@@ -1,0 +1,97 @@
+"""The language of subscriptions says what it means, or where it does not."""
+
+import pytest
+
+from memory.filters import Change, parse_filter
+from memory.refusals import MalformedFilter
+
+UPDATED = Change(
+    "KEM_UPDATED",
+    "important_kem_id",
+    {"project_id": "project_alpha", "title": "Two words", "priority": 2, "final": True, "tags": ["релиз", 3]},
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  ",
+        "kem_id=important_kem_id",
+        "metadata.project_id=project_alpha",
+        "metadata.project_id = project_alpha",
+        'metadata.title="Two words"',
+        "metadata.priority=2",
+        "metadata.final=true",
+        "metadata.tags=релиз",
+        "metadata.tags=3",
+        "KEM_UPDATED",
+        "event_type=KEM_UPDATED",
+        "KEM_EVICTED OR kem_id=important_kem_id",
+        "kem_id=other AND KEM_UPDATED OR metadata.priority=2",
+        "(kem_id=other or KEM_UPDATED) and metadata.priority=2",
+        "((KEM_UPDATED))",
+    ],
+)
+def test_what_is_meant_is_heard(text: str) -> None:
+    assert parse_filter(text).matches(UPDATED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kem_id=other",
+        "metadata.project_id=project_beta",
+        "metadata.absent=project_alpha",
+        "metadata.priority=2.0",
+        "metadata.final=True",
+        "KEM_PUBLISHED",
+        "KEM_UPDATED AND kem_id=other",
+        "kem_id=other AND (KEM_UPDATED OR metadata.priority=2)",
+        'kem_id="important_kem_id OR KEM_UPDATED"',
+    ],
+)
+def test_what_is_not_meant_is_not_heard(text: str) -> None:
+    assert not parse_filter(text).matches(UPDATED)
+
+
+def test_a_value_may_be_a_word_of_the_language_or_hold_quotes() -> None:
+    assert parse_filter("metadata.a=AND AND metadata.b=or").matches(Change("KEM_UPDATED", "k", {"a": "AND", "b": "or"}))
+    assert parse_filter(r'metadata.a="say \"x\\y\""').matches(Change("KEM_UPDATED", "k", {"a": r'say "x\y"'}))
+
+
+def test_of_what_is_gone_only_its_id_is_known() -> None:
+    gone = Change("KEM_EVICTED", "important_kem_id")
+
+    assert parse_filter("kem_id=important_kem_id AND KEM_EVICTED").matches(gone)
+    assert not parse_filter("metadata.project_id=project_alpha").matches(gone)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "expected"),
+    [
+        ("colour=red", 1, "unknown field colour"),
+        ("kem_id=a OR colour=red", 13, "unknown field colour"),
+        ("metadata.=red", 1, "unknown field metadata."),
+        ("kem_id", 7, "expected ="),
+        ("kem_id=", 8, "expected a value"),
+        ("kem_id==a", 8, "expected a value"),
+        ("kem_id=a AND", 13, "expected a condition"),
+        ("AND kem_id=a", 1, "expected a condition"),
+        ("kem_id=a kem_id=b", 10, "expected AND, OR or the end"),
+        ("(kem_id=a", 10, "expected AND, OR or )"),
+        ("kem_id=a)", 9, "expected AND, OR or the end"),
+        ("()", 2, "expected a condition"),
+        ('kem_id="a', 8, "a quote without its other half"),
+        ("event_type=KEM_LOST", 12, "expected one of KEM_PUBLISHED"),
+        ("(" * 500, 33, "more than 32 parentheses"),
+        ("метка=1", 1, "unknown field метка"),
+    ],
+)
+def test_a_malformed_filter_is_refused_at_its_place(text: str, position: int, expected: str) -> None:
+    with pytest.raises(MalformedFilter) as malformed:
+        parse_filter(text)
+
+    assert malformed.value.details["position"] == position
+    assert expected in str(malformed.value)
+    assert f"\n{' ' * (position - 1)}^\n" in str(malformed.value)
