@@ -23,7 +23,7 @@ from gateway.ui.viewer import Viewer, first_words, learn
 from mindbus.logs import logger
 
 # A screen that the rail does not name belongs to one that it does.
-_PLACES = {"run": "runs"}
+_PLACES = {"run": "runs", "artifact": "runs"}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.frame import Frame, Ground
 from gateway.ui.pulse import Pulse
+from gateway.ui.runs.artifact_screen import ArtifactScreen
 from gateway.ui.runs.list_screen import RunListScreen
 from gateway.ui.runs.run_screen import RunScreen
 from gateway.ui.sim.screen import SimScreen
@@ -47,6 +48,7 @@ class Screens:
         self._page("/fleet", "fleet", FleetScreen.draw)
         self._page("/sim", "sim", SimScreen.draw)
         self._run_page()
+        self._artifact_page()
         ui.run_with(
             app,
             title="MindBus",
@@ -78,6 +80,12 @@ class Screens:
             await self._show("run", request, lambda frame: RunScreen.draw(frame, run_id))
 
         ui.page("/runs/{run_id}")(page)
+
+    def _artifact_page(self) -> None:
+        async def page(request: Request, artifact_id: str) -> None:
+            await self._show("artifact", request, lambda frame: ArtifactScreen.draw(frame, artifact_id))
+
+        ui.page("/artifacts/{artifact_id}")(page)
 
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         ui.add_head_html(_HEAD)

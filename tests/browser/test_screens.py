@@ -1,6 +1,7 @@
 """The web app as a person at a browser has it, on a whole fleet."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -12,12 +13,7 @@ from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
 pytestmark = pytest.mark.timeout(300)
 
 SCREENS = ("timeline", "chat", "runs", "run", "fleet", "sim")
-LOOKS = [
-    Looks(theme, language, size)
-    for size in ("desk", "phone")
-    for theme in ("dark", "light")
-    for language in ("en", "ru")
-]
+LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
 WATCH_GROWTH = """() => { window.lengths = new Set(); new MutationObserver(() => {
   const growing = document.querySelector('[data-growing]'); if (growing) window.lengths.add(growing.textContent.length);
 }).observe(document.body, {childList: true, subtree: true, characterData: true}); }"""
@@ -105,7 +101,8 @@ def test_a_dead_letter_is_replayed_once_its_file_is_there(app: App, browser: Bro
         letter.get_by_role("button", name="Replay").click()
         expect(letter).to_have_count(0)
         expect(page.get_by_text("Nothing has died.")).to_be_visible()
-    assert app.ask("GET", f"/api/artifacts/{artifact_id}", params={"trace": TRACE})["status"] == "completed"
+        page.goto(f"/artifacts/{artifact_id}?trace={TRACE}")
+        expect(page.locator(".mb-artifact-body").first).to_contain_text("Каток греет бассейн.")
 
 
 def test_dead_letters_are_dropped_only_after_their_number_was_typed(app: App, browser: Browser) -> None:
@@ -199,8 +196,10 @@ def test_every_screen_fits_and_can_be_read(app: App, browser: Browser, run_id: s
             page.goto(paths.get(screen, f"/{screen}"))
             expect(page.locator(".mb-skel")).to_have_count(0)
             expect(page.locator(f"[data-drawn='{screen}']")).to_have_count(1)
-            page.wait_for_load_state("networkidle")
-            keep(page, screen, looks)
             assert overflow(page) <= 0, screen
             assert page.locator("html").get_attribute("lang") == looks.language
-            assert not low_contrasts(page), screen
+            for theme in ("dark", "light"):
+                page.evaluate(f"mbSetTheme('{theme}')")
+                keep(page, screen, replace(looks, theme=theme))
+                assert not low_contrasts(page), f"{screen}, {theme}"
+            page.evaluate("mbSetTheme('dark')")

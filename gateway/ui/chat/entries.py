@@ -1,6 +1,7 @@
 """What was said, drawn: a user's words, an answer, a notification with why it came."""
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
@@ -113,7 +114,8 @@ def is_shown(message: DialogueMessage) -> bool:
 def _content(words: Words, message: DialogueMessage, *, is_markdown: bool) -> None:
     if message.ref is not None:
         anchor(
-            f"/artifacts/{message.ref.artifact_id}", words("chat.as_artifact", size=words.bytes(message.ref.size_bytes))
+            f"/artifacts/{quote(message.ref.artifact_id)}?trace={quote(message.trace_id)}",
+            words("chat.as_artifact", size=words.bytes(message.ref.size_bytes)),
         )
     elif is_markdown:
         markdown(message.content or "")

@@ -11,6 +11,7 @@ from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
 from gateway.ui.markdown import markdown
 from gateway.ui.parts import Segments, anchor, attributes, box, coloured_json, identifier, moment, show_if, text
+from gateway.ui.runs.provenance import place_of
 from gateway.ui.trouble import TROUBLE, show_trouble
 from mindbus.sdk.preview import Preview
 
@@ -76,7 +77,7 @@ class ArtifactPanel:
         words = self.frame.words
         with box("mb-head mb-artifact-head"):
             icon("file")
-            identifier(words, manifest.id, f"/runs/{quote(manifest.trace_id)}?artifact={quote(manifest.id)}")
+            identifier(words, manifest.id, place_of(manifest.id, manifest.trace_id))
             said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
             text(said, "mb-t3 mb-ell mb-grow")
             with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
@@ -104,7 +105,7 @@ class ArtifactPanel:
         for version in reversed(versions.items):
             with box("mb-line-x mb-version"):
                 text(f"v{version.version}", "mb-strong mb-num")
-                identifier(words, version.id, f"/runs/{quote(version.trace_id)}?artifact={quote(version.id)}")
+                identifier(words, version.id, place_of(version.id, version.trace_id))
                 text(version.created_by, "mb-meta mb-ell mb-grow")
                 moment(words, version.created_at, words.time(version.created_at))
 

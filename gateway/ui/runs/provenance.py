@@ -16,7 +16,8 @@ _ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
 
 def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
     """Registered artifacts as storage knows them, the others as the card has them."""
-    nodes = {manifest.id: _registered(run, manifest) for manifest in manifests}
+    given = {ref.artifact_id for ref in run.inputs}
+    nodes = {manifest.id: node_of(manifest, is_source=manifest.id in given) for manifest in manifests}
     edges = {(source, each.id) for each in manifests for source in _inputs(each)}
     made = {step.step_id: _id_of(run, step) for step in run.steps}
     needed = _needs(run)
@@ -32,12 +33,19 @@ def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
     return Graph(tuple(nodes.values()), known)
 
 
-def _registered(run: Run, manifest: Manifest) -> Node:
-    is_source = any(ref.artifact_id == manifest.id for ref in run.inputs)
+def node_of(manifest: Manifest, *, is_source: bool) -> Node:
+    """A registered artifact."""
     by = owner_of(manifest.owner).partition(".")[2]
-    target = f"/runs/{quote(run.run_id)}?artifact={quote(manifest.id)}"
     title = f"{manifest.artifact_type} v{manifest.version}" if manifest.version > 1 else manifest.artifact_type
-    return Node(manifest.id, title, by, "source" if is_source else "registered", target)
+    look: Look = "source" if is_source else "registered"
+    return Node(manifest.id, title, by, look, place_of(manifest.id, manifest.trace_id))
+
+
+def place_of(artifact_id: str, trace_id: str) -> str:
+    """Where it is shown: within its run, if it is of one."""
+    if trace_id.startswith("run_"):
+        return f"/runs/{quote(trace_id)}?artifact={quote(artifact_id)}"
+    return f"/artifacts/{quote(artifact_id)}?trace={quote(trace_id)}"
 
 
 def _inputs(manifest: Manifest) -> tuple[str, ...]:

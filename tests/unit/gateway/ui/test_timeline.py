@@ -60,7 +60,7 @@ def test_a_chain_goes_from_cause_to_effect() -> None:
     fragment = event("frag", "raw.dialogue_fragment")
     tasks = event("tasks", "processed.tasks_found", 1, "frag")
     wish = event("wish", "notification.generated", 2, "tasks")
-    other = event("other", "dialogue.message_sent", 3, "another command")
+    other = event("other", "dialogue.message_sent", 3, "another-command")
     roots = story_of(wish, [other, wish, tasks, fragment])
     events, links = chain_of(roots, "wish")
     assert [each.event_id for each in events] == ["frag", "tasks", "wish"]
