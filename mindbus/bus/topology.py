@@ -148,7 +148,7 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
     """A service's exchanges, plus queues for what it listens to; where order matters, one consumer at a time."""
     keys = tuple(sorted(set(event_keys)))
     topology = Topology(
-        exchanges=(Exchange(commands_exchange(service)), Exchange(EVENTS), Exchange(events_exchange(service))),
+        exchanges=(Exchange(EVENTS), Exchange(events_exchange(service))),
         bindings=(Binding(events_exchange(service), EVENTS, "#", to_exchange=True),),
     )
     ordering = {"x-single-active-consumer": True} if is_ordered else {}
@@ -159,7 +159,9 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
     if keys:
         topology += _work_queue(service, events_queue(service), ordering)
         topology += Topology(bindings=tuple(Binding(EVENTS, events_queue(service), key) for key in keys))
+    # Who only speaks has nothing declared for what is said to it.
     if takes_commands or keys:
+        topology += Topology(exchanges=(Exchange(commands_exchange(service)),))
         dead = dead_queue(service)
         topology += Topology(queues=(_terminal(dead),), bindings=(Binding(DEAD, dead, service),))
     return topology

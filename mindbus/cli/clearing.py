@@ -9,7 +9,7 @@ from sqlalchemy.engine import make_url
 from bus_schema.data import ClearData
 from mindbus.cli.failures import Misused
 from mindbus.cli.options import LOCAL_USER
-from mindbus.cli.owners import CLEAR, Outcome, ask_owners
+from mindbus.cli.owners import CLEAR, Outcome, ask_owners, others_that_take
 from mindbus.cli.paging import WITHIN_S
 from mindbus.cli.session import on_the_bus
 from mindbus.settings import Settings
@@ -20,15 +20,16 @@ class Clearing:
     """Has every owner of data that is started clear its own."""
 
     owners: Sequence[str]
-    others: Collection[str]
+    others: Sequence[str]
     settings: Settings
 
     @classmethod
-    def by(cls, workers: Collection[str], others: Collection[str], settings: Settings) -> Self:
+    def by(cls, workers: Collection[str], settings: Settings) -> Self:
         """Raises Misused where none of the workers owns any data."""
         owners = [name for name in CLEAR if name in workers]
         if not owners:
             raise Misused(f"none of these workers owns data; --clear needs some of {', '.join(CLEAR)}")
+        others = [name for name in others_that_take(ClearData, settings) if name in workers]
         return cls(owners, others, settings)
 
     @property
@@ -38,7 +39,7 @@ class Clearing:
         urls = {settings.database_of(name) for name in self.owners if name != "sim"}
         databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)
         places = ", ".join([*databases, settings.files_url])
-        return f"Remove all data of {', '.join(self.owners)}, for good? They lie in {places}"
+        return f"Remove all data of {', '.join([*self.owners, *self.others])}, for good? They lie in {places}"
 
     async def work(self) -> Outcome:
         """Raises Failed unless every owner has done it."""

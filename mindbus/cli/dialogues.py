@@ -7,11 +7,10 @@ import typer
 from rich.text import Text
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.conversations import GetAllActiveDialogues, GetMessages
+from bus_schema.conversations import Dialogue, GetMessages, ListDialogues
 from bus_schema.dialogue import (
     MAX_MESSAGE_CHARS,
     DialogueMessage,
-    DialogueState,
     EndDialogue,
     Ended,
     conversation_trace,
@@ -33,21 +32,24 @@ _MARKS = {"hidden": "dim", "notification": "yellow", "response": "cyan"}
 
 
 @app.command("ls")
-def list_(acting: As = LOCAL_USER, as_json: Json = False) -> None:
-    """List the dialogues in which something has been said that is in no fragment yet, the latest first.
+def list_(
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")] = 100,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List dialogues, the latest first; one is under way as long as something said is in no fragment yet.
 
     [bold]Example[/bold]
 
     mindbus dialogues ls
     """
-    found = sorted(run(_active(acting)), key=lambda state: state.last_activity, reverse=True)
+    found = run(_dialogues(limit, acting))
     if as_json:
-        told = [state.model_dump(mode="json", include={"user_id", "last_activity", "is_active"}) for state in found]
-        show_json([each | {"buffered": len(state.buffer)} for each, state in zip(told, found, strict=True)])
+        show_json(found)
         return
     show_table(
-        ("user", "messages in the buffer", "last activity"),
-        ((state.user_id, len(state.buffer), _at(state.last_activity)) for state in found),
+        ("user", "messages", "last activity", "state"),
+        ((d.user_id, d.messages, _at(d.last_activity), "under way" if d.is_active else "at rest") for d in found),
     )
 
 
@@ -87,15 +89,15 @@ def end(user: UserArgument, as_json: Json = False) -> None:
         say(f"ended; fragment {ended.fragment_id}" if ended.fragment_id else "there was nothing to make a fragment of")
 
 
-async def _active(identity: str) -> list[DialogueState]:
-    found: list[DialogueState] = []
-    wanted = GetAllActiveDialogues(limit=100)
+async def _dialogues(limit: int, identity: str) -> list[Dialogue]:
+    found: list[Dialogue] = []
+    wanted = ListDialogues(limit=min(limit, _PAGE))
     async with on_the_bus(identity) as bus:
         while True:
             page = await bus.request(wanted)
             found += page.items
-            if page.next_cursor is None:
-                return found
+            if page.next_cursor is None or len(found) >= limit:
+                return found[:limit]
             wanted = wanted.model_copy(update={"cursor": page.next_cursor})
 
 

@@ -132,8 +132,7 @@ def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -
     folder = RunFolder(settings)
     if folder.is_taken():
         raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
-    others = {name for group in groups if group.is_third_party for name in group.workers}
-    clearing = Clearing.by({name for group in groups for name in group.workers}, others, settings)
+    clearing = Clearing.by({name for group in groups for name in group.workers}, settings)
     require_consent(clearing.question, is_given=is_agreed)
     return clearing
 

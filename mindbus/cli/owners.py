@@ -10,13 +10,27 @@ from bus_schema.data import Removed
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
+from mindbus.bus.connecting import open_transport
 from mindbus.bus.failures import BusUnavailable, CommandFailed, Unroutable
+from mindbus.bus.service import build
 from mindbus.cli.console import show_table
 from mindbus.cli.failures import Failed, Misused
+from mindbus.settings import Settings
+from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it.
 CLEAR = ("sim", "orchestrator", "storage")
 FORGET = ("task_manager", "context_manager", "mood_watcher", "orchestrator", "storage")
+
+
+def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:
+    """Workers of other packages that own data; whoever does not take the command is not asked."""
+    fleet = whole_fleet()
+    built = {
+        name: build(fleet.makers[name], name, settings, open_transport(settings, name))
+        for name in sorted(fleet.third_party)
+    }
+    return [name for name, service in built.items() if command in service.worker.routes.commands]
 
 
 @dataclass
@@ -45,7 +59,7 @@ class Outcome:
 async def ask_owners(
     bus: Client, command: Command[Removed], owners: Sequence[str], others: Iterable[str] = (), *, within_s: float
 ) -> Outcome:
-    """One after the other, each whatever the others say; `others` need not have anything to do with it."""
+    """One after the other, each whatever the others say; of `others` none need ever have been started."""
     outcome = Outcome()
     for owner in (*others, *owners):
         try:

@@ -6,10 +6,10 @@ import typer
 
 from bus_schema.data import DeleteUser
 from mindbus.cli.console import say, show_json
+from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.owners import FORGET, Outcome, ask_owners, require_consent
+from mindbus.cli.owners import FORGET, Outcome, ask_owners, others_that_take, require_consent
 from mindbus.cli.session import on_the_bus, run
-from workers.fleet import whole_fleet
 
 app = typer.Typer(no_args_is_help=True, help="Forget users.")
 
@@ -50,6 +50,7 @@ def forget(
 
 
 async def _forget(user_id: str, identity: str) -> Outcome:
-    async with on_the_bus(identity) as bus:
-        others = sorted(whole_fleet().third_party)
+    settings = read_settings()
+    async with on_the_bus(identity, settings) as bus:
+        others = others_that_take(DeleteUser, settings)
         return await ask_owners(bus, DeleteUser(user_id=user_id), FORGET, others, within_s=_WITHIN_S)

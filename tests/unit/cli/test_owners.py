@@ -1,12 +1,16 @@
 """Whoever owns data is asked, nobody else."""
 
+import sys
 from pathlib import Path
+
+import pytest
 
 from bus_schema.data import ClearData, DeleteUser
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
-from mindbus.cli.owners import CLEAR, FORGET
+from mindbus.cli.owners import CLEAR, FORGET, others_that_take
 from mindbus.settings import Settings
+from tests.third_party import ECHO, install
 from workers.fleet import FLEET
 
 
@@ -19,3 +23,39 @@ def test_every_owner_of_data_is_asked_to_clear_and_to_forget(tmp_path: Path) -> 
 
     assert {name for name, commands in takes.items() if ClearData in commands} == set(CLEAR)
     assert {name for name, commands in takes.items() if DeleteUser in commands} == set(FORGET)
+
+
+KEEPER = """
+    from collections.abc import Sequence
+
+    from pydantic import BaseModel
+
+    from mindbus import DialogueFragment, Event, ProcessingAgent
+
+
+    class Kept(BaseModel):
+        said: int = 0
+
+
+    class Keeper(ProcessingAgent[Kept]):
+        name = "keeper"
+        state = Kept
+
+        async def process(self, fragment: DialogueFragment, state: Kept) -> tuple[Kept, Sequence[Event]]:
+            return state, []
+"""
+
+
+def test_an_agent_of_another_package_is_asked_to_forget_a_stranger_to_users_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, "keeper_package", KEEPER, keeper="keeper_package:Keeper"))
+    source = ECHO.replace('"echo"', '"echo_owns"')
+    monkeypatch.syspath_prepend(install(tmp_path, "owns_package", source, echo_owns="owns_package:EchoWorker"))
+    settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}/others")
+    try:
+        assert others_that_take(DeleteUser, settings) == ["keeper"]
+        assert others_that_take(ClearData, settings) == []
+    finally:
+        for module in ("keeper_package", "owns_package"):
+            sys.modules.pop(module, None)
