@@ -40,7 +40,7 @@ class DeadLetterList:
             with box("mb-scroll mb-grow"):
                 with box("mb-table mb-letters", "table"):
                     self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), lambda letter: _Row(self, letter))
-                self._note = text(words("fleet.replay_note"), "mb-meta mb-note", "p")
+                self._note = text(words("fleet.replay_note"), "mb-meta mb-note mb-hidden", "p")
         self._show_actions()
 
     @property

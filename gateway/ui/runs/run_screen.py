@@ -108,7 +108,7 @@ class RunScreen:
         )
         is_new = self.run is None or self.run.status is not run.status
         self.run = run
-        if not self.selected:
+        if "artifact" not in self.frame.query:
             last = run.result or next((step.artifact for step in reversed(run.steps) if step.artifact), None)
             self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in found.items) else ""
         if is_new:

@@ -30,6 +30,9 @@ class MbTimeline {
   colour(name) {
     return (this.colours[name] ||= mbColour(name));
   }
+  get font() {
+    return (this.face ||= getComputedStyle(document.body).fontFamily);
+  }
   topic(mark) {
     return this.colour(MB_TOPICS[mark.topic] || "fleet");
   }
@@ -137,7 +140,7 @@ class MbTimeline {
     const marks = this.shown();
     this.crowded = this.isCrowded();
     const height = MB_TOP + this.lanes.length * this.lane;
-    const label = { color: this.colour("t3"), fontSize: 11, fontFamily: getComputedStyle(document.body).fontFamily, hideOverlap: true };
+    const label = { color: this.colour("t3"), fontSize: 11, fontFamily: this.font, hideOverlap: true };
     const time = { type: "time", min: from, max: to, axisTick: { show: false }, axisLabel: { ...label, formatter: this.words.axis } };
     this.drawn = this.crowded ? marks.filter((mark) => mark.shape === MB_FAIL) : marks;
     return {
@@ -182,8 +185,8 @@ class MbTimeline {
     }
     return MB_TOPICS.map((name, topic) => ({
       id: "overview-" + name, type: "bar", stack: "overview", xAxisIndex: 0, yAxisIndex: 0, silent: true, barWidth: 4, itemStyle: { color: this.colour(name), opacity: 0.8 },
-      data: counts[topic].map((count, at) => [from + (at + 0.5) * width, count]).filter((pair) => pair[1]),
-    })).filter((series) => series.data.length);
+      data: counts[topic].map((count, at) => [from + (at + 0.5) * width, count]),
+    })).filter((_series, topic) => counts[topic].some(Boolean));
   }
   cells(marks) {
     const [from, to] = this.window(), width = (to - from) / MB_CELLS;
@@ -214,7 +217,7 @@ class MbTimeline {
 
   markSeries() {
     return {
-      id: "marks", type: "custom", xAxisIndex: 1, yAxisIndex: 1, clip: true, progressive: 0, encode: { x: [0, 1], y: 2 },
+      id: "marks", type: "custom", z: 4, xAxisIndex: 1, yAxisIndex: 1, clip: true, progressive: 0, encode: { x: [0, 1], y: 2 },
       data: this.drawn.map((mark) => [mark.t, mark.end, mark.lane]),
       renderItem: (params, api) => this.shape(this.drawn[params.dataIndex], api),
     };
@@ -247,7 +250,7 @@ class MbTimeline {
       { type: "rect", shape: { x: left, y, width, height: 18, r: 3 }, style: { fill: colour, opacity: 0.24 * dim } },
       { type: "rect", shape: { x: left, y, width: 3, height: 18, r: [3, 0, 0, 3] }, style: { fill: colour, opacity: dim } },
     ];
-    const text = { fontSize: 11, fontFamily: getComputedStyle(document.body).fontFamily, opacity: dim, verticalAlign: "middle" };
+    const text = { fontSize: 11, fontFamily: this.font, opacity: dim, verticalAlign: "middle" };
     if (width > 40) children.push({ type: "text", style: { ...text, text: mark.label, x: left + 9, y: y + 9, fill: this.colour("t1"), width: width - 14, overflow: "truncate" } });
     if (width > 110 && took >= 0.05) children.push({ type: "text", style: { ...text, text: took.toFixed(1) + " " + this.words.s, x: left + width - 6, y: y + 9, align: "right", fill: this.colour("t2") } });
     if (mark.id === this.selected) children.push({ type: "rect", shape: { x: left - 1, y: y - 1, width: width + 2, height: 20, r: 4 }, style: { fill: "none", stroke: this.colour("acc"), lineWidth: 2 } });
@@ -269,7 +272,7 @@ class MbTimeline {
   tooltip() {
     return {
       trigger: "item", confine: true, appendTo: "body", borderWidth: 1, padding: [8, 12], backgroundColor: this.colour("bg1"), borderColor: this.colour("line2"),
-      textStyle: { color: this.colour("t2"), fontSize: 12, fontFamily: getComputedStyle(document.body).fontFamily },
+      textStyle: { color: this.colour("t2"), fontSize: 12, fontFamily: this.font },
       extraCssText: "border-radius:8px;max-width:300px;white-space:normal;box-shadow:var(--shadow)",
       formatter: (params) => {
         if (params.seriesId === "cells") return this.words.cell.replace("{n}", params.value[2]);

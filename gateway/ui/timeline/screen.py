@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from bus_schema.envelope import Envelope
-from bus_schema.timeline import TimelineEvent
+from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
 from gateway.ui.parts import Segments, anchor, attributes, box, copy_button, icon_button, show_if, text
@@ -172,11 +172,19 @@ class TimelineScreen:
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
         events, is_all = await events_since(self.frame.backend, since, self.filters.user, self.filters.trace)
         self.reading.read(events)
+        if not events:
+            await self._explain_nothing()
         self.redraw()
         if self.listing is not None:
             self.listing.watch()
         if not is_all:
             self.frame.say(self.frame.words("timeline.too_many", n=self.frame.words.number(MOST_PAGES * 500)))
+
+    async def _explain_nothing(self) -> None:
+        words = self.frame.words
+        has_earlier = bool((await self.frame.backend.timeline(GetTimeline(limit=1))).items)
+        self._empty_title.set_text(words("timeline.quiet_title" if has_earlier else "timeline.empty_title"))
+        self._empty_text.set_text(words("timeline.quiet" if has_earlier else "timeline.empty"))
 
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
@@ -242,8 +250,8 @@ class TimelineScreen:
         words = self.frame.words
         with box("mb-empty mb-hidden") as made:
             icon("timeline")
-            text(words("timeline.empty_title"), "mb-title", "h2")
-            text(words("timeline.empty"), "", "p")
+            self._empty_title = text(words("timeline.empty_title"), "mb-title", "h2")
+            self._empty_text = text(words("timeline.empty"), "", "p")
             with box("mb-line-x"):
                 anchor("/sim", words("sim.start"), "mb-btn mb-primary")
                 anchor("/chat", words("timeline.open_chat"), "mb-btn")
