@@ -56,8 +56,8 @@ class Base(DeclarativeBase):
 class ManifestRow(Base):
     """A committed manifest: the artifact exists because of this row; it is inserted once, then changed never.
 
-    Only that it expires, or that its maker is forgotten, is written into it. `position` counts commits, `logical_id` is the id of version 1 of the same thing. What has expired keeps its id, so
-    that nothing else ever gets it, as well as its place in lineages.
+    Only that it expires, or that its maker is forgotten, is written into it: it keeps its id, so that nothing else ever
+    gets it, as well as its place in lineages. `position` counts commits, `logical_id` is the id of version 1.
     """
 
     __tablename__ = "artifact_manifests"
