@@ -13,6 +13,7 @@ from nicegui.element import Element
 from bus_schema.envelope import Envelope
 from gateway.backend import Backend
 from gateway.feed import Feed, Missed
+from gateway.gate import COOKIE
 from gateway.ui.icons import icon
 from gateway.ui.palette import Palette
 from gateway.ui.parts import attributes, box, button, text
@@ -47,7 +48,7 @@ class Frame:
         self._timers: list[ui.timer] = []
         place = _PLACES.get(name, name)
         ui.page_title(f"{self.words(f'nav.{place}')} · MindBus")
-        self.shell = Shell(self.words, place)
+        self.shell = Shell(self.words, place, can_leave=COOKIE in request.cookies)
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = _skeleton()

@@ -31,8 +31,8 @@ class Places:
 class Shell:
     """Draws the frame; the screen fills its places."""
 
-    def __init__(self, words: Words, name: str) -> None:
-        self.words, self.name = words, name
+    def __init__(self, words: Words, name: str, *, can_leave: bool = False) -> None:
+        self.words, self.name, self._can_leave = words, name, can_leave
         # Text marks are set before anything is drawn, so that a screen reader never starts in the wrong language.
         ui.add_head_html(f'<script>document.documentElement.lang = "{words.language}";</script>')
         with box("mb-app") as self.app:
@@ -84,6 +84,8 @@ class Shell:
                     self._languages()
                 with icon_button("moon", words("theme")):
                     self._themes()
+                if self._can_leave:
+                    icon_button("logout", words("log_out")).on("click", js_handler=_LEAVE)
                 icon_button("keyboard", words("keys.title")).on(
                     "click", js_handler="() => emitEvent('mb_key', {key: '?'})"
                 )
@@ -148,6 +150,7 @@ class Shell:
         return Places(subtitle, controls, main)
 
 
+_LEAVE = "() => fetch('/logout', {method: 'POST'}).then(() => { location.href = '/login'; })"
 # What the browser says by itself, without the gateway or before it has answered.
 _TOLD_BY_BROWSER = ("copied", "not_copied", "lost.gateway", "lost.again")
 # Health is never told by colour alone.

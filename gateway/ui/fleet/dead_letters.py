@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from nicegui import ui
@@ -11,6 +11,7 @@ from nicegui.element import Element
 from gateway.backend import LOCAL_USER
 from gateway.desks.fleet import body_of
 from gateway.ui.fleet.confirm import confirm
+from gateway.ui.fleet.queues import DEAD
 from gateway.ui.frame import Frame
 from gateway.ui.icons import icon
 from gateway.ui.parts import anchor, attributes, box, button, coloured_json, copy_button, popup, show_if, text
@@ -21,13 +22,20 @@ _SHOWN = 100
 Key = tuple[str, str]
 
 
+class ActedOn(Protocol):
+    """Look again."""
+
+    async def __call__(self, *, is_acted_on: bool = False) -> None: ...
+
+
 class DeadLetterList:
     """One row for each; what is done is done to a row, to the selection, or to all of one service."""
 
-    def __init__(self, frame: Frame, place: Element, on_change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, frame: Frame, place: Element, on_change: "ActedOn") -> None:
         self.frame, self._on_change = frame, on_change
         self._letters: dict[Key, DeadLetter] = {}
         self.selected: set[Key] = set()
+        self._depths: dict[str, int] = {}
         words = frame.words
         with attributes(place, id="dead"):
             with box("mb-head"):
@@ -48,9 +56,21 @@ class DeadLetterList:
         """All that are shown."""
         return set(self._letters)
 
-    async def look(self) -> None:
-        """What lies there now."""
-        letters = await self.frame.backend.dead_letters(limit=_SHOWN)
+    async def look(self, *, is_acted_on: bool = False) -> None:
+        """What lies there now; a queue that has not changed is left alone, since to look is to take and give back."""
+        backend = self.frame.backend
+        queues = await backend.queues("mb.q.")
+        depths = {
+            queue.name.removeprefix("mb.q.").removesuffix(DEAD): queue.depth
+            for queue in queues
+            if queue.name.endswith(DEAD)
+        }
+        if depths == self._depths and not is_acted_on:
+            return
+        full = [service for service, depth in depths.items() if depth]
+        letters = [letter for service in full for letter in await backend.dead_letters(service, _SHOWN)]
+        # The broker counts a little late: what was acted on is looked at once more.
+        self._depths = {} if is_acted_on else depths
         letters.sort(key=lambda letter: letter.died_at, reverse=True)
         self._letters = {(letter.service, letter.message_id): letter for letter in letters}
         self.selected &= set(self._letters)
@@ -107,7 +127,7 @@ class DeadLetterList:
             ids = {message_id for of, message_id in keys if of == service}
             await self.frame.attempt(work(service, ids), self.frame.words.count(done, len(ids)))
         self.selected -= keys
-        await self._on_change()
+        await self._on_change(is_acted_on=True)
 
     def _show_actions(self) -> None:
         words = self.frame.words

@@ -1,5 +1,7 @@
 """Fleet: workers, queues, dead letters, in numbers and one by one."""
 
+from functools import partial
+
 from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
@@ -67,9 +69,9 @@ class FleetScreen:
         dead = sum(queue.depth for queue in pulse.queues if queue.name.endswith(DEAD))
         self._dead.show(words.number(dead), "", is_quiet=not dead)
 
-    async def look_at_letters(self) -> None:
+    async def look_at_letters(self, *, is_acted_on: bool = False) -> None:
         """What lies in the dead queues."""
-        await self._letters_part.attempt(self.letters.look)
+        await self._letters_part.attempt(partial(self.letters.look, is_acted_on=is_acted_on))
 
     async def replay_row(self, row: str | None) -> None:
         """The selection, else the row that has the focus."""

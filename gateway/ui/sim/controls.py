@@ -44,11 +44,12 @@ class Controls:
 
     async def start(self) -> None:
         """Let them talk."""
-        limit = int(self.limit) if self.limit.isdecimal() and int(self.limit) else None
-        seed = int(self.seed) if self.seed.isdecimal() else 0
-        if limit is not None:
-            limit = min(limit, MAX_SIM_MESSAGES)
-        command = StartSim(profiles=self.team, speed=self.speed, seed=seed, limit=limit)
+        try:
+            limit = int(self.limit) if self.limit else None
+            command = StartSim(profiles=self.team, speed=self.speed, seed=int(self.seed or "0"), limit=limit)
+        except ValueError:
+            self.frame.say(self.frame.words("sim.bad_number", most=self.frame.words.number(MAX_SIM_MESSAGES)))
+            return
         if await self.frame.attempt(self.frame.backend.sim_start(command)) and self.after_start is not None:
             await self.after_start()
 

@@ -22,6 +22,7 @@ from gateway.ui.trouble import Part
 
 RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
 _USUAL = "15m"
+_MOST_WAITING = 5000
 _KEPT_BEYOND = timedelta(minutes=1)
 
 
@@ -92,7 +93,7 @@ class TimelineScreen:
         if self.is_live:
             self._add(fresh)
         else:
-            self._waiting += fresh
+            self._waiting = (self._waiting + fresh)[-_MOST_WAITING:]
             self._tell_live()
         return None
 
