@@ -28,12 +28,13 @@ class Embedding(BaseModel):
     @classmethod
     def of(cls, model: str, numbers: Iterable[float]) -> Self:
         """What a model has returned, in the form in which it travels."""
-        return cls.from_raw(model, _turned(array("f", numbers)).tobytes())
+        floats = _turned(array("f", numbers))
+        return cls(model=model, dim=len(floats), data=base64.b64encode(floats.tobytes()).decode())
 
     @classmethod
-    def from_raw(cls, model: str, raw: bytes) -> Self:
-        """The same from the bytes of its numbers."""
-        return cls(model=model, dim=len(raw) // _FLOAT_BYTES, data=base64.b64encode(raw).decode())
+    def kept(cls, model: str, raw: bytes) -> "Embedding":
+        """The same from the bytes of its numbers, which were looked at when they came in."""
+        return cls.model_construct(model=model, dim=len(raw) // _FLOAT_BYTES, data=base64.b64encode(raw).decode())
 
     @cached_property
     def raw(self) -> bytes:

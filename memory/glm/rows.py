@@ -28,7 +28,7 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
 
 def as_kem(row: KemRow) -> Kem:
     """The unit that the row keeps."""
-    vector = None if row.vector is None else Embedding.from_raw(str(row.model), row.vector)
+    vector = None if row.vector is None else Embedding.kept(str(row.model), row.vector)
     return Kem.model_validate(
         {
             "id": row.id,

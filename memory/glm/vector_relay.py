@@ -1,0 +1,112 @@
+"""Carries changes of units to the index of vectors, so that rows stay the truth."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import delete, func, select
+
+from bus_schema.glm import MemoryReport
+from memory.glm.acl import readers_of
+from memory.glm.rows import as_kem
+from memory.glm.tables import KemRow, VectorWriteRow
+from memory.glm.writing import note
+from memory.vectors.index import VectorIndex
+from memory.vectors.points import Point, point_of
+from mindbus.sql.database import Database
+
+_BATCH = 500
+
+
+class IndexGone(Exception):
+    """Units have vectors but their index is not there; bring it back, or have it made anew from the units: rebuild."""
+
+
+class VectorRelay:
+    """A change leaves a note in its own transaction; the note goes once the index has what the row says then.
+
+    Whatever breaks in between, the note is still there, and to write once more does no harm. One relay at a time.
+    """
+
+    def __init__(self, database: Database, index: VectorIndex, batch: int = _BATCH) -> None:
+        self.database, self.index = database, index
+        self._batch = batch
+        self._turn = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Raises IndexGone, IndexAway, IndexOfAnotherSpace."""
+        if not await self.index.exists() and await self._has_vectors():
+            raise IndexGone(IndexGone.__doc__)
+        await self.index.open()
+
+    async def relay(self) -> int:
+        """Carry what is waiting; how many notes there were. Raises IndexAway, DatabaseAway."""
+        carried = 0
+        async with self._turn:
+            while count := await self._carry():
+                carried += count
+        return carried
+
+    async def check(self) -> MemoryReport:
+        """Compare versions of all units with those in the index; what waits is not yet due. Raises IndexAway."""
+        # No note is carried meanwhile, so what the index does not have yet is known to wait.
+        async with self._turn:
+            held = await self.index.versions()
+            async with self.database.reading() as session:
+                kems = await session.scalar(select(func.count()).select_from(KemRow)) or 0
+                query = select(KemRow.id, KemRow.version).where(KemRow.vector.is_not(None))
+                kept = {row.id: row.version for row in await session.execute(query)}
+                waiting = set(await session.scalars(select(VectorWriteRow.kem_id)))
+        due = kept.keys() - waiting
+        return MemoryReport(
+            kems=kems,
+            with_vector=len(kept),
+            vectors=len(held),
+            waiting=len(waiting),
+            missing=tuple(sorted(due - held.keys())),
+            stale=tuple(sorted(each for each in due & held.keys() if held[each] != kept[each])),
+            surplus=tuple(sorted(held.keys() - kept.keys() - waiting)),
+        )
+
+    async def reconcile(self) -> MemoryReport:
+        """Repair whatever differs; what it was. Raises IndexAway, DatabaseAway."""
+        report = await self.check()
+        if differing := [*report.missing, *report.stale, *report.surplus]:
+            async with self.database.transaction() as session:
+                await note(session, differing)
+        await self.relay()
+        return report
+
+    async def rebuild(self) -> int:
+        """Make the index anew from the units; how many have vectors. Raises IndexAway, DatabaseAway."""
+        await self.index.open()
+        await self.index.clear()
+        async with self.database.transaction() as session:
+            kem_ids = (await session.scalars(select(KemRow.id).where(KemRow.vector.is_not(None)))).all()
+            await note(session, kem_ids)
+        await self.relay()
+        return len(kem_ids)
+
+    async def _carry(self) -> int:
+        async with self.database.reading() as session:
+            query = select(VectorWriteRow).order_by(VectorWriteRow.seq).limit(self._batch)
+            notes = (await session.scalars(query)).all()
+            if not notes:
+                return 0
+            kem_ids = {each.kem_id for each in notes}
+            rows = (await session.scalars(select(KemRow).where(KemRow.id.in_(kem_ids)))).all()
+        points = list(_points(rows))
+        await self.index.write(points, sorted(kem_ids - {point.kem_id for point in points}))
+        async with self.database.transaction() as session:
+            # By number: a change since then has left a note of its own.
+            await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([each.seq for each in notes])))
+        return len(notes)
+
+    async def _has_vectors(self) -> bool:
+        async with self.database.reading() as session:
+            return await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None
+
+
+def _points(rows: Iterable[KemRow]) -> Iterator[Point]:
+    for row in rows:
+        if row.vector is not None:
+            yield point_of(as_kem(row), row.vector, readers_of(row))

@@ -1,0 +1,109 @@
+"""Vectors in memory, compared one and all."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bus_schema.kem_query import KemQuery
+from memory.asker import Asker
+from memory.metadata import Facet, facets
+from memory.vectors.points import PREFIX, Hit, Point, seconds
+from memory.vectors.postings import Mask, Postings
+
+_FIRST_ROWS = 1024
+# Below this share it is quicker to copy the vectors that are meant than to compare all of them.
+_FEW = 0.2
+# No key of metadata has a colon.
+_OWNER, _VISIBILITY, _READER = ":owner", ":visibility", ":reader"
+
+
+class Shelf:
+    """Exact: the nearest are the nearest. Whoever uses it sees to it that nobody else does so at the same time."""
+
+    def __init__(self, dim: int) -> None:
+        self._vectors: NDArray[np.float32] = np.zeros((_FIRST_ROWS, dim), dtype=np.float32)
+        self._times: NDArray[np.int64] = np.zeros((_FIRST_ROWS, 2), dtype=np.int64)
+        self._is_taken: Mask = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self._points: dict[int, Point] = {}
+        self._row_of: dict[str, int] = {}
+        self._free: list[int] = []
+        self._postings = Postings()
+
+    def versions(self) -> dict[str, int]:
+        """As in VectorIndex."""
+        return {point.kem_id: point.version for point in self._points.values()}
+
+    def put(self, point: Point) -> None:
+        """In place of the older one, if there is one."""
+        self.drop(point.kem_id)
+        row = self._free.pop() if self._free else len(self._row_of)
+        if row == len(self._vectors):
+            self._grow()
+        vector = np.frombuffer(point.vector, dtype="<f4").astype(np.float64)
+        self._vectors[row] = vector / np.linalg.norm(vector)
+        self._times[row] = point.payload["created_at_ts"], point.payload["updated_at_ts"]
+        self._is_taken[row] = True
+        # Its vector is in the matrix.
+        self._points[row] = Point(point.kem_id, point.version, b"", point.payload)
+        self._row_of[point.kem_id] = row
+        self._postings.add(row, _facets(point))
+
+    def drop(self, kem_id: str) -> None:
+        """Whether or not it is there."""
+        row = self._row_of.pop(kem_id, None)
+        if row is not None:
+            self._postings.remove(row, _facets(self._points.pop(row)))
+            self._is_taken[row] = False
+            self._free.append(row)
+
+    def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+        """As in VectorIndex."""
+        size = len(self._row_of) + len(self._free)
+        mask = self._readable(asker, size) & self._meant(query, size)
+        rows = np.flatnonzero(mask)
+        if not len(rows):
+            return []
+        wanted = np.frombuffer(vector, dtype="<f4").astype(np.float64)
+        direction = (wanted / np.linalg.norm(wanted)).astype(np.float32)
+        if len(rows) < size * _FEW:
+            scores = self._vectors[rows] @ direction
+        else:
+            scores = (self._vectors[:size] @ direction)[rows]
+        best = np.argpartition(-scores, limit - 1)[:limit] if limit < len(rows) else np.arange(len(rows))
+        hits = [Hit(self._points[int(rows[each])].kem_id, float(scores[each])) for each in best]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.kem_id))
+
+    def _readable(self, asker: Asker, size: int) -> Mask:
+        taken: Mask = self._is_taken[:size]
+        if asker.is_trusted:
+            return taken.copy()
+        public = self._postings.having(_VISIBILITY, "public", size)
+        own = self._postings.having(_OWNER, asker.owner, size)
+        return taken & (public | own | self._postings.having(_READER, asker.owner, size))
+
+    def _meant(self, query: KemQuery, size: int) -> Mask:
+        mask = self._postings.meeting(query.metadata_filters, size)
+        if query.ids:
+            mask &= np.isin(np.arange(size), [self._row_of[each] for each in query.ids if each in self._row_of])
+        starts, ends = (query.created_at_start, query.updated_at_start), (query.created_at_end, query.updated_at_end)
+        for column, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if start is not None:
+                mask &= self._times[:size, column] >= seconds(start)
+            if end is not None:
+                mask &= self._times[:size, column] <= seconds(end)
+        return mask
+
+    def _grow(self) -> None:
+        more = len(self._vectors)
+        self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
+        self._times = np.concatenate([self._times, np.zeros_like(self._times)])
+        self._is_taken = np.concatenate([self._is_taken, np.zeros(more, dtype=np.bool_)])
+
+
+def _facets(point: Point) -> Iterator[tuple[str, Facet]]:
+    payload = point.payload
+    metadata = {key.removeprefix(PREFIX): value for key, value in payload.items() if key.startswith(PREFIX)}
+    rights = [(_OWNER, payload["owner"]), (_VISIBILITY, payload["visibility"])]
+    return chain(facets(metadata), rights, ((_READER, reader) for reader in payload["readers"]))

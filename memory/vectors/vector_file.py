@@ -1,0 +1,105 @@
+"""The file that keeps the embedded index over restarts."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memory.space import Space
+from memory.vectors.index import IndexAway, IndexOfAnotherSpace
+from memory.vectors.points import Point
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS space (model TEXT NOT NULL, dim INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS points"
+    " (kem_id TEXT PRIMARY KEY, version INTEGER NOT NULL, payload TEXT NOT NULL, vector BLOB NOT NULL)",
+)
+
+
+class VectorFile:
+    """An SQLite file: whatever kills the process, of each write there is all or nothing."""
+
+    def __init__(self, path: Path, space: Space) -> None:
+        self._path, self._space = path, space
+        self._connection: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return self._path.exists()
+
+    def open(self) -> None:
+        """Where there is none, it is made. Raises IndexAway, IndexOfAnotherSpace."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._prepare(self._connection)
+        except sqlite3.Error as trouble:
+            self.close()
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+
+    def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+        """Raises IndexAway."""
+        rows = [(point.kem_id, point.version, json.dumps(point.payload), point.vector) for point in points]
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
+            connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in gone])
+
+    def read(self) -> Iterator[Point]:
+        """All there are. Raises IndexAway."""
+        with self._transaction() as connection:
+            for kem_id, version, payload, vector in connection.execute("SELECT * FROM points"):
+                yield Point(kem_id, version, vector, json.loads(payload))
+
+    def clear(self) -> None:
+        """Raises IndexAway."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM points")
+
+    def close(self) -> None:
+        """Let go of it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for table in _TABLES:
+            connection.execute(table)
+        known = connection.execute("SELECT model, dim FROM space").fetchone()
+        if known is None:
+            connection.execute("INSERT INTO space VALUES (?, ?)", (self._space.model, self._space.dim))
+        connection.execute("COMMIT")
+        if known is not None and Space(*known) != self._space:
+            self.close()
+            raise IndexOfAnotherSpace(f"{IndexOfAnotherSpace.__doc__} It is {Space(*known)}, not {self._space}.")
+
+    def _transaction(self) -> "_Transaction":
+        if self._connection is None:
+            raise IndexAway(f"{self._path} is not open")
+        return _Transaction(self._connection, self._path)
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._run("BEGIN")
+        return self._connection
+
+    def __exit__(self, _kind: object, trouble: BaseException | None, _traceback: object) -> None:
+        if trouble is None:
+            self._run("COMMIT")
+            return
+        if self._connection.in_transaction:
+            self._run("ROLLBACK")
+        if isinstance(trouble, sqlite3.Error):
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+
+    def _run(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.Error as trouble:
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
