@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bus_schema.data import ClearData, DeleteUser
 from bus_schema.messages import Command, Event
 from bus_schema.process import (
     ArtifactMissing,
@@ -348,3 +349,40 @@ async def test_an_event_that_is_heard_twice_changes_nothing_the_second_time(desk
 
     assert list(await desk.hear(events[kind])) == []
     assert await desk.run(start.run_id) == before
+
+
+async def test_a_cleared_orchestrator_knows_no_run_and_nobody_works_on_one(desk: Desk) -> None:
+    await desk.begun(a_step("one"))
+    (order,) = desk.orders
+    await desk.begun(a_step("one"))
+
+    removed, *_told = await desk.hear(ClearData(confirm=True))
+
+    assert removed.counts == {"runs": 2}
+    assert desk.told == [ProcessCancelled, ProcessCancelled]
+    assert (await desk.hear(ListProcesses())).items == ()
+    await desk.hear(completed(order))
+    assert desk.said == []
+    await desk.tick("keep_time", after_s=10_000)
+    assert desk.said == []
+
+
+async def test_with_a_user_go_the_runs_that_they_started_alone(desk: Desk) -> None:
+    await desk.begun(a_step("one"))
+    his = a_start(a_step("one"))
+    await desk.hear(his, by="user.boris")
+
+    removed, *_told = await desk.hear(DeleteUser(user_id="anna"))
+
+    assert removed.counts == {"runs": 1}
+    assert [run.run_id for run in (await desk.hear(ListProcesses())).items] == [his.run_id]
+
+
+@pytest.mark.parametrize("command", [ClearData(confirm=True), DeleteUser(user_id="anna")])
+async def test_no_agent_has_runs_removed(desk: Desk, command: Command[Any]) -> None:
+    await desk.begun(a_step("one"))
+
+    with pytest.raises(Refused) as refused:
+        await desk.hear(command, by="agent.critic.1")
+
+    assert refused.value.code is Code.UNAUTHORIZED
