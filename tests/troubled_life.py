@@ -30,7 +30,8 @@ from tests.seaweed import Place
 from tests.storage_kit import RESEARCHER, Depot
 
 # What its owner tries, each of them some tries of botocore's own.
-_TRIES = 5
+# More than a trouble lasts that nothing below asks again about.
+_TRIES = 8
 _SIZE_BYTES = 30_000
 _LARGE = -1
 _ALL_SMALL = 1024**2
