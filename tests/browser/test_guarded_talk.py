@@ -1,0 +1,101 @@
+"""A gateway that asks for a token, a model that speaks slowly."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.held_model import PARTS, HeldModel, held_model
+from tests.browser.pages import chromium, looking
+from tests.command_line import Shell, require_rabbitmq
+
+TOKEN = "a-token-for-these-tests-alone"
+WORKERS = "storage,tracker,dialogue,gateway"
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[HeldModel]:
+    with held_model() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def url(model: HeldModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The workers that a talk needs, no others."""
+    require_rabbitmq()
+    chromium()
+    settings = {
+        "MINDBUS_GATEWAY_PORT": "0",
+        "MINDBUS_GATEWAY_TOKEN": TOKEN,
+        "MINDBUS_LLM_BASE_URL": model.base_url,
+        "MINDBUS_LLM_MODEL": "held",
+    }
+    shell = Shell(tmp_path_factory.mktemp("guarded") / "data", settings=settings)
+    try:
+        yield shell.json("up", "-d", "--workers", WORKERS, spawned=True)["gateway_url"]
+    finally:
+        shell.ok("down", spawned=True)
+
+
+@contextmanager
+def inside(browser: Browser, url: str, path: str) -> Iterator[Page]:
+    """Let in, at a screen."""
+    with looking(browser, url) as page:
+        page.goto(path)
+        page.locator("#token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.locator("[data-drawn]")).to_have_count(1)
+        yield page
+
+
+def say(page: Page, message: str) -> None:
+    page.locator("[data-composer]").fill(message)
+    page.keyboard.press("Enter")
+
+
+def test_a_person_comes_in_with_the_token_and_leaves_again(browser: Browser, url: str) -> None:
+    # The browser itself says that the first token was refused.
+    with looking(browser, url, expected=("401",)) as page:
+        page.goto("/fleet")
+        page.locator("#token").fill("not-the-token")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_be_visible()
+        page.locator("#token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.locator("[data-drawn='fleet']")).to_have_count(1)
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url("**/login*")
+        page.goto("/chat")
+        expect(page.locator("#token")).to_be_visible()
+
+
+def test_an_answer_is_seen_while_it_comes(browser: Browser, url: str, model: HeldModel) -> None:
+    with inside(browser, url, "/chat?with=olga") as page:
+        say(page, "Сколько мы теряем по графику?")
+        growing = page.locator("[data-growing]")
+        model.let_say(1)
+        expect(growing).to_contain_text("Отставание")
+        model.let_say(1)
+        # A paragraph that has ended is laid out already, the next one still grows.
+        expect(growing.locator("strong")).to_have_text("4 дня")
+        expect(growing.locator(".mb-growing-text")).to_have_text("Монтаж сдвигается")
+        expect(page.locator(".mb-person-row", has_text="olga")).to_contain_text("writing")
+        model.let_say(1)
+        expect(growing).to_have_count(0)
+        expect(page.locator(".mb-answer")).to_contain_text("на 11 декабря.")
+
+
+def test_escape_stops_listening_and_the_answer_comes_all_the_same(browser: Browser, url: str, model: HeldModel) -> None:
+    with inside(browser, url, "/chat?with=pavel") as page:
+        say(page, "А что с монтажом?")
+        model.let_say(1)
+        growing = page.locator("[data-growing]")
+        expect(growing).to_contain_text("Отставание")
+        page.keyboard.press("Escape")
+        expect(growing).to_have_count(0)
+        expect(page.locator(".mb-answer")).to_have_count(0)
+        model.let_say(len(PARTS) - 1)
+        expect(page.locator(".mb-answer")).to_contain_text("на 11 декабря.")
