@@ -11,6 +11,7 @@ from agents.context.rules import Moment
 from agents.context.settled import settled_by_facts, settled_by_moods, settled_by_tasks
 from agents.models.language_model import LanguageModel
 from bus_schema.context import ReviewDesk
+from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DeliverNotification, DialogueMessage, conversation_trace
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
@@ -57,7 +58,7 @@ class ContextWorker(Worker):
         """One decision about a user after the other."""
         if isinstance(message, NotificationGenerated):
             return message.to_user
-        if isinstance(message, ReviewDesk | TasksFound | ContextUpdated | MoodAssessed):
+        if isinstance(message, ReviewDesk | TasksFound | ContextUpdated | MoodAssessed | DeleteUser):
             return message.user_id
         return None
 
@@ -91,6 +92,15 @@ class ContextWorker(Worker):
             return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
 
         return await self._desks.turn(user_id, handling.message_id, decided)
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+        """Clear the user's desk; what waited there waits no more."""
+        handling.require_operator()
+        cleared: list[Desk] = []
+        await self._desks.forget(command.user_id, command.user_id, cleared.append)
+        self._due.pop(command.user_id, None)
+        return Removed.of({"desks": len(cleared)})
 
     @on_event
     async def note_tasks(self, event: TasksFound, handling: Handling) -> None:

@@ -20,7 +20,7 @@ from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it.
 CLEAR = ("sim", "orchestrator", "storage")
-FORGET = ("task_manager", "context_manager", "mood_watcher", "orchestrator", "storage")
+FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "storage")
 
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:
