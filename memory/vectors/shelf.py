@@ -16,7 +16,7 @@ _FIRST_ROWS = 1024
 # Below this share it is quicker to copy the vectors that are meant than to compare all of them.
 _FEW = 0.2
 # No key of metadata has a colon.
-_OWNER, _VISIBILITY, _READER = ":owner", ":visibility", ":reader"
+_READER = ":reader"
 
 
 class Shelf:
@@ -26,6 +26,10 @@ class Shelf:
         self._vectors: NDArray[np.float32] = np.zeros((_FIRST_ROWS, dim), dtype=np.float32)
         self._times: NDArray[np.int64] = np.zeros((_FIRST_ROWS, 2), dtype=np.int64)
         self._is_taken: Mask = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        # What nearly every row may share is compared in a column: a set of nearly all of them would be slow.
+        self._is_public: Mask = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self._owner: NDArray[np.int32] = np.zeros(_FIRST_ROWS, dtype=np.int32)
+        self._owners: dict[str, int] = {}
         self._points: dict[int, Point] = {}
         self._row_of: dict[str, int] = {}
         self._free: list[int] = []
@@ -45,6 +49,8 @@ class Shelf:
         self._vectors[row] = vector / np.linalg.norm(vector)
         self._times[row] = point.payload["created_at_ts"], point.payload["updated_at_ts"]
         self._is_taken[row] = True
+        self._is_public[row] = point.payload["visibility"] == "public"
+        self._owner[row] = self._owners.setdefault(point.payload["owner"], len(self._owners))
         # Its vector is in the matrix.
         self._points[row] = Point(point.kem_id, point.version, b"", point.payload)
         self._row_of[point.kem_id] = row
@@ -79,9 +85,9 @@ class Shelf:
         taken: Mask = self._is_taken[:size]
         if asker.is_trusted:
             return taken.copy()
-        public = self._postings.having(_VISIBILITY, "public", size)
-        own = self._postings.having(_OWNER, asker.owner, size)
-        return taken & (public | own | self._postings.having(_READER, asker.owner, size))
+        own = self._owner[:size] == self._owners.get(asker.owner, -1)
+        shown: Mask = self._is_public[:size] | own | self._postings.having(_READER, asker.owner, size)
+        return taken & shown
 
     def _meant(self, query: KemQuery, size: int) -> Mask:
         mask = self._postings.meeting(query.metadata_filters, size)
@@ -99,11 +105,13 @@ class Shelf:
         more = len(self._vectors)
         self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
         self._times = np.concatenate([self._times, np.zeros_like(self._times)])
-        self._is_taken = np.concatenate([self._is_taken, np.zeros(more, dtype=np.bool_)])
+        self._owner = np.concatenate([self._owner, np.zeros_like(self._owner)])
+        nothing = np.zeros(more, dtype=np.bool_)
+        self._is_taken = np.concatenate([self._is_taken, nothing])
+        self._is_public = np.concatenate([self._is_public, nothing])
 
 
 def _facets(point: Point) -> Iterator[tuple[str, Facet]]:
     payload = point.payload
     metadata = {key.removeprefix(PREFIX): value for key, value in payload.items() if key.startswith(PREFIX)}
-    rights = [(_OWNER, payload["owner"]), (_VISIBILITY, payload["visibility"])]
-    return chain(facets(metadata), rights, ((_READER, reader) for reader in payload["readers"]))
+    return chain(facets(metadata), ((_READER, reader) for reader in payload["readers"]))
