@@ -53,7 +53,7 @@ def test_other_names_are_no_identities(identity: str) -> None:
 def test_our_package_names_are_ours() -> None:
     owners = importlib.metadata.packages_distributions()
 
-    for name in ("agents", "bus_schema", "config", "mindbus", "storage_service", "workers"):
+    for name in ("agents", "bus_schema", "config", "memory", "mindbus", "storage_service", "workers"):
         assert set(owners.get(name, ["mindbus"])) == {"mindbus"}
 
 
