@@ -43,7 +43,16 @@ _MOVE: Final = """(event) => {
     const next = Math.min(rows.length - 1, Math.max(0, at + step));
     rows.forEach((row, place) => row.setAttribute('aria-selected', place === next));
     rows[next]?.scrollIntoView({block: 'nearest'});
-  } else if (event.key === 'Enter') { (rows[at] || rows[0])?.click(); }
+  } else if (event.key === 'Enter') {
+    // Whoever types quickly is ahead of the list.
+    const list = document.querySelector('.mb-palette [role=listbox]');
+    const take = (tries) => {
+      const wanted = event.target.value.trim().toLowerCase();
+      if (tries && list.dataset.wanted !== wanted) setTimeout(() => take(tries - 1), 30);
+      else list.querySelector('a[aria-selected=true]')?.click();
+    };
+    take(100);
+  }
 }"""
 
 
@@ -118,6 +127,7 @@ class Palette:
         self._list.clear()
         with self._list:
             self._draw(found)
+        attributes(self._list, data_wanted=wanted).update()
 
     def _searches(self, wanted: str) -> list[Found]:
         words = self.words

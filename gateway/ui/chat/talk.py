@@ -40,6 +40,10 @@ class Talk:
         self._growing: GrowingEntry | None = None
         self._status: Element | None = None
         self.scroller = place
+        with place:
+            self._more = box("mb-older")
+            self._entries = box("mb-entries")
+            self._tail = box("mb-tail")
 
     @property
     def count(self) -> int:
@@ -50,11 +54,8 @@ class Talk:
         """Show the end of what was said."""
         page = await self.frame.backend.history(self.user_id, limit=_PAGE)
         self._older = page.next_cursor
-        with self.place:
-            self._more = box("mb-older")
-            self._entries = box("mb-entries")
-            self._tail = box("mb-tail")
-        self._said = {message.message_id: message for message in reversed(page.items)}
+        # Somebody may have written already.
+        self._said = {message.message_id: message for message in reversed(page.items)} | self._said
         self._show_all()
         ui.run_javascript(f"mbWatch({self.scroller.id})")
 

@@ -22,6 +22,10 @@ class Cause:
         for each in self.caused:
             yield from each.walk(depth + 1)
 
+    def leads_to(self, name: str) -> bool:
+        """Whether it is that one, or that one came of it."""
+        return any(node.name == name for _, node in self.walk())
+
 
 def story_of(event: TimelineEvent, around: Iterable[TimelineEvent]) -> list[Cause]:
     """The beginnings of everything that shares its correlation, the earliest first.
@@ -50,8 +54,8 @@ def story_of(event: TimelineEvent, around: Iterable[TimelineEvent]) -> list[Caus
 def chain_of(roots: Iterable[Cause], event_id: str) -> tuple[list[TimelineEvent], list[tuple[str, str]]]:
     """The events of the part of the story in which this one stands, with who caused whom among them."""
     for root in roots:
-        walked = [node for _, node in root.walk()]
-        if any(node.name == event_id for node in walked):
+        if root.leads_to(event_id):
+            walked = [node for _, node in root.walk()]
             events = [node.event for node in walked if node.event is not None]
             links = [
                 (node.name, each.name)

@@ -61,12 +61,13 @@ class Drawer:
                 self._envelope(event)
         attributes(self.place, aria_label=f"{event.topic}.{name_of(event.envelope)}")
 
-    def step(self, by: int) -> None:
-        """To the one before or after in the chain."""
+    def step(self, by: int) -> Any:
+        """To the one before or after in the chain; to be awaited, if there is one."""
         if self.selected in self._order:
             place = self._order.index(self.selected) + by
             if 0 <= place < len(self._order):
-                self._choose(self._order[place])
+                return self._choose(self._order[place])
+        return None
 
     def _head(self, event: TimelineEvent) -> None:
         words = self.words

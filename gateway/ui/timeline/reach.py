@@ -7,7 +7,8 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.backend import Backend
 
 _PAGE = 500
-MOST_PAGES = 20
+_MOST_PAGES = 20
+MOST_EVENTS = _PAGE * _MOST_PAGES
 _AROUND = timedelta(hours=1)
 
 
@@ -16,7 +17,7 @@ async def events_since(
 ) -> tuple[list[TimelineEvent], bool]:
     """All that happened since, in order; whether that is all."""
     wanted = GetTimeline(since=since, user_id=user_id, trace_id=trace_id, limit=_PAGE)
-    return await _read(backend, wanted, MOST_PAGES)
+    return await _read(backend, wanted, _MOST_PAGES)
 
 
 async def events_around(backend: Backend, event: TimelineEvent) -> Sequence[TimelineEvent]:

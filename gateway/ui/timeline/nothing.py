@@ -1,0 +1,35 @@
+"""What the timeline says where it has nothing to show."""
+
+from gateway.ui.icons import icon
+from gateway.ui.parts import anchor, box, copy_button, show_if, text
+from gateway.ui.words import Words
+
+_COMMAND = "mindbus sim start --speed 60"
+
+
+class Nothing:
+    """What this is, what to do, how to do the same at a shell."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        with box("mb-empty mb-hidden") as self._element:
+            icon("timeline")
+            self._title = text(words("timeline.empty_title"), "mb-title", "h2")
+            self._text = text(words("timeline.empty"), "", "p")
+            with box("mb-line-x"):
+                anchor("/sim", words("sim.start"), "mb-btn mb-primary")
+                anchor("/chat", words("timeline.open_chat"), "mb-btn")
+            with box("mb-cli"):
+                text("$", "mb-t3")
+                text(_COMMAND, "mb-ell")
+                copy_button(words, _COMMAND)
+
+    def explain(self, *, has_earlier: bool) -> None:
+        """A quiet stretch is not an empty bus."""
+        key = "quiet" if has_earlier else "empty"
+        self._title.set_text(self.words(f"timeline.{key}_title"))
+        self._text.set_text(self.words(f"timeline.{key}"))
+
+    def show(self, *, is_empty: bool) -> None:
+        """In the place of the marks."""
+        show_if(self._element, is_empty)
