@@ -87,7 +87,7 @@ def one_of_each(troubles: Iterable[tuple[str, Trouble]]) -> list[tuple[str, Trou
     return list({(trouble.moment.operation, trouble.fault): (way, trouble) for way, trouble in troubles}.values())
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(2400)])])
 async def test_an_artifact_outlives_every_trouble(
     object_server: ObjectServer,
     migrated: Path,
