@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.rabbit)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """Every worker there is, on one RabbitMQ, as `mindbus up -d` starts them."""
     require_rabbitmq()
@@ -61,7 +61,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         shell.ok("down", spawned=True)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One for all tests; each has a profile of its own."""
     with sync_playwright() as playwright:
@@ -71,7 +71,7 @@ def browser() -> Iterator[Browser]:
         found.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def run_id(app: App) -> str:
     """A run that goes on, or has ended."""
     started = app.ask("POST", "/api/runs", json={"card_name": "article", "briefs": [BRIEF]})
