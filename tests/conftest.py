@@ -38,8 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.backends)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _logs() -> None:
+    """A command that an earlier test ran in this process has set them up for itself."""
     configure_logs("INFO", "console")
 
 

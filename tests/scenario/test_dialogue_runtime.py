@@ -148,7 +148,7 @@ async def test_scenario_clear_leaves_an_empty_world_in_which_people_talk_as_on_t
         removed = {name: (await team.bus.request(clear, to=name)).counts for name in CLEAR}
 
         assert removed["sim"] == {"simulations": 1}
-        assert removed["storage"].items() >= {"fragments": 1}.items()
+        assert removed["storage"]["fragments"] >= 1
         assert removed["storage"]["messages"] >= 2
         assert await team.history("anna") == []
         assert (await team.bus.request(GetAllActiveDialogues())).items == ()
