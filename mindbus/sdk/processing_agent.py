@@ -1,6 +1,7 @@
 """The base of agents that make something of what was said."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
@@ -22,7 +23,7 @@ from mindbus.sdk.notebook import Notebook, Said
 StateT = TypeVar("StateT", bound=BaseModel)
 
 
-class ProcessingAgent(Worker, Generic[StateT]):
+class ProcessingAgent(Worker, ABC, Generic[StateT]):
     """Hears every fragment of every dialogue, on a queue of its own: name it, give it a `state`, write `process`.
 
     A fragment is processed once: the new state is kept together with what is to be told, so that a crash in between
@@ -41,9 +42,9 @@ class ProcessingAgent(Worker, Generic[StateT]):
         )
         self.notebook: Notebook[StateT] = Notebook(self.bus, self.name, self.state)  # type: ignore[arg-type]
 
+    @abstractmethod
     async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event]]:
         """The state after a fragment, with the events that it gives rise to; all of its words are in it."""
-        raise NotImplementedError
 
     def key(self, user_id: str) -> str:
         """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
