@@ -14,6 +14,7 @@ from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client, Subscription
 from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 MISSED_HEARTBEATS = 3
 _WAITING = 1000
@@ -94,8 +95,7 @@ class Feed:
     async def stop(self) -> None:
         """Listen no more."""
         if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.gather(self._hearing, return_exceptions=True)
+            await end(self._hearing)
 
     @property
     def is_hearing(self) -> bool:

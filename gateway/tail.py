@@ -9,6 +9,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.feed import Feed, Listener
 from gateway.timeline_reader import Read, TimelineReader, fits, sequence_of
+from mindbus.tasks import end
 
 _KEPT = 1000
 _PAGE = 200
@@ -47,8 +48,7 @@ class Tail:
     async def stop(self) -> None:
         """Read on no more."""
         if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+            await end(self._watching)
 
     async def place(self, cursor: str | None) -> str:
         """Where to follow from: after a cursor, else after all that has happened.

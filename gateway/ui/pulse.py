@@ -11,6 +11,7 @@ from bus_schema.fleet import State
 from gateway.feed import Feed, Seen
 from gateway.ui.paces import Pace, Paces
 from mindbus.management import QueueState
+from mindbus.tasks import end
 
 _LOOK_EVERY_S: Final = 1.0
 _RATE_OVER_S: Final = 5
@@ -64,8 +65,7 @@ class Pulse:
     async def stop(self) -> None:
         """Look no more."""
         if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+            await end(self._beating)
 
     async def _beat(self) -> None:
         counted: deque[int] = deque(maxlen=_RATE_OVER_S)

@@ -2,9 +2,9 @@
 
 import asyncio
 import secrets
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Generic, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -96,13 +96,14 @@ class Notebook(Generic[StateT]):
     def __init__(self, bus: Client, agent: str, state: type[StateT]) -> None:
         self._bus, self._agent, self._state = bus, agent, state
         self._page = Page[state]  # type: ignore[valid-type]  # pydantic makes the class at run time
-        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # As long as somebody holds or awaits it.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def turn(
         self, key: str, cause: str, think: Callable[[StateT], Awaitable[tuple[StateT, Sequence[Said]]]]
     ) -> list[Said]:
         """What there is to say because of a message: thought once, however often it is asked."""
-        async with self._locks[key]:
+        async with self._alone(key):
             page, version = await self._read(key)
             turn = page.turn(cause)
             if turn is None:
@@ -119,7 +120,7 @@ class Notebook(Generic[StateT]):
         tell: Callable[[Event], Awaitable[object]],
     ) -> None:
         """Say what time brings about; whoever hears it may hear it twice after a crash, never not at all."""
-        async with self._locks[key]:
+        async with self._alone(key):
             page, version = await self._read(key)
             state, said = think(page.state)
             owed = (*page.owed, *map(Saying.of, said))
@@ -136,13 +137,13 @@ class Notebook(Generic[StateT]):
 
     async def change(self, key: str, change: Callable[[StateT], StateT]) -> None:
         """Keep a new state about which there is nothing to say."""
-        async with self._locks[key]:
+        async with self._alone(key):
             page, version = await self._read(key)
             await self._write(key, version, page.model_copy(update={"state": change(page.state)}))
 
     async def forget(self, key: str, user_id: str, without: Callable[[StateT], StateT | None]) -> None:
         """Keep what is left of a state without a user; where that is nothing, the page goes."""
-        async with self._locks[key]:
+        async with self._alone(key):
             page, version = await self._read(key)
             if version:
                 state = without(page.state)
@@ -162,6 +163,9 @@ class Notebook(Generic[StateT]):
             if found.next_cursor is None:
                 return
             wanted = wanted.model_copy(update={"cursor": found.next_cursor})
+
+    def _alone(self, key: str) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
 
     async def _read(self, key: str) -> tuple[Page[StateT], int]:
         found = await self._ask(GetAgentData(agent=self._agent, namespace=_NAMESPACE, key=key))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from agents.sim.engine import NothingNewToSay
 from agents.sim.stories import SimMessage
 from bus_schema.dialogue import EndDialogue, Invoke, conversation_trace
 from bus_schema.ids import derived
@@ -14,6 +15,7 @@ from bus_schema.messages import Command
 from mindbus.bus.client import Client
 from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.logs import logger
+from mindbus.tasks import end
 from workers.sim.tally import Tally
 
 _ANSWER_WITHIN_S = 60.0
@@ -39,7 +41,10 @@ class Play:
 
     async def run(self, saved: Callable[[], Awaitable[None]]) -> str:
         """Why it has ended; `saved` is awaited whenever it has come a little further."""
-        reason = "it was stopped" if await self._say_all(saved) else "all was said"
+        try:
+            reason = "it was stopped" if await self._say_all(saved) else "all was said"
+        except NothingNewToSay as silence:
+            reason = str(silence)
         for queue in self._people.values():
             queue.put_nowait(None)
         await asyncio.gather(*self._speaking.values())
@@ -48,9 +53,7 @@ class Play:
 
     async def abandon(self) -> None:
         """Leave it where it is; whoever takes it up again repeats what was not answered."""
-        for task in self._speaking.values():
-            task.cancel()
-        await asyncio.gather(*self._speaking.values(), return_exceptions=True)
+        await end(*self._speaking.values())
 
     async def _say_all(self, saved: Callable[[], Awaitable[None]]) -> bool:
         loop = asyncio.get_running_loop()

@@ -22,6 +22,7 @@ from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
 from mindbus.logs import logger
 from mindbus.sdk.notebook import Notebook, Said
+from mindbus.tasks import end
 from workers.sim.play import Play
 from workers.sim.tally import Tally
 
@@ -62,8 +63,7 @@ class SimWorker(Worker):
     async def stop(self) -> None:
         """Leave it where it is."""
         if self._playing is not None:
-            self._playing.cancel()
-            await asyncio.gather(self._playing, return_exceptions=True)
+            await end(self._playing)
         if self._play is not None:
             await self._play.abandon()
 
@@ -91,7 +91,7 @@ class SimWorker(Worker):
         """Let what was said be answered; the counts are final."""
         record = await self._notes.state(_ONLY)
         if not record.sim_id or command.sim_id not in (None, record.sim_id):
-            raise Refused(Code.NOT_FOUND, "there is no such simulation")
+            raise Refused(Code.NOT_FOUND, "there is no such simulation; sim.status tells which one runs, or ran last")
         if record.is_running:
             if self._play is None or self._playing is None:
                 raise TemporaryFailure("the simulation is about to go on")
