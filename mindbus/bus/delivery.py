@@ -132,10 +132,9 @@ class Carrier:
         method = getattr(self.worker, job.route.method)
         if not job.route.wants_handling:
             return await sorted_out(await method(job.message), self.speaker, job.envelope)
-        voice = Voice(self.speaker, self.transport, job.envelope)
-        handling.voice = voice.say
-        returned = await method(job.message, handling)
-        await voice.finish()
+        async with Voice(self.speaker, self.transport, job.envelope) as voice:
+            handling.voice = voice.say
+            returned = await method(job.message, handling)
         return await sorted_out(returned, self.speaker, job.envelope)
 
     async def _refuse(self, job: Job, incoming: Incoming, no: Refused) -> Ending:

@@ -1,6 +1,8 @@
 """Partial answers: what a handler tells its asker before it is done."""
 
-import time
+import asyncio
+from contextlib import suppress
+from typing import Self
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Reply
@@ -8,34 +10,51 @@ from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
 from mindbus.logs import logger
+from mindbus.tasks import end
 
 PARTS_PER_S = 15
 
 
 class Voice:
-    """Gathers text into at most fifteen parts a second; a part may get lost, the result holds it all."""
+    """Gathers text into at most fifteen parts a second; a part may get lost, the result holds it all.
+
+    What is said is told within a fifteenth of a second, whether or not anything follows. Leave it before the result is
+    told, so that no part comes after.
+    """
 
     def __init__(self, speaker: Speaker, transport: Transport, command: Envelope) -> None:
         self._speaker, self._transport, self._command = speaker, transport, command
         self._unsaid = ""
         self._parts = 0
-        self._said_at = 0.0
+        self._telling: asyncio.Task[None] | None = None
+        self._leaving = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        self._leaving.set()
+        if self._telling is not None:
+            if error is not None:
+                await end(self._telling)
+            else:
+                await self._telling
 
     async def say(self, text: str) -> None:
-        """Tell it now, or together with what comes next."""
+        """Have it told, together with what comes close after it."""
         self._unsaid += text
-        if time.monotonic() - self._said_at >= 1 / PARTS_PER_S:
-            await self.finish()
+        if self._command.mbreplyto is not None and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.create_task(self._tell(), name="voice")
 
-    async def finish(self) -> None:
-        """Tell what is left, before the result."""
-        if not self._unsaid or self._command.mbreplyto is None:
-            return
-        text, self._unsaid = self._unsaid, ""
-        self._said_at = time.monotonic()
-        self._parts += 1
-        part = Reply(status="partial", result={"text": text})
-        try:
-            await self._transport.publish(await self._speaker.reply(self._command, part, part=self._parts))
-        except BusUnavailable as unavailable:
-            logger().debug("part not told", reason=str(unavailable))
+    async def _tell(self) -> None:
+        while self._unsaid:
+            text, self._unsaid = self._unsaid, ""
+            self._parts += 1
+            part = Reply(status="partial", result={"text": text})
+            try:
+                await self._transport.publish(await self._speaker.reply(self._command, part, part=self._parts))
+            except BusUnavailable as unavailable:
+                logger().debug("part not told", reason=str(unavailable))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1 / PARTS_PER_S):
+                    await self._leaving.wait()

@@ -1,0 +1,92 @@
+"""Parts of an answer are heard while it is made, whether or not anything follows them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+import mindbus
+from bus_schema.replies import Code
+from mindbus import Client, Command, CommandFailed, Handling, Refused, Settings
+from mindbus.bus.testing import running
+
+
+class Spoken(BaseModel):
+    text: str
+
+
+class Speak(Command[Spoken], domain="speaker", action="speak"):
+    words: tuple[str, ...]
+    is_refused: bool = False
+
+
+class Speaker(mindbus.Worker):
+    """Says its words, then waits until it is heard."""
+
+    name = "speaker"
+
+    def __init__(self) -> None:
+        self.is_heard = asyncio.Event()
+
+    @mindbus.on_command
+    async def speak(self, command: Speak, handling: Handling) -> Spoken:
+        for word in command.words:
+            await handling.say(word)
+        if command.is_refused:
+            raise Refused(Code.CONFLICT, "changed my mind")
+        await self.is_heard.wait()
+        return Spoken(text="".join(command.words))
+
+
+@pytest.fixture
+def speaker() -> Speaker:
+    return Speaker()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+
+
+async def test_what_is_said_is_heard_though_nothing_follows(speaker: Speaker, settings: Settings) -> None:
+    words = ("что ", "сказано, ", "то ", "слышно")
+    heard: list[str] = []
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
+        async for part in bus.stream(Speak(words=words)):
+            if isinstance(part, Spoken):
+                assert part.text == "".join(heard)
+                break
+            heard.append(part)
+            if "".join(heard) == "".join(words):
+                speaker.is_heard.set()
+    assert 1 <= len(heard) < len(words)
+
+
+async def test_the_parts_come_before_the_result_without_a_pause_at_the_end(
+    speaker: Speaker, settings: Settings
+) -> None:
+    speaker.is_heard.set()
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
+        parts = [part async for part in bus.stream(Speak(words=("a", "b", "c")))]
+    assert parts[-1] == Spoken(text="abc")
+    assert "".join(str(part) for part in parts[:-1]) == "abc"
+
+
+async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settings: Settings) -> None:
+    heard: list[object] = []
+
+    async def listen(bus: Client) -> None:
+        async for part in bus.stream(Speak(words=("a", "b", "c"), is_refused=True)):
+            heard.append(part)
+
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
+        with pytest.raises(CommandFailed, match="changed my mind"):
+            await listen(bus)
+    assert len(heard) <= 1
+
+
+async def test_whoever_did_not_ask_to_be_told_is_not(speaker: Speaker, settings: Settings) -> None:
+    speaker.is_heard.set()
+    async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
+        assert await bus.request(Speak(words=("a", "b"))) == Spoken(text="ab")
