@@ -45,6 +45,8 @@ class Voice:
         self._unsaid += text
         if self._command.mbreplyto is not None and (self._telling is None or self._telling.done()):
             self._telling = asyncio.create_task(self._tell(), name="voice")
+            # The first word need not wait until its speaker pauses.
+            await asyncio.sleep(0)
 
     async def _tell(self) -> None:
         while self._unsaid:
