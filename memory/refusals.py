@@ -1,22 +1,7 @@
 """The ways in which memory says no."""
 
-from typing import ClassVar
-
 from bus_schema.replies import Code
-
-
-class Refusal(Exception):
-    """Memory does not do this, now or later; nothing has been written.
-
-    `details` go to the asker; `is_denied`, which would tell the absent from the hidden, goes to the log alone.
-    """
-
-    code: ClassVar[Code] = Code.INVALID
-
-    def __init__(self, *, is_denied: bool = False, **details: object) -> None:
-        super().__init__(type(self).__doc__)
-        self.is_denied = is_denied
-        self.details = details
+from mindbus.refusal import Refusal
 
 
 class MalformedFilter(Refusal):

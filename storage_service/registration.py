@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
+from mindbus.refusal import Refusal
 from storage_service.acl import Asker
 from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, Labels, object_key
 from storage_service.care.cleaning import Spending
-from storage_service.refusals import IdTaken, Refusal
+from storage_service.refusals import IdTaken
 from storage_service.registry import Overtaken
 from storage_service.staging import upload_key
 

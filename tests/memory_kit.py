@@ -1,7 +1,6 @@
 """The global memory over a real database, with a clock that stands still."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bus_schema.embeddings import Embedding
@@ -15,12 +14,12 @@ from memory.glm.rows import as_kem
 from memory.glm.writing import Refused, Writing, Written
 from memory.space import Space
 from mindbus.sql.database import Database
+from tests.clocks import Clock
 
 RESEARCHER = Asker("agent.researcher.1")
 CRITIC = Asker("agent.critic.1")
 ANNA = Asker("user.anna")
 SPACE = Space("tiny", 4)
-NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 
 
 def a_draft(content: str = "The release was moved to Friday.", **fields: Any) -> KemDraft:
@@ -29,18 +28,6 @@ def a_draft(content: str = "The release was moved to Friday.", **fields: Any) ->
 
 def a_vector(*numbers: float) -> Embedding:
     return Embedding.of(SPACE.model, numbers)
-
-
-# Its own, so that processes which are started often need not import all that storage has.
-@dataclass
-class Clock:
-    now: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **by: float) -> None:
-        self.now += timedelta(**by)
 
 
 @dataclass

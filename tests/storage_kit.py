@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from mindbus.sql.database import Database
 from storage_service.care.rules import CareRules
 from storage_service.models import Base
 from storage_service.service import StorageService, open_storage
+from tests.clocks import NOON, Clock
 from workers.storage.worker import StorageWorker
 
-NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 RESEARCHER = "agent.researcher.1"
 CRITIC = "agent.critic.1"
 ORCHESTRATOR = "svc.orchestrator"
@@ -41,17 +41,6 @@ ON_BOTH_DATABASES = pytest.mark.parametrize(
 )
 # For a test that looks into folders.
 ON_FILES = pytest.mark.parametrize("backends", [("sqlite_database_of", "local_files")], ids=["files"], indirect=True)
-
-
-@dataclass
-class Clock:
-    now: datetime = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **by: float) -> None:
-        self.now += timedelta(**by)
 
 
 @dataclass

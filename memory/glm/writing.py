@@ -15,8 +15,9 @@ from memory.asker import Asker
 from memory.glm.acl import is_writable, owns
 from memory.glm.rows import body_columns, facet_rows, reader_rows
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, VectorWriteRow
-from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare, Refusal
+from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.space import Space
+from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 
 _RIGHTS = set(KemRights.model_fields)

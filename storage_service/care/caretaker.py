@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from bus_schema.storage_care import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
 from mindbus.logs import logger
+from mindbus.refusal import Refusal
 from storage_service.acl import Asker
 from storage_service.blobs import Blobs
 from storage_service.care.auditor import Auditor
@@ -16,7 +17,7 @@ from storage_service.care.rebuilder import Rebuilder, Rebuilding
 from storage_service.care.registry import Notice
 from storage_service.care.rules import CareRules
 from storage_service.care.statistics import AUDITED, Statistics
-from storage_service.refusals import NotAnOperator, Refusal
+from storage_service.refusals import NotAnOperator
 
 # Agents whose artifacts waited in staging for storage to come back go first.
 _SETTLE = timedelta(minutes=15)

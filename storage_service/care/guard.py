@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from mindbus.refusal import Refusal
 from storage_service.care.piles import Survey
 from storage_service.care.rules import CareRules
-from storage_service.refusals import DatabaseBehindStore, Refusal, TooMuchGarbage
+from storage_service.refusals import DatabaseBehindStore, TooMuchGarbage
 
 
 def refusal_of(survey: Survey, rules: CareRules, max_objects: int | None) -> Refusal | None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handling import Handling
 from mindbus.logs import logger
+from mindbus.refusal import Refusal
 from storage_service.acl import Asker
-from storage_service.refusals import Refusal
 from storage_service.registry import PinLost
 
 _SOON = timedelta(seconds=1)

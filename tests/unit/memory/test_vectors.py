@@ -20,7 +20,8 @@ from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
 from memory.vectors.points import Point, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
-from tests.memory_kit import ANNA, CRITIC, NOON, RESEARCHER, SPACE
+from tests.clocks import NOON
+from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
 from tests.unit.memory.test_retrieval import METADATA, a_tree
 
 EAST = (1.0, 0.0, 0.0, 0.0)

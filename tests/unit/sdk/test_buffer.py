@@ -11,8 +11,8 @@ from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.disk import Disk
 from mindbus.sdk.entry import Entry
+from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench
-from tests.storage_kit import NOON
 from tests.waiting import until
 
 

@@ -18,8 +18,8 @@ from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactRefused
 from mindbus.sdk.folder_access import FolderAccess
+from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench, FakeStorage
-from tests.storage_kit import NOON
 from tests.waiting import until
 
 CONTENT = "Отчёт: 12 facts.\n".encode()

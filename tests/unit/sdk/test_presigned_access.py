@@ -18,7 +18,7 @@ from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, StorageAway, StorageStumbled
 from mindbus.sdk.presigned_access import PresignedAccess
 from tests.assignments import a_manifest
-from tests.storage_kit import NOON
+from tests.clocks import NOON
 
 CONTENT = os.urandom(300_000)
 # What stands in an address that nobody may see.

@@ -3,10 +3,11 @@
 import pytest
 
 from bus_schema.artifacts import AIContext, Manifest
+from mindbus.refusal import Refusal
 from storage_service.acl import Asker
 from storage_service.admission import admit
-from storage_service.refusals import ArtifactTooLarge, NotTheProducer, Refusal, SecretInParameters
-from tests.storage_kit import NOON
+from storage_service.refusals import ArtifactTooLarge, NotTheProducer, SecretInParameters
+from tests.clocks import NOON
 
 LIMIT = 1000
 

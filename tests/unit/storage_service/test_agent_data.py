@@ -7,7 +7,8 @@ import pytest
 from bus_schema.agent_data import GetAgentData, PutAgentData
 from storage_service.agent_data import AgentData
 from storage_service.refusals import VersionDiffers
-from tests.storage_kit import Clock, OpenDepot
+from tests.clocks import Clock
+from tests.storage_kit import OpenDepot
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions, SearchArtifacts
 from mindbus.bus.failures import Refused
-from tests.storage_kit import CRITIC, NOON, ON_BOTH_DATABASES, RESEARCHER, TRACE, Depot
+from tests.clocks import NOON
+from tests.storage_kit import CRITIC, ON_BOTH_DATABASES, RESEARCHER, TRACE, Depot
 
 _traces = count()
 

@@ -14,7 +14,8 @@ from storage_service.dialogues.fragments import Fragments
 from storage_service.dialogues.messages import Messages
 from storage_service.dialogues.roster import Roster
 from storage_service.refusals import MessageIdTaken, NoSuchFragment, NoSuchMessage, NotACursor, NotTheBuffer
-from tests.storage_kit import NOON, OpenDepot
+from tests.clocks import NOON
+from tests.storage_kit import OpenDepot
 
 T = TypeVar("T")
 

@@ -14,7 +14,8 @@ from bus_schema.storage_care import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.bus.failures import Refused
 from storage_service.care.keys import content_of
-from tests.storage_kit import CRITIC, NOON, RESEARCHER, Depot, an_envelope
+from tests.clocks import NOON
+from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 
 OPERATOR = "user.local"
 DATA_TABLES = (

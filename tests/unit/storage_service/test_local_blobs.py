@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from mindbus.refusal import Refusal
 from storage_service.blobs import Declared, Labels, copy_declared, object_key
 from storage_service.local_blobs import LocalBlobs
-from storage_service.refusals import BytesDiffer, NotAPlainFile, Refusal
+from storage_service.refusals import BytesDiffer, NotAPlainFile
 
 UPLOAD = "staging/2026/03/14/agent_researcher/0123456789abcdef0123456789abcdef"
 LABELS = Labels("art_1", "agent.researcher.1")

@@ -11,9 +11,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from storage_service.blobs import Declared
+from tests.clocks import NOON
 from tests.hostile_addresses import hostile_names
 from tests.signatures import SECRET, a_presigner, query_of
-from tests.storage_kit import NOON
 
 CONTENT = b"findings"
 DECLARED = Declared(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))

@@ -8,7 +8,8 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.ids import mint
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from storage_service.timeline import Timeline
-from tests.storage_kit import NOON, OpenDepot
+from tests.clocks import NOON
+from tests.storage_kit import OpenDepot
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact
 from bus_schema.uploads import MAX_CLAIM_BYTES, OpenClaim, RequestClaim, RequestUpload, Upload
 from mindbus.bus.failures import Refused
+from tests.clocks import NOON
 from tests.hostile_addresses import hostile_addresses, hostile_names
 from tests.signatures import query_of, with_signatures
-from tests.storage_kit import CRITIC, NOON, RESEARCHER, Depot, OpenDepot
+from tests.storage_kit import CRITIC, RESEARCHER, Depot, OpenDepot
 
 CONTENT = b"findings"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

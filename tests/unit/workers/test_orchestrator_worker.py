@@ -34,6 +34,7 @@ from bus_schema.replies import Code
 from mindbus import Handling, Refused, Settings
 from mindbus.bus.handlers import To, Told
 from mindbus.sql.database import Database
+from tests.clocks import Clock
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.postgres import DatabaseOf
 from tests.process_kit import (
@@ -48,7 +49,7 @@ from tests.process_kit import (
     manifest_of,
     registered,
 )
-from tests.storage_kit import Clock, an_envelope
+from tests.storage_kit import an_envelope
 from workers.orchestrator import OrchestratorWorker
 
 ANNA = "user.anna"
