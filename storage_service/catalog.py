@@ -32,10 +32,12 @@ class Catalog:
         """In order of commit, so that what is committed between two pages comes after both. Raises NotACursor."""
         after = position_of(wanted.cursor)
         async with self.database.reading() as session:
-            rows = await Search(session, wanted, asker, self.pace).rows(after, wanted.limit + 1)
-        page = rows[: wanted.limit]
-        next_cursor = str(page[-1].position) if len(rows) > wanted.limit else None
-        return ManifestPage(items=tuple(map(as_manifest, page)), next_cursor=next_cursor)
+            places = await Search(session, wanted, asker, self.pace).places(after, wanted.limit + 1)
+            page = places[: wanted.limit]
+            found = select(ManifestRow.__table__).where(ManifestRow.position.in_(page), readable_by(asker))
+            rows = (await session.execute(found.order_by(ManifestRow.position))).all()
+        next_cursor = str(page[-1]) if len(places) > wanted.limit else None
+        return ManifestPage(items=tuple(map(as_manifest, rows)), next_cursor=next_cursor)
 
     async def versions(self, artifact_id: str, asker: Asker) -> Versions:
         """Raises NoSuchArtifact."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, select, union_all
+from sqlalchemy import ColumnElement, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.identities import owner_of
@@ -49,19 +49,19 @@ class Search:
     asker: Asker
     pace: Pace = PACE
 
-    async def rows(self, after: int, count: int) -> list[Row[Any]]:
-        """The next ones in order of commit."""
+    async def places(self, after: int, count: int) -> list[int]:
+        """Where the next ones are, in order of commit."""
         after = await self._made(after)
         ways = await self._ways(after)
-        found: list[Row[Any]] = []
+        found: list[int] = []
         stride = self.pace.stride
         while after < _END and len(found) < count:
             way, until = await self._farthest(ways, after, stride)
-            rows = await self._along(way, after, until, count - len(found))
-            found += rows
+            places = await self._along(way, after, until, count - len(found))
+            found += places
             stride = min(stride * 4, self.pace.longest_stride)
             after = until
-            if not rows and (skipped := await self._skipped(ways, until)) > until:
+            if not places and (skipped := await self._skipped(ways, until)) > until:
                 after, stride = skipped, self.pace.stride
         return found
 
@@ -110,11 +110,11 @@ class Search:
         first = await first_position_of(self.session, after + 1, made_after, made_before)
         return _END if first is None else first - 1
 
-    async def _along(self, way: Way, after: int, until: int, count: int) -> Sequence[Row[Any]]:
-        position = ManifestRow.position
-        parts = [stream.rows(after, until).where(*self._conditions).order_by(position).limit(count) for stream in way]
+    async def _along(self, way: Way, after: int, until: int, count: int) -> Sequence[int]:
+        place = ManifestRow.position
+        parts = [stream.places(after, until).where(*self._conditions).order_by(place).limit(count) for stream in way]
         found = union_all(*(select(part.subquery()) for part in parts)).subquery()
-        return (await self.session.execute(select(found).order_by(found.c.position).limit(count))).all()
+        return (await self.session.scalars(select(found).order_by(found.c.position).limit(count))).all()
 
     async def _positions(self, asked: list[list[ColumnElement[Any]]]) -> list[list[int | None]]:
         answers = iter((await self.session.execute(select(*(each for way in asked for each in way)))).one())

@@ -33,10 +33,10 @@ class Stream:
         """How many there are, counted only so far."""
         return select(func.count()).select_from(self._beyond(after).limit(at_most).subquery())
 
-    def rows(self, after: int, until: int) -> Select[*tuple[Any, ...]]:
+    def places(self, after: int, until: int) -> Select[int]:
         """Those between two positions, `until` being one of them."""
         between = ManifestRow.position.between(after + 1, until)
-        return select(ManifestRow.__table__).where(*self.where, *self.besides, _UNEXPIRED, between)
+        return select(ManifestRow.position).where(*self.where, *self.besides, _UNEXPIRED, between)
 
     def _beyond(self, after: int) -> Select[int]:
         return select(ManifestRow.position).where(*self.where, _UNEXPIRED, ManifestRow.position > after)
