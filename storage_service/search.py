@@ -54,15 +54,15 @@ class Search:
         after = await self._made(after)
         ways = await self._ways(after)
         found: list[int] = []
-        stride = self.pace.stride
+        stride = self._first_stride
         while after < _END and len(found) < count:
             way, until = await self._farthest(ways, after, stride)
             places = await self._along(way, after, until, count - len(found))
             found += places
-            stride = min(stride * 4, self.pace.longest_stride)
             after = until
-            if not places and (skipped := await self._skipped(ways, until)) > until:
-                after, stride = skipped, self.pace.stride
+            if len(found) < count:
+                after = await (self._made(until) if places else self._skipped(ways, until))
+            stride = self._first_stride if after > until else min(stride * 4, self.pace.longest_stride)
         return found
 
     async def _ways(self, after: int) -> list[Way]:
@@ -104,9 +104,9 @@ class Search:
 
     async def _made(self, after: int) -> int:
         """The same, as far as the time is concerned in which it was made."""
-        made_after, made_before = self.wanted.created_after, self.wanted.created_before
-        if after == _END or (made_after is None and made_before is None):
+        if after == _END or not self._is_timed:
             return after
+        made_after, made_before = self.wanted.created_after, self.wanted.created_before
         first = await first_position_of(self.session, after + 1, made_after, made_before)
         return _END if first is None else first - 1
 
@@ -119,6 +119,16 @@ class Search:
     async def _positions(self, asked: list[list[ColumnElement[Any]]]) -> list[list[int | None]]:
         answers = iter((await self.session.execute(select(*(each for way in asked for each in way)))).one())
         return [[next(answers) for _ in way] for way in asked]
+
+    @cached_property
+    def _first_stride(self) -> int:
+        """The more is asked for besides what one way leads along, the less of what lies along it is wanted."""
+        others = max(0, len(self._equal) - 1) + self._is_timed
+        return min(self.pace.stride << 2 * others, self.pace.longest_stride)
+
+    @property
+    def _is_timed(self) -> bool:
+        return not (self.wanted.created_after is None and self.wanted.created_before is None)
 
     @cached_property
     def _equal(self) -> dict[Any, str]:
