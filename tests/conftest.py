@@ -12,7 +12,7 @@ import pytest
 from mindbus.logs import configure_logs
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.private import PrivateNode
-from tests.brokers import Broker, do_without, some_broker
+from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
 from tests.postgres_server import PostgresMissing, PrivatePostgres
@@ -98,16 +98,25 @@ def vhost_url(broker: Broker, vhost: str) -> str:
     return broker.url_of(vhost)
 
 
-@pytest.fixture
-async def own_node(tmp_path: Path) -> AsyncIterator[PrivateNode]:
-    """A running node for one test, which may kill, freeze or stop it."""
-    private = PrivateNode(tmp_path / "rabbitmq")
+@pytest.fixture(scope="session")
+def _spare_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateNode]:
     try:
-        await private.start()
+        private = started_node(tmp_path_factory.mktemp("spare_rabbitmq"))
     except RabbitMQMissing as missing:
         do_without(missing)
     yield private
-    await private.kill()
+    asyncio.run(private.kill())
+
+
+@pytest.fixture
+async def own_node(_spare_node: PrivateNode) -> PrivateNode:
+    """A running node, empty but for its user, which the test may kill, freeze or stop."""
+    if not _spare_node.is_running:
+        await _spare_node.start()
+    async with Management(_spare_node.management_url, _spare_node.username, _spare_node.password) as management:
+        await management.delete_vhost("/")
+        await management.create_vhost("/")
+    return _spare_node
 
 
 @pytest.fixture(scope="session")

@@ -117,7 +117,7 @@ class SqlLedger:
             if self.database.is_sqlite and done:
                 async with self.database.transaction() as session:
                     await session.execute(delete(outbox).where(outbox.c.seq.in_(done)))
-            if not rows:
+            if len(rows) < _BATCH:
                 return
             last = rows[-1]["seq"]
 

@@ -101,6 +101,7 @@ async def test_a_role_is_killed_while_a_model_call_is_under_way(fleet: WholeFlee
     assert paid_again(run) == {under_way}
 
 
+@pytest.mark.proof
 async def test_a_role_is_killed_right_after_a_model_call(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run:
         await run.call("draft", "self-critique", "answered")
@@ -112,6 +113,7 @@ async def test_a_role_is_killed_right_after_a_model_call(fleet: WholeFleet) -> N
     assert "write" not in {call.step for call in paid_again(run)}
 
 
+@pytest.mark.proof
 async def test_a_role_is_killed_when_its_artifact_has_just_been_registered(fleet: WholeFleet) -> None:
     async with fleet.run(BRIEF_FILE) as run, run.bus.subscribe(ArtifactRegistered, trace=run.run_id) as registered:
         async for event in registered:
