@@ -28,7 +28,7 @@ check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mindbus schema export --check
-	$(BIN)/pytest -m "not proof and not backends" $(SIDE_BY_SIDE) tests/unit tests/contract
+	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" $(SIDE_BY_SIDE) tests/unit tests/contract
 
 up: setup ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d

@@ -138,6 +138,7 @@ def test_refused_credentials_are_said_to_be_refused_without_showing_them(s3_plac
     assert "not-the-secret" not in repr(wrong.settings())
 
 
+@pytest.mark.slow
 def test_a_store_that_does_not_answer_is_said_so() -> None:
     settings = Settings(
         artifacts_url="s3://mindbus", s3_endpoint_url="http://127.0.0.1:1", s3_access_key="a", s3_secret_key="b"

@@ -182,6 +182,7 @@ async def test_a_small_limit_is_filled_past_what_is_hidden(index: VectorIndex) -
     assert await near(index, CRITIC, limit=1) == ["shown"]
 
 
+@pytest.mark.slow
 async def test_many_points_come_and_go(index: VectorIndex) -> None:
     chance = random.Random(7)
     vectors = {f"kem_{n}": tuple(chance.uniform(-1, 1) for _ in range(4)) for n in range(2500)}

@@ -133,6 +133,7 @@ async def test_a_postgresql_that_is_not_there_is_away() -> None:
     await database.dispose()
 
 
+@pytest.mark.slow
 async def test_a_machine_that_does_not_answer_is_away_within_seconds() -> None:
     """Its port takes connections, says nothing: as a stalled server does, or a firewall."""
     with socket.socket() as silent:

@@ -23,6 +23,8 @@ from mindbus.sql.database import Database
 from tests.signatures import with_signatures
 from tests.storage_kit import Depot, an_envelope
 
+pytestmark = pytest.mark.slow
+
 OWNER = "agent.researcher.1"
 TWIN = "agent.researcher.2"
 LISTED = "agent.critic.1"

@@ -16,6 +16,8 @@ from tests.passing_blobs import PassingBlobs
 from tests.power_cuts import Power, PowerCut
 from tests.storage_kit import OpenDepot
 
+pytestmark = pytest.mark.slow
+
 
 class PoweredCare(SqlCareRegistry):
     power: Power

@@ -21,6 +21,8 @@ from tests.passing_blobs import PassingBlobs
 from tests.power_cuts import Power, PowerCut
 from tests.storage_kit import ON_FILES, RESEARCHER, Depot, OpenDepot
 
+pytestmark = pytest.mark.slow
+
 CONTENT = "# Отчёт\nfindings\n".encode() * 100
 
 

@@ -35,6 +35,8 @@ from tests.storage_kit import Depot
 from tests.waiting import until
 from workers.fleet import FLEET
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(1024**2)
 SMALL_MB = 8
 

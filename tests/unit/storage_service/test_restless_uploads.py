@@ -24,6 +24,8 @@ from tests.lax_objects import ALL
 from tests.restless_writer import WAYS
 from tests.seaweed import Place
 
+pytestmark = pytest.mark.slow
+
 UPLOAD = "staging/2026/03/14/agent_researcher/0123456789abcdef0123456789abcdef"
 LABELS = Labels("art_1", "agent.researcher.1")
 TRIES = 100

@@ -22,6 +22,8 @@ from storage_service.spans import COMMITS, next_position
 from tests.postgres import DatabaseOf, Postgres
 from tests.query_work import statements, work_of
 
+pytestmark = pytest.mark.slow
+
 AGENTS = ("agent.ann", "agent.bob", "agent.eve")
 TRACES = ("run_1", "run_2", "run_3")
 STEPS = (None, "research", "write")
