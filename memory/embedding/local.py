@@ -1,0 +1,71 @@
+"""Models that run in this process."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bus_schema.embeddings import Embedding
+from memory.space import Space
+
+# A question waits for the batch before it: small batches, short waits.
+_BATCH = 4
+
+
+class Model(Protocol):
+    """Arithmetic that takes as long as it takes."""
+
+    space: Space
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A row for each text."""
+        ...
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """One row."""
+        ...
+
+
+class LocalEmbedder:
+    """One thread does all the arithmetic: two at a time on few cores take longer than one after the other."""
+
+    def __init__(self, model: Model, thread: ThreadPoolExecutor, batch: int = _BATCH) -> None:
+        self._model, self._thread, self._batch = model, thread, batch
+
+    @property
+    def space(self) -> Space:
+        """As in Embedder."""
+        return self._model.space
+
+    async def passages(self, texts: Sequence[str]) -> list[Embedding]:
+        """As in Embedder."""
+        found: list[Embedding] = []
+        for start in range(0, len(texts), self._batch):
+            found += await self._in_turn(texts[start : start + self._batch])
+        return found
+
+    async def query(self, text: str) -> Embedding:
+        """As in Embedder."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: self._embedding(self._model.query(text)))
+
+    async def close(self) -> None:
+        """As in Embedder."""
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+
+    async def _in_turn(self, batch: Sequence[str]) -> list[Embedding]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._thread, lambda: [self._embedding(row) for row in self._model.passages(batch)]
+        )
+
+    def _embedding(self, row: NDArray[np.float32]) -> Embedding:
+        return Embedding.of(self.space.model, row.tolist())
+
+
+def one_thread() -> ThreadPoolExecutor:
+    """In which a model is loaded, then used."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
