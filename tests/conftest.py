@@ -19,7 +19,7 @@ from tests.postgres_server import PostgresMissing, PrivatePostgres
 from tests.seaweed import ObjectServer, Place, some_object_server
 from tests.seaweed_server import PrivateSeaweed, SeaweedMissing
 
-ON_RABBIT = {"broker", "own_node"}
+ON_RABBIT = {"broker", "own_node", "used_node"}
 ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server"}
 
 
@@ -98,6 +98,18 @@ def vhost_url(broker: Broker, vhost: str) -> str:
     return broker.url_of(vhost)
 
 
+@pytest.fixture
+async def own_node(tmp_path: Path) -> AsyncIterator[PrivateNode]:
+    """A running node for one test, whose disk nobody has written to before."""
+    private = PrivateNode(tmp_path / "rabbitmq")
+    try:
+        await private.start()
+    except RabbitMQMissing as missing:
+        do_without(missing)
+    yield private
+    await private.kill()
+
+
 @pytest.fixture(scope="session")
 def _spare_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateNode]:
     try:
@@ -109,8 +121,8 @@ def _spare_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateNod
 
 
 @pytest.fixture
-async def own_node(_spare_node: PrivateNode) -> PrivateNode:
-    """A running node, empty but for its user, which the test may kill, freeze or stop."""
+async def used_node(_spare_node: PrivateNode) -> PrivateNode:
+    """A running node, emptied, which the test may kill, freeze or stop: it takes less time than one of its own."""
     if not _spare_node.is_running:
         await _spare_node.start()
     async with Management(_spare_node.management_url, _spare_node.username, _spare_node.password) as management:

@@ -153,34 +153,34 @@ async def test_confirmed_messages_survive_a_kill(own_node: PrivateNode) -> None:
     assert await kept(url) == "letter"
 
 
-async def test_a_broker_that_died_by_itself_is_started_again(own_node: PrivateNode) -> None:
-    first = own_node.pid
+async def test_a_broker_that_died_by_itself_is_started_again(used_node: PrivateNode) -> None:
+    first = used_node.pid
 
     os.kill(first, signal.SIGKILL)
-    await until(lambda: not own_node.is_running)
-    await own_node.start()
+    await until(lambda: not used_node.is_running)
+    await used_node.start()
 
-    assert own_node.pid != first
-    assert await speaks_amqp(own_node.address.amqp_port)
+    assert used_node.pid != first
+    assert await speaks_amqp(used_node.address.amqp_port)
 
 
-async def test_a_frozen_broker_answers_nobody_until_it_is_thawed(own_node: PrivateNode) -> None:
-    port = own_node.address.amqp_port
+async def test_a_frozen_broker_answers_nobody_until_it_is_thawed(used_node: PrivateNode) -> None:
+    port = used_node.address.amqp_port
 
-    own_node.freeze()
-    assert own_node.is_running
+    used_node.freeze()
+    assert used_node.is_running
     assert not await speaks_amqp(port)
 
-    own_node.thaw()
+    used_node.thaw()
     await until(lambda: speaks_amqp(port))
 
 
-async def test_a_frozen_broker_can_be_stopped(own_node: PrivateNode) -> None:
-    own_node.freeze()
+async def test_a_frozen_broker_can_be_stopped(used_node: PrivateNode) -> None:
+    used_node.freeze()
 
-    await own_node.stop()
+    await used_node.stop()
 
-    assert not own_node.is_running
+    assert not used_node.is_running
 
 
 async def test_one_folder_takes_one_node(node: PrivateNode) -> None:
@@ -193,12 +193,12 @@ async def test_one_folder_takes_one_node(node: PrivateNode) -> None:
     assert await speaks_amqp(node.address.amqp_port)
 
 
-async def test_others_find_a_node_while_it_runs(own_node: PrivateNode) -> None:
-    assert running_node(own_node.folder) == own_node.address
+async def test_others_find_a_node_while_it_runs(used_node: PrivateNode) -> None:
+    assert running_node(used_node.folder) == used_node.address
 
-    await own_node.kill()
+    await used_node.kill()
 
-    assert running_node(own_node.folder) is None
+    assert running_node(used_node.folder) is None
 
 
 async def test_no_node_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -206,14 +206,14 @@ async def test_no_node_runs_in_a_folder_that_is_not_there(tmp_path: Path) -> Non
     assert not exists(tmp_path / "nowhere")
 
 
-async def test_a_port_that_somebody_has_taken_is_replaced(own_node: PrivateNode) -> None:
-    before = own_node.address
-    await own_node.kill()
+async def test_a_port_that_somebody_has_taken_is_replaced(used_node: PrivateNode) -> None:
+    before = used_node.address
+    await used_node.kill()
 
     with socket.create_server(("127.0.0.1", before.amqp_port)):
-        await own_node.start()
+        await used_node.start()
 
-    after = own_node.address
+    after = used_node.address
     assert after.amqp_port != before.amqp_port
     assert after == before.model_copy(update={"amqp_port": after.amqp_port})
 
