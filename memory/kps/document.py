@@ -1,0 +1,95 @@
+"""A document: its text, how that is built."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from memory.kps.refusals import NothingToRead, TooMuchToRead
+
+MAX_TEXT_CHARS = 8_000_000
+MAX_TITLE_CHARS = 200
+
+Kind = Literal["heading", "prose", "lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Characters `start` to `end`: a heading of a level, prose, or lines that each stand for themselves."""
+
+    kind: Kind
+    start: int
+    end: int
+    level: int = 0
+    title: str = ""
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What was extracted; the blocks lie in the order of the text, they do not overlap."""
+
+    text: str
+    blocks: tuple[Block, ...]
+
+
+DOCUMENT = TypeAdapter(Document)
+
+
+def titled(text: str) -> str:
+    """A heading as it is told to others: on one line, not too long."""
+    return " ".join(text.split())[:MAX_TITLE_CHARS]
+
+
+def require_words(document: Document) -> Document:
+    """Raises NothingToRead, TooMuchToRead."""
+    if len(document.text) > MAX_TEXT_CHARS:
+        raise TooMuchToRead(text_chars=len(document.text), most=MAX_TEXT_CHARS)
+    if not any(character.isalnum() for character in document.text):
+        raise NothingToRead
+    return document
+
+
+class Composer:
+    """Puts a document together out of what an extractor finds; what has no text is left out."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._blocks: list[Block] = []
+
+    def heading(self, text: str, level: int, page: int | None = None) -> None:
+        """A heading for all that follows, up to the next of its level."""
+        self._add("heading", text, "\n\n", level, page)
+
+    def prose(self, text: str, page: int | None = None, *, is_item: bool = False) -> None:
+        """A paragraph, or an item of a list, which stays close to the others."""
+        self._add("prose", text, "\n" if is_item else "\n\n", 0, page)
+
+    def lines(self, text: str, page: int | None = None) -> None:
+        """A table, code, records."""
+        self._add("lines", text, "\n\n", 0, page)
+
+    def document(self) -> Document:
+        """All of it."""
+        return Document("".join(self._parts), tuple(self._blocks))
+
+    def _add(self, kind: Kind, text: str, joint: str, level: int, page: int | None) -> None:
+        text = _whole(text).strip()
+        if not text:
+            return
+        if self._parts:
+            self._parts.append(joint)
+            self._length += len(joint)
+        start, end = self._length, self._length + len(text)
+        if end > MAX_TEXT_CHARS:
+            # The rest need not be read to know.
+            raise TooMuchToRead(most=MAX_TEXT_CHARS)
+        self._parts.append(text)
+        self._length = end
+        self._blocks.append(Block(kind, start, end, level, titled(text) if kind == "heading" else "", page))
+
+
+def _whole(text: str) -> str:
+    """Without NUL, without halves of characters, both of which broken documents contain."""
+    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

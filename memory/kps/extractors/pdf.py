@@ -1,0 +1,94 @@
+"""PDF, by pypdf: pages, paragraphs by their last lines, headings by the outline."""
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from pypdf import PdfReader
+from pypdf.errors import DependencyError, PyPdfError
+
+from memory.kps.document import Composer, Document
+from memory.kps.refusals import CorruptDocument, Protected
+
+_MOST_PAGES = 20_000
+_BULLET = re.compile(r"\s*(?:[•▪●–—*-]|\d{1,3}[.)])\s")
+_ENDS = (".", "!", "?", "…", ":", ";", ".»", ".”", '."')
+# A last line is shorter than the others, since whoever sets type fills all others.
+_SHORT = 0.8
+_HYPHENATED = re.compile(r"\w-$")
+
+
+class _Heading(NamedTuple):
+    page: int
+    title: str
+
+
+def extract(content: bytes) -> Document:
+    """Lines joined to paragraphs, each with its page."""
+    try:
+        reader = PdfReader(BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Protected
+        return _read(reader)
+    except DependencyError as encrypted:
+        raise Protected from encrypted
+    except PyPdfError as broken:
+        raise CorruptDocument(reason=str(broken)) from broken
+
+
+def _read(reader: PdfReader) -> Document:
+    composer, levels = Composer(), _headings(reader)
+    for number, page in enumerate(reader.pages[:_MOST_PAGES], 1):
+        for paragraph in _paragraphs(page.extract_text()):
+            level = levels.get(_Heading(number, _plain(paragraph)))
+            if level is None:
+                composer.prose(paragraph, number)
+            else:
+                composer.heading(paragraph, level, number)
+    return composer.document()
+
+
+def _headings(reader: PdfReader) -> dict[_Heading, int]:
+    """Which lines of which pages the outline leads to."""
+    found: dict[_Heading, int] = {}
+    left: list[tuple[Any, int]] = [(reader.outline, 1)]
+    while left:
+        entries, level = left.pop()
+        for entry in entries:
+            if isinstance(entry, list):
+                left.append((entry, level + 1))
+            else:
+                page = reader.get_destination_page_number(entry)
+                if page is not None:
+                    found[_Heading(page + 1, _plain(str(entry.title)))] = min(level, 6)
+    return found
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    usual = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
+    gathered = ""
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        gathered = _joined(gathered, line)
+        is_last = line.endswith(_ENDS) and len(line) < usual * _SHORT
+        if not line or not following or is_last or _begins_anew(line, following, usual):
+            if gathered:
+                yield gathered
+            gathered = ""
+
+
+def _begins_anew(line: str, following: str, usual: int) -> bool:
+    """An item of a list; whatever comes after a heading, which is short, ends without a mark, goes on in a capital."""
+    is_like_a_heading = len(line) < usual * _SHORT and line[-1].isalnum() and not following[0].islower()
+    return bool(_BULLET.match(following)) or is_like_a_heading
+
+
+def _joined(gathered: str, line: str) -> str:
+    if _HYPHENATED.search(gathered) and line[:1].islower():
+        return gathered[:-1] + line
+    return f"{gathered} {line}".strip()
+
+
+def _plain(title: str) -> str:
+    return "".join(title.split()).casefold()

@@ -1,0 +1,118 @@
+"""Which extractor a document is for, whether the bytes are what they are declared to be."""
+
+import codecs
+import importlib
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+
+from memory.kps.document import Document, require_words
+from memory.kps.refusals import CorruptDocument, DeclaredTypeDiffers, NotText, Protected, UnknownFormat
+from memory.kps.suffixes import DOCX
+
+PDF = "application/pdf"
+_TEXT = {
+    "text/markdown": "markdown:extract",
+    "text/x-markdown": "markdown:extract",
+    "text/html": "hypertext:extract",
+    "application/xhtml+xml": "hypertext:extract",
+    "application/json": "records:extract",
+    "application/jsonl": "records:extract_lines",
+    "application/x-ndjson": "records:extract_lines",
+    "application/x-jsonlines": "records:extract_lines",
+    "text/csv": "plain:extract_lines",
+    "text/tab-separated-values": "plain:extract_lines",
+}
+_BINARY = {PDF: "pdf:extract", DOCX: "word:extract"}
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_SIGNATURES = (
+    (_OLE, "application/msword"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"{\\rtf", "application/rtf"),
+)
+_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+def extract(content: bytes, content_type: str) -> Document:
+    """Its text with structure. Raises Refusal; whatever a parser stumbles over in a broken document."""
+    media_type, charset = _declared(content_type)
+    if media_type in _BINARY:
+        _require_binary(content, media_type)
+        read = _extractor(_BINARY[media_type])
+        return require_words(read(content))
+    read = _extractor(_text_extractor(media_type))
+    found = _looks_like(content)
+    if found is not None:
+        raise DeclaredTypeDiffers(declared=media_type, looks_like=found)
+    return require_words(read(_decoded(content, charset)))
+
+
+def _declared(content_type: str) -> tuple[str, str | None]:
+    media_type, *parameters = content_type.split(";")
+    named = dict(part.strip().lower().split("=", 1) for part in parameters)
+    return media_type.strip().lower(), named.get("charset")
+
+
+def _text_extractor(media_type: str) -> str:
+    if media_type in _TEXT:
+        return _TEXT[media_type]
+    if media_type.endswith("+json"):
+        return "records:extract"
+    if media_type.startswith("text/"):
+        return "plain:extract"
+    raise UnknownFormat(content_type=media_type)
+
+
+def _extractor(place: str) -> Callable[..., Document]:
+    """Imported when it is needed: most documents need no library at all."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Document] = getattr(importlib.import_module(f"memory.kps.extractors.{module}"), name)
+    return found
+
+
+def _require_binary(content: bytes, media_type: str) -> None:
+    found = _looks_like(content)
+    if found == media_type:
+        return
+    if content.startswith(_OLE) and _OLE_ENCRYPTED in content:
+        raise Protected(declared=media_type)
+    raise DeclaredTypeDiffers(declared=media_type, looks_like=found or "text/plain")
+
+
+def _looks_like(content: bytes) -> str | None:
+    """What it is beyond doubt, where that is no text."""
+    if b"%PDF-" in content[:1024]:
+        return PDF
+    if content.startswith(b"PK\x03\x04"):
+        return _kind_of_archive(content)
+    for signature, found in _SIGNATURES:
+        if content.startswith(signature):
+            return found
+    is_wide = any(content.startswith(bom) for bom in _BOMS)
+    return "application/octet-stream" if b"\0" in content[:4096] and not is_wide else None
+
+
+def _kind_of_archive(content: bytes) -> str:
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            return DOCX if "word/document.xml" in archive.namelist() else "application/zip"
+    except zipfile.BadZipFile as broken:
+        raise CorruptDocument(reason=str(broken)) from broken
+
+
+def _decoded(content: bytes, charset: str | None) -> str:
+    if charset is None:
+        charset = next((name for bom, name in _BOMS.items() if content.startswith(bom)), "utf-8")
+    try:
+        text = content.decode("utf-8-sig" if charset in ("utf-8", "utf8") else charset)
+    except UnicodeDecodeError as wrong:
+        raise NotText(charset=charset, at_byte=wrong.start) from wrong
+    except LookupError as unknown:
+        raise NotText(charset=charset, reason="no such charset") from unknown
+    if "\0" in text:
+        raise NotText(charset=charset, reason="contains NUL characters")
+    return text

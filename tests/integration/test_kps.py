@@ -1,0 +1,110 @@
+"""Documents on their way into memory: storage, knowledge processing, the global memory on a real broker."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bus_schema.glm import CheckMemory, RetrieveKems
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from bus_schema.kps import KemProcessed, ProcessRawData
+from bus_schema.replies import Code
+from mindbus import Settings
+from mindbus.bus.failures import CommandFailed
+from mindbus.logs import configure_logs
+from mindbus.sdk.artifacts import open_artifacts
+from tests.command_line import Shell
+from tests.documents import a_docx, a_pdf, a_protected_docx
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.hashing_embedder import HashingEmbedder
+from tests.kps_kit import kps_with
+from workers.fleet import FLEET
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which here is everybody's."""
+    yield
+    configure_logs("DEBUG", "console")
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path / "data")
+
+
+@asynccontextmanager
+async def memory(settings: Settings, *others: str) -> AsyncIterator[Fleet]:
+    makers = (FLEET[name] for name in ("storage", *others))
+    async with fleet_of(*makers, kps_with(HashingEmbedder(settings.embedding_model, settings.embedding_dim)), settings=settings) as fleet:
+        yield fleet
+
+
+async def found(fleet: Fleet, identity: str = "user.local", **query: object) -> list[Kem]:
+    bus = fleet.bus.acting_as(identity)
+    page = await bus.request(RetrieveKems(query=KemQuery.model_validate(query), page_size=200))
+    return [item.kem for item in page.items]
+
+
+async def test_a_folder_is_learned_and_learned_again_without_change(settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "plan.md").write_text("# План\n\nРелиз в пятницу.", encoding="utf-8")
+    (folder / "inner" / "report.pdf").write_bytes(a_pdf(["First page."], ["Вторая страница."]))
+    (folder / "inner" / "letter.docx").write_bytes(a_docx((1, "Letter"), "Dear Anna."))
+    (folder / "locked.docx").write_bytes(a_protected_docx())
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+
+    async with memory(settings, "glm") as fleet:
+        ended = await asyncio.to_thread(shell.run, "memory", "import", str(folder), "--meta", "team=core", "--json")
+        again = await asyncio.to_thread(shell.run, "memory", "import", str(folder), "--meta", "team=core")
+        kems = await found(fleet, metadata_filters={"team": "core"})
+        report = await fleet.bus.request(CheckMemory())
+
+    assert ended.returncode == 1
+    assert '"kems": 3' in ended.stdout
+    assert '"skipped": [\n    "picture.png"\n  ]' in ended.stdout
+    assert "asks for a password" in ended.stdout
+    assert "3 documents, 3 of them unchanged: 3 units" in again.stdout
+    assert sorted(str(kem.metadata["path"]) for kem in kems) == ["inner/letter.docx", "inner/report.pdf", "plan.md"]
+    assert report.is_clean
+    assert report.with_vector == 3
+    assert {kem.version for kem in kems} == {1}
+
+
+async def test_memory_down_is_waited_for_and_nothing_is_lost(settings: Settings) -> None:
+    async with memory(settings) as fleet, fleet.bus.subscribe(KemProcessed) as processed:
+        await fleet.bus.send(ProcessRawData(raw_content="It can wait.", content_type="text/plain"))
+        async with fleet_of(FLEET["glm"], settings=settings) as late:
+            told = await anext(aiter(processed))
+            kems = await found(late, ids=told.kem_ids)
+
+    assert [kem.content for kem in kems] == ["It can wait."]
+
+
+async def test_what_is_private_is_read_for_its_owner_alone(settings: Settings) -> None:
+    async with (
+        memory(settings, "glm") as fleet,
+        open_artifacts(fleet.bus.acting_as("user.anna"), settings) as artifacts,
+    ):
+        put = await artifacts.put(
+            "Тайна.".encode(), artifact_type="note", trace="t1", visibility="private", content_type="text/plain"
+        )
+        command = ProcessRawData.model_validate(
+            {"source": put.ref, "content_type": "text/plain", "rights": {"visibility": "private"}}
+        )
+        with pytest.raises(CommandFailed) as refused:
+            await fleet.bus.acting_as("user.boris").request(command, trace="t1")
+        done = await fleet.bus.acting_as("user.anna").request(command, trace="t1")
+        hers = await found(fleet, "user.anna", ids=done.kem_ids)
+        his = await found(fleet, "user.boris", ids=done.kem_ids)
+
+    assert refused.value.code is Code.NOT_FOUND
+    assert [kem.source.artifact for kem in hers if kem.source] == [put.ref]
+    assert his == []

@@ -1,0 +1,210 @@
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from mindbus.refusal import Refusal
+from memory.kps.document import Document
+from memory.kps.formats import extract
+from memory.kps.refusals import (
+    CorruptDocument,
+    DeclaredTypeDiffers,
+    NothingToRead,
+    NotText,
+    Protected,
+    TooMuchToRead,
+    UnknownFormat,
+)
+from memory.kps.suffixes import CONTENT_TYPES, DOCX
+from tests.documents import a_docx, a_pdf, a_protected_docx, a_protected_pdf, a_sealed_pdf, zipped
+
+PDF = "application/pdf"
+LONG = "В этом абзаце столько слов, сколько помещается на строке, и ещё немного сверх того"
+
+
+def told(document: Document) -> list[tuple[str, str]]:
+    return [(f"h{block.level}" if block.level else block.kind, said(document, block)) for block in document.blocks]
+
+
+def said(document: Document, block: object) -> str:
+    return document.text[block.start : block.end]  # type: ignore[attr-defined]  # a Block
+
+
+def test_paragraphs_of_plain_text_lie_where_they_are_in_the_artifact() -> None:
+    text = "Первый абзац,\r\nв две строки.\r\n\r\n  \r\nSecond one.\n"
+
+    document = extract(text.encode(), "text/plain")
+
+    assert document.text == text
+    assert told(document) == [("prose", "Первый абзац,\r\nв две строки."), ("prose", "Second one.")]
+
+
+@pytest.mark.parametrize("charset", ["windows-1251", "koi8-r", "utf-8"])
+def test_text_is_read_in_the_charset_that_it_is_declared_in(charset: str) -> None:
+    assert extract("Приём".encode(charset), f"text/plain; charset={charset}").text == "Приём"
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-8-sig"])
+def test_a_byte_order_mark_tells_the_charset(charset: str) -> None:
+    assert extract("Приём".encode(charset), "text/plain").text == "Приём"
+
+
+def test_headings_of_markdown_are_told_without_their_markup() -> None:
+    text = "---\ntitle: x\n---\n# Выпуск `2.0`, *наконец*\n\nTo be\nread.\n\n- one\n- two\n\n```sh\n# no heading\n```\n"
+    text += "\nSection\n-------\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+
+    document = extract(text.encode(), "text/markdown")
+
+    assert document.text == text
+    assert told(document) == [
+        ("lines", "---\ntitle: x\n---"),
+        ("h1", "# Выпуск `2.0`, *наконец*"),
+        ("prose", "To be\nread."),
+        ("lines", "- one\n- two"),
+        ("lines", "```sh\n# no heading\n```"),
+        ("h2", "Section\n-------"),
+        ("lines", "| a | b |\n|---|---|\n| 1 | 2 |"),
+    ]
+    assert [block.title for block in document.blocks if block.level] == ["Выпуск 2.0, наконец", "Section"]
+
+
+def test_of_a_page_only_what_a_reader_sees_is_read() -> None:
+    html = (
+        "<!doctype html><html><head><title>T</title><style>p{}</style><script>var a = '<p>no</p>';</script></head>"
+        "<body><nav><a href=/>Home</a></nav><h1>Приказ&nbsp;№&#160;7</h1><p>Пере&shy;нос <b>слов</b>.<br>New line."
+        "<ul><li>one<li><p>two</p></ul><table><tr><th>a<th>b<tr><td>1<td><p>2</p></table><pre>x = 1\n  y</pre>"
+        "<h2>End</h2><div>last</div></body></html>"
+    )
+
+    document = extract(html.encode(), "text/html; charset=utf-8")
+
+    assert told(document) == [
+        ("h1", "Приказ № 7"),
+        ("prose", "Перенос слов.\nNew line."),
+        ("prose", "- one"),
+        ("prose", "- two"),
+        ("lines", "a | b\n1 | 2"),
+        ("lines", "x = 1\n  y"),
+        ("h2", "End"),
+        ("prose", "last"),
+    ]
+
+
+def test_a_page_without_headings_has_its_title_for_one() -> None:
+    assert told(extract(b"<title>News</title><p>It rains.", "text/html")) == [("h1", "News"), ("prose", "It rains.")]
+
+
+@pytest.mark.parametrize("html", ["<table><tr><td>open", "<div>" * 3000 + "open", "</p></table>open<nav>", "<pre>open"])
+def test_what_is_not_closed_is_read_all_the_same(html: str) -> None:
+    assert "open" in extract(html.encode(), "text/html").text
+
+
+def test_names_in_json_become_headings_and_values_lines() -> None:
+    value = {"title": "План", "done": False, "empty": None, "owner": {"name": "Anna"}, "notes": "a\nb", "tags": ["x", 1]}
+
+    document = extract(json.dumps(value).encode(), "application/json")
+
+    assert told(document) == [
+        ("lines", "title: План\ndone: false"),
+        ("h1", "owner"),
+        ("lines", "name: Anna"),
+        ("h1", "notes"),
+        ("prose", "a\nb"),
+        ("h1", "tags"),
+        ("lines", "x\n1"),
+    ]
+
+
+def test_each_line_of_json_lines_is_read() -> None:
+    document = extract(b'{"a": "one"}\n\n{"a": "two"}\n', "application/jsonl")
+
+    assert told(document) == [("lines", "a: one"), ("lines", "a: two")]
+
+
+def test_a_docx_has_its_headings_paragraphs_and_tables() -> None:
+    content = a_docx((1, "Отчёт"), "Первый абзац.", (2, "Numbers"), "Second one.", table=[("a", "b"), ("1", "2")])
+
+    document = extract(content, DOCX)
+
+    assert told(document) == [
+        ("h1", "Отчёт"),
+        ("prose", "Первый абзац."),
+        ("h2", "Numbers"),
+        ("prose", "Second one."),
+        ("lines", "a | b\n1 | 2"),
+    ]
+
+
+def test_a_pdf_has_its_pages_paragraphs_and_what_its_outline_leads_to() -> None:
+    first = ["Введение", LONG, "и кончается он здесь.", LONG + ", пере-", "нос и конец."]
+    content = a_pdf(first, ["On another page."], outline=[("Введение", 1)])
+
+    document = extract(content, PDF)
+
+    assert told(document) == [
+        ("h1", "Введение"),
+        ("prose", f"{LONG} и кончается он здесь."),
+        ("prose", f"{LONG}, перенос и конец."),
+        ("prose", "On another page."),
+    ]
+    assert [block.page for block in document.blocks] == [1, 1, 1, 2]
+
+
+def test_a_pdf_that_everybody_may_read_is_read() -> None:
+    assert extract(a_sealed_pdf(), PDF).text == "The code is 4711."
+
+
+NOT_READABLE: Sequence[tuple[str, bytes, str, type[Refusal]]] = [
+    ("a PDF cut off", a_pdf(["x"])[:200], PDF, CorruptDocument),
+    ("a PDF with a password", a_protected_pdf(), PDF, Protected),
+    ("a PDF without words", a_pdf([""]), PDF, NothingToRead),
+    ("text as PDF", b"Hello", PDF, DeclaredTypeDiffers),
+    ("a DOCX cut off", a_docx("x")[:300], DOCX, CorruptDocument),
+    ("a DOCX with a password", a_protected_docx(), DOCX, Protected),
+    ("old Word as DOCX", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), DOCX, DeclaredTypeDiffers),
+    ("a PDF as DOCX", a_pdf(["x"]), DOCX, DeclaredTypeDiffers),
+    ("another archive as DOCX", zipped({"a.txt": b"x"}), DOCX, DeclaredTypeDiffers),
+    ("broken XML in a DOCX", zipped({"word/document.xml": b"<w:document"}), DOCX, CorruptDocument),
+    ("a DOCX without words", a_docx(""), DOCX, NothingToRead),
+    ("a PDF as text", a_pdf(["x"]), "text/plain", DeclaredTypeDiffers),
+    ("a picture as text", b"\x89PNG\r\n\x1a\n\0\0", "text/markdown", DeclaredTypeDiffers),
+    ("bytes as text", b"a\0b", "text/plain", DeclaredTypeDiffers),
+    ("nothing but space", b" \n\n ", "text/plain", NothingToRead),
+    ("nothing at all", b"", "text/html", NothingToRead),
+    ("another charset", "Приём".encode("koi8-r"), "text/plain", NotText),
+    ("a charset that is none", b"x", "text/plain; charset=klingon", NotText),
+    ("JSON cut off", b'{"a": ', "application/json", CorruptDocument),
+    ("a number that is none", b'{"a": NaN}', "application/json", CorruptDocument),
+    ("a JSON depth bomb", b"[" * 100_000, "application/json", CorruptDocument),
+    ("deep JSON", b'{"a":' * 70 + b"1" + b"}" * 70, "application/json", CorruptDocument),
+    ("a type that nothing reads", b"x", "application/vnd.ms-excel", UnknownFormat),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "kind"), [each[1:] for each in NOT_READABLE], ids=[each[0] for each in NOT_READABLE]
+)
+def test_what_cannot_be_read_is_refused_with_its_reason(content: bytes, content_type: str, kind: type[Refusal]) -> None:
+    with pytest.raises(kind):
+        extract(content, content_type)
+
+
+def test_an_archive_that_unpacks_to_far_more_is_not_unpacked() -> None:
+    bomb = zipped({"word/document.xml": bytes(65 * 1024**2)})
+
+    assert len(bomb) < 100_000
+    with pytest.raises(TooMuchToRead):
+        extract(bomb, DOCX)
+
+
+def test_entities_in_a_docx_do_not_multiply() -> None:
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    xml = f'<!DOCTYPE d [<!ENTITY e0 "word ">{entities}]><d>&e11;</d>'
+
+    with pytest.raises((CorruptDocument, NothingToRead)):
+        extract(zipped({"word/document.xml": xml.encode(), "_rels/.rels": b"<a/>"}), DOCX)
+
+
+def test_every_suffix_names_a_type_that_is_read() -> None:
+    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX}:
+        assert extract(b'{"a": "words"}', content_type).text

@@ -1,0 +1,149 @@
+"""Listens for what is to be learned: sources in, units of memory out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+
+from bus_schema.glm import BatchStoreKems, RetrieveKems
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
+from bus_schema.replies import Code
+from memory.embedding.choice import open_embedder
+from memory.embedding.embedder import Embedder
+from memory.embedding.failures import EmbedderAway, EmbedderFailure
+from memory.kps.chunks import cut
+from memory.kps.reader import Limits, Reader
+from memory.kps.refusals import SourceDiffers
+from memory.kps.units import Unit, units_of
+from mindbus.bus.client import Client
+from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.refusal import Refusal
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.aside import aside
+from mindbus.sdk.asking import ask
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+
+_BATCH = 32
+
+
+class KpsWorker(Worker):
+    """Reads, cuts, embeds, stores: all in the name of whoever asks, so that nothing is read or written but theirs.
+
+    Whatever is away, the message comes back, to go on with what memory does not have yet.
+    """
+
+    name = "kps"
+    concurrency = 4
+    # On the usual ladder that is a day.
+    attempts = 150
+
+    def __init__(self, kit: Kit, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
+        self._kit = kit
+        self._open_embedder = open_embedder
+        self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
+
+    async def start(self) -> None:
+        """Load the model before the first message."""
+        self._embedder = await self._open_embedder()
+
+    async def stop(self) -> None:
+        """Let go of model and reading process."""
+        await self._reader.close()
+        await self._embedder.close()
+
+    @on_command
+    async def process(self, command: ProcessRawData, handling: Handling) -> tuple[ProcessedData, KemProcessed]:
+        bus = self._kit.bus.acting_as(handling.requester, service=self.name)
+        units = await self._units(command, bus, handling)
+        stored = 0
+        for first in range(0, len(units), _BATCH):
+            batch = units[first : first + _BATCH]
+            stored += await self._keep(batch, bus, handling)
+            if len(units) > _BATCH:
+                await self._report(command, first + len(batch), len(units))
+        status = "stored" if stored else "unchanged"
+        logger().info("source processed", units=len(units), stored=stored, requester=handling.requester)
+        done = {"kem_ids": [unit.kem_id for unit in units], "status": status}
+        return ProcessedData.model_validate(done), KemProcessed.model_validate({"source": command.source, **done})
+
+    async def _units(self, command: ProcessRawData, bus: Client, handling: Handling) -> list[Unit]:
+        try:
+            content, content_type = await self._source(command, bus, handling)
+            document = await self._reader.read(content, content_type)
+            pieces = await asyncio.to_thread(cut, document, command.chunking)
+            return await asyncio.to_thread(units_of, command, handling.owner, document, pieces)
+        except Refusal as no:
+            logger().warning("source refused", refusal=type(no).__name__, details=no.details, by=handling.requester)
+            raise Refused(no.code, str(no), no.details) from no
+        except OSError as trouble:
+            raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
+
+    async def _source(self, command: ProcessRawData, bus: Client, handling: Handling) -> tuple[bytes, str]:
+        """The bytes, with what they are declared to be."""
+        if command.source is None:
+            # Text on the bus is in no charset of its own.
+            return (command.raw_content or "").encode(), command.content_type.split(";")[0]
+        artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
+        about = command.source.artifact_id
+        try:
+            async with artifacts.open(about, trace=handling.trace_id) as reader:
+                if reader.manifest.sha256 != command.source.sha256:
+                    raise SourceDiffers(artifact_id=about)
+                self._reader.require_size(reader.manifest.size_bytes)
+                return b"".join([piece async for piece in reader]), command.content_type
+        except StorageAway as away:
+            raise TemporaryFailure(f"storage: {away}") from away
+        except ArtifactNotFound as missing:
+            raise Refused(Code.NOT_FOUND, str(missing), {"artifact_id": about}) from missing
+        except ArtifactRefused as no:
+            raise Refused(no.code, str(no), {"artifact_id": about}) from no
+        except ArtifactUnreadable as unreadable:
+            raise Refused(Code.FILE_NOT_FOUND, str(unreadable), {"artifact_id": about}) from unreadable
+
+    async def _keep(self, units: Sequence[Unit], bus: Client, handling: Handling) -> int:
+        """Store those that memory does not have as they are; how many these were."""
+        there = await self._there(units, bus, handling)
+        new = [unit for unit in units if not unit.is_there(there.get(unit.kem_id))]
+        if not new:
+            return 0
+        vectors = await self._embedded([unit.passage for unit in new])
+        drafts = [
+            unit.draft.model_copy(update={"embeddings": vector}) for unit, vector in zip(new, vectors, strict=True)
+        ]
+        # After a crash there may be less to store: another batch is another message, or it had the answer of this one.
+        scope = f"store/{handling.attempt}/{sha256(''.join(unit.kem_id for unit in new).encode()).hexdigest()}"
+        report = await aside(scope, lambda: ask(bus, BatchStoreKems(kems=tuple(drafts))))
+        for item in report.items:
+            if item.status == "refused":
+                raise Refused(item.code or Code.INVALID, item.error or "refused", {"kem_id": item.kem_id})
+            if item.status == "failed":
+                raise TemporaryFailure(f"{item.kem_id}: {item.error}")
+        return len(new)
+
+    async def _there(self, units: Sequence[Unit], bus: Client, handling: Handling) -> dict[str, Kem]:
+        ids = tuple(unit.kem_id for unit in units)
+        query = RetrieveKems(query=KemQuery(ids=ids), page_size=len(ids))
+        page = await aside(f"look/{handling.attempt}/{ids[0]}", lambda: ask(bus, query))
+        return {item.kem.id: item.kem for item in page.items}
+
+    async def _embedded(self, texts: Sequence[str]) -> list[object]:
+        try:
+            return list(await self._embedder.passages(texts))
+        except EmbedderAway as away:
+            raise TemporaryFailure(str(away)) from away
+        except EmbedderFailure as failure:
+            raise PermanentFailure(str(failure)) from failure
+
+    async def _report(self, command: ProcessRawData, done: int, total: int) -> None:
+        progress = KemProcessingProgress(source=command.source, done=done, total=total)
+        await aside(f"progress/{done}", lambda: self._kit.bus.publish(progress))
+
+
+def open_kps(kit: Kit) -> KpsWorker:
+    """With the model that the settings name."""
+    return KpsWorker(kit, lambda: open_embedder(kit.settings.embedding_model))
