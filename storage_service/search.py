@@ -12,7 +12,7 @@ from bus_schema.identities import owner_of
 from bus_schema.storage import SearchArtifacts
 from storage_service.acl import Asker, readable_by
 from storage_service.models import ManifestRow, TraceMemberRow
-from storage_service.spans import first_position_of
+from storage_service.spans import positions_of
 from storage_service.streams import Stream, of_others_in, of_others_in_any, of_owner, of_trace, of_value, public
 
 # Streams in which together everything is that is wanted, each in one of them.
@@ -51,17 +51,18 @@ class Search:
 
     async def places(self, after: int, count: int) -> list[int]:
         """Where the next ones are, in order of commit."""
-        after = await self._made(after)
+        after, end = await self._made(after)
         ways = await self._ways(after)
         found: list[int] = []
         stride = self._first_stride
-        while after < _END and len(found) < count:
+        while after < end and len(found) < count:
             way, until = await self._farthest(ways, after, stride)
+            until = min(until, end)
             places = await self._along(way, after, until, count - len(found))
             found += places
             after = until
-            if len(found) < count:
-                after = await (self._made(until) if places else self._skipped(ways, until))
+            if until < end and len(found) < count:
+                after, end = await self._made(until if places else await self._skipped(ways, until))
             stride = self._first_stride if after > until else min(stride * 4, self.pace.longest_stride)
         return found
 
@@ -96,19 +97,16 @@ class Search:
 
     async def _skipped(self, ways: list[Way], after: int) -> int:
         """The last position before which there is nothing to be found."""
-        if after == _END:
-            return after
         nearest = await self._positions([[stream.next(after) for stream in way] for way in ways])
-        skipped = max(min(_END if each is None else each - 1 for each in way) for way in nearest)
-        return await self._made(skipped)
+        return max(min(_END if each is None else each - 1 for each in way) for way in nearest)
 
-    async def _made(self, after: int) -> int:
-        """The same, as far as the time is concerned in which it was made."""
-        if after == _END or not self._is_timed:
-            return after
+    async def _made(self, after: int) -> tuple[int, int]:
+        """The same, as far as the time is concerned in which it was made, with the last position of that time."""
+        if not self._is_timed:
+            return after, _END
         made_after, made_before = self.wanted.created_after, self.wanted.created_before
-        first = await first_position_of(self.session, after + 1, made_after, made_before)
-        return _END if first is None else first - 1
+        found = await positions_of(self.session, after + 1, made_after, made_before)
+        return (_END, _END) if found is None else (found[0] - 1, found[1])
 
     async def _along(self, way: Way, after: int, until: int, count: int) -> Sequence[int]:
         place = ManifestRow.position

@@ -24,14 +24,18 @@ async def next_position(session: AsyncSession, created_at: datetime) -> int:
     return position
 
 
-async def first_position_of(
+async def positions_of(
     session: AsyncSession, position: int, made_after: datetime | None, made_before: datetime | None
-) -> int | None:
-    """The first from this one on at which an artifact made in that time may be; none, where there is none."""
+) -> tuple[int, int] | None:
+    """The first from this one on, with the last, at which an artifact made in that time may be; none without any."""
     overlaps: list[ColumnElement[bool]] = [SpanRow.stretch >= position // COMMITS]
     if made_after is not None:
         overlaps.append(SpanRow.latest >= made_after)
     if made_before is not None:
         overlaps.append(SpanRow.earliest < made_before)
-    stretch = await session.scalar(select(func.min(SpanRow.stretch)).where(*overlaps))
-    return None if stretch is None else max(position, stretch * COMMITS)
+    query = select(func.min(SpanRow.stretch), func.max(SpanRow.stretch)).where(*overlaps)
+    found = (await session.execute(query)).one()
+    if found[0] is None:
+        return None
+    first, last = found
+    return max(position, first * COMMITS), (last + 1) * COMMITS - 1
