@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 MAX_DIM = 4096
-_FLOAT_BYTES = 4
+FLOAT_BYTES = 4
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$")]
 
@@ -34,7 +34,7 @@ class Embedding(BaseModel):
     @classmethod
     def kept(cls, model: str, raw: bytes) -> "Embedding":
         """The same from the bytes of its numbers, which were looked at when they came in."""
-        return cls.model_construct(model=model, dim=len(raw) // _FLOAT_BYTES, data=base64.b64encode(raw).decode())
+        return cls.model_construct(model=model, dim=len(raw) // FLOAT_BYTES, data=base64.b64encode(raw).decode())
 
     @cached_property
     def raw(self) -> bytes:
@@ -52,8 +52,8 @@ class Embedding(BaseModel):
             raw = base64.b64decode(self.data, validate=True)
         except (binascii.Error, ValueError):
             raise ValueError("data is not base64") from None
-        if len(raw) != self.dim * _FLOAT_BYTES:
-            raise ValueError(f"a vector of dim {self.dim} has {self.dim * _FLOAT_BYTES} bytes, data has {len(raw)}")
+        if len(raw) != self.dim * FLOAT_BYTES:
+            raise ValueError(f"a vector of dim {self.dim} has {self.dim * FLOAT_BYTES} bytes, data has {len(raw)}")
         if not all(map(math.isfinite, self.floats)):
             raise ValueError("contains NaN or infinity; every number of a vector is finite")
         if not any(self.floats):

@@ -154,6 +154,23 @@ class CheckMemory(Command[MemoryReport], domain="glm", action="check"):
     """Compare rows with vectors."""
 
 
+class MemoryStats(BaseModel):
+    """How many units the asker may read, how many of them are the asker's own; vectors are of this model alone."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+    kems: int
+    own: int
+    with_vector: int
+    by_content_type: dict[str, int] = Field(default={})
+    newest: AwareDatetime | None = None
+    model: ModelName
+    dim: int
+
+
+class GetMemoryStats(Query[MemoryStats], domain="glm", action="stats"):
+    """Count what the asker may read."""
+
+
 class ReindexProgress(BaseModel):
     """So many of the units have a vector of the model."""
 

@@ -62,3 +62,13 @@ class WrongVector(Refusal):
 
 class NotACursor(Refusal):
     """The cursor is not one that this question was given; begin without one."""
+
+
+class NoTextSearch(Refusal):
+    """This memory cannot look for a text: it has no embedder; ask by embedding_query, ids or metadata_filters."""
+
+
+class AnotherModel(Refusal):
+    """Memory is set to another model; set MINDBUS_EMBEDDING_MODEL first, then mindbus glm rebuild."""
+
+    code = Code.CONFLICT

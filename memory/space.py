@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bus_schema.embeddings import Embedding
+from bus_schema.embeddings import FLOAT_BYTES, Embedding
 from memory.refusals import WrongVector
 
 
@@ -12,6 +12,11 @@ class Space:
 
     model: str
     dim: int
+
+    @property
+    def bytes_of_vector(self) -> int:
+        """How many bytes its numbers take."""
+        return self.dim * FLOAT_BYTES
 
     def require(self, embedding: Embedding | None) -> None:
         """Raises WrongVector."""

@@ -60,6 +60,48 @@ class Settings(BaseSettings):
         description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
     )
     storage_database_url: str | None = Field(default=None, description="The same for the storage service alone.")
+    glm_database_url: str | None = Field(default=None, description="The same for the global memory alone.")
+    qdrant_url: str | None = Field(
+        default=None,
+        description="Qdrant server that keeps the vectors of memory; default: an index in the data folder.",
+    )
+    qdrant_api_key: str | None = Field(default=None, repr=False, description="Key of that Qdrant server.")
+    vectors_dir: Path | None = Field(
+        default=None, description="Folder of the vectors where there is no Qdrant; default: one in the data folder."
+    )
+    embedding_model: str = Field(
+        default="multilingual-e5-small",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$",
+        description="Model whose vectors memory compares; after a change: mindbus glm rebuild.",
+    )
+    embedding_dim: int = Field(default=384, ge=1, le=4096, description="How many numbers a vector of that model has.")
+    cache_redis_url: str | None = Field(
+        default=None,
+        description="Redis for the units that agents have at hand, for these alone: with maxmemory set, volatile-lru "
+        "or volatile-lfu; default: the memory of the swm worker.",
+    )
+    redis_url: str | None = Field(
+        default=None,
+        description="Another Redis for locks with counters, which evicts nothing (noeviction); default: a database.",
+    )
+    swm_max_bytes: int = Field(
+        default=256 * 1024**2, ge=1024**2, description="How much the units at hand may take where there is no Redis."
+    )
+    swm_eviction: Literal["lru", "lfu"] = Field(
+        default="lru",
+        description="Which unit goes first where there is no room: the one used longest ago, least often.",
+    )
+    swm_indexed_keys: str = Field(
+        default="type,topic,category,source,project_id",
+        description="Keys of metadata by whose texts units at hand are found without looking at all of them.",
+    )
+    swm_ttl_s: float = Field(
+        default=604_800, gt=0, description="How long a unit that nobody publishes again stays at hand in Redis."
+    )
+    kps_max_bytes: int = Field(
+        default=32 * 1024**2, ge=1024, description="Largest document that knowledge processing reads."
+    )
+    kps_timeout_s: float = Field(default=60, gt=0, description="How long it may take to read one, in seconds.")
     retention: str = Field(
         default="",
         description="How long artifacts of a type are kept at most, such as draft=30d,critique=7d; default: for ever.",
@@ -157,13 +199,18 @@ class Settings(BaseSettings):
         return self.artifacts_url or (self.data_dir / "artifacts").absolute().as_uri()
 
     @property
+    def vectors_folder(self) -> Path:
+        """Where the vectors lie that no Qdrant keeps."""
+        return self.vectors_dir or self.data_dir / "vectors"
+
+    @property
     def run_dir(self) -> Path:
         """Where this machine's processes leave what others look up: health, the private broker's address."""
         return self.data_dir / "run"
 
     def database_of(self, service: str) -> str:
         """The SQLAlchemy URL of one service's own database."""
-        own = self.storage_database_url if service == "storage" else None
+        own = {"storage": self.storage_database_url, "glm": self.glm_database_url}.get(service)
         return own or self.database_url or f"sqlite+aiosqlite:///{(self.data_dir / f'{service}.db').absolute()}"
 
     def environment(self) -> dict[str, str]:

@@ -51,6 +51,24 @@ def _orchestrator() -> Maker:
     return lambda kit: open_orchestrator(kit, role_names())
 
 
+def _glm() -> Maker:
+    from workers.glm.worker import open_glm
+
+    return open_glm
+
+
+def _swm() -> Maker:
+    from workers.swm.worker import SwmWorker
+
+    return SwmWorker
+
+
+def _kps() -> Maker:
+    from workers.kps import open_kps
+
+    return open_kps
+
+
 def _tracker() -> Maker:
     from workers.tracker import TrackerWorker
 
@@ -109,6 +127,9 @@ def _creative(role: str) -> Maker:
 FLEET: dict[str, Callable[[Kit], Worker]] = {
     "storage": Deferred(_storage),
     "orchestrator": Deferred(_orchestrator),
+    "glm": Deferred(_glm),
+    "swm": Deferred(_swm),
+    "kps": Deferred(_kps),
     "tracker": Deferred(_tracker),
     "task_manager": Deferred(_task_manager),
     "context_manager": Deferred(_context_manager),
@@ -127,7 +148,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
 
 # Whoever needs others starts once those consume (spec 004 §6.3); whoever is not named starts with the agents, second.
 _STAGES: tuple[tuple[str, ...], ...] = (
-    ("storage",),
+    ("storage", "glm", "swm"),
     ("task_manager", "context_manager", "mood_watcher"),
     ("context",),
     ("dialogue",),

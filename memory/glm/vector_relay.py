@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from bus_schema.glm import MemoryReport
 from memory.glm.acl import readers_of
@@ -18,7 +18,7 @@ _BATCH = 500
 
 
 class IndexGone(Exception):
-    """Units have vectors but their index is not there; bring it back, or have it made anew from the units: rebuild."""
+    """Units have vectors but their index is not there; bring it back, or make it anew: mindbus glm rebuild."""
 
 
 class VectorRelay:
@@ -53,7 +53,7 @@ class VectorRelay:
             held = await self.index.versions()
             async with self.database.reading() as session:
                 kems = await session.scalar(select(func.count()).select_from(KemRow)) or 0
-                query = select(KemRow.id, KemRow.version).where(KemRow.vector.is_not(None))
+                query = select(KemRow.id, KemRow.version).where(self._has_a_place())
                 kept = {row.id: row.version for row in await session.execute(query)}
                 waiting = set(await session.scalars(select(VectorWriteRow.kem_id)))
         due = kept.keys() - waiting
@@ -77,11 +77,10 @@ class VectorRelay:
         return report
 
     async def rebuild(self) -> int:
-        """Make the index anew from the units; how many have vectors. Raises IndexAway, DatabaseAway."""
-        await self.index.open()
+        """Make the index anew from the units; how many are in it. Raises IndexAway, DatabaseAway."""
         await self.index.clear()
         async with self.database.transaction() as session:
-            kem_ids = (await session.scalars(select(KemRow.id).where(KemRow.vector.is_not(None)))).all()
+            kem_ids = (await session.scalars(select(KemRow.id).where(self._has_a_place()))).all()
             await note(session, kem_ids)
         await self.relay()
         return len(kem_ids)
@@ -94,7 +93,7 @@ class VectorRelay:
                 return 0
             kem_ids = {each.kem_id for each in notes}
             rows = (await session.scalars(select(KemRow).where(KemRow.id.in_(kem_ids)))).all()
-        points = list(_points(rows))
+        points = list(self._points(rows))
         await self.index.write(points, sorted(kem_ids - {point.kem_id for point in points}))
         async with self.database.transaction() as session:
             # By number: a change since then has left a note of its own.
@@ -105,8 +104,13 @@ class VectorRelay:
         async with self.database.reading() as session:
             return await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None
 
+    def _has_a_place(self) -> ColumnElement[bool]:
+        """Units that were embedded by another model wait for a new vector; until then they are found by words."""
+        space = self.index.space
+        return and_(KemRow.model == space.model, func.length(KemRow.vector) == space.bytes_of_vector)
 
-def _points(rows: Iterable[KemRow]) -> Iterator[Point]:
-    for row in rows:
-        if row.vector is not None:
-            yield point_of(as_kem(row), row.vector, readers_of(row))
+    def _points(self, rows: Iterable[KemRow]) -> Iterator[Point]:
+        space = self.index.space
+        for row in rows:
+            if row.vector is not None and (row.model, len(row.vector)) == (space.model, space.bytes_of_vector):
+                yield point_of(as_kem(row), row.vector, readers_of(row))

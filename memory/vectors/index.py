@@ -14,7 +14,7 @@ class IndexAway(Exception):
 
 
 class IndexOfAnotherSpace(Exception):
-    """The index holds vectors of another model; set that model again, or have all units embedded anew: glm reindex."""
+    """The index holds vectors of another model; set that model again, or make another index: mindbus glm rebuild."""
 
 
 class VectorIndex(Protocol):
@@ -43,7 +43,7 @@ class VectorIndex(Protocol):
         ...
 
     async def clear(self) -> None:
-        """Have none. Raises IndexAway."""
+        """Have none, whether or not there was an index, of whichever model. Raises IndexAway."""
         ...
 
     async def close(self) -> None:

@@ -53,9 +53,14 @@ class VectorFile:
                 yield Point(kem_id, version, vector, json.loads(payload))
 
     def clear(self) -> None:
-        """Raises IndexAway."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM points")
+        """Another file in its place: an older one may be of another space, or broken. Raises IndexAway."""
+        self.close()
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        except OSError as trouble:
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+        self.open()
 
     def close(self) -> None:
         """Let go of it."""

@@ -18,6 +18,7 @@ from mindbus.bus.service import VERSION
 from mindbus.cli.dialogue_checks import dialogue_files, dialogue_queues
 from mindbus.cli.failures import Failed
 from mindbus.cli.finding import Finding, Status
+from mindbus.cli.memory_checks import vectors_of_glm
 from mindbus.cli.session import require_reachable
 from mindbus.files import StoreNotSupported, open_files
 from mindbus.management import ManagementUnavailable, QueueState, open_management
@@ -34,7 +35,7 @@ OLDEST_PYTHON = (3, 11)
 _LITTLE_BYTES = 2 * 1024**3
 _TOO_LITTLE_BYTES = 200 * 1024**2
 _DEEP = 10_000
-_DATABASES = ("storage", "orchestrator")
+_DATABASES = ("storage", "orchestrator", "glm")
 
 
 async def examine(settings: Settings) -> list[Finding]:
@@ -44,6 +45,7 @@ async def examine(settings: Settings) -> list[Finding]:
     findings += await _broker(settings)
     findings.append(await asyncio.to_thread(_files, settings))
     findings += [await _database(service, settings) for service in _DATABASES]
+    findings.append(await vectors_of_glm(settings))
     findings += await asyncio.to_thread(lambda: [*dialogue_files(settings)])
     return [*findings, *_workers(settings)]
 

@@ -7,6 +7,8 @@ import typer
 from agents.card_rules import BadCard
 from agents.cards import UnknownCard
 from bus_schema.replies import Code
+from memory.glm.vector_relay import IndexGone
+from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
 from mindbus.bus.failures import BusUnavailable, CommandFailed
@@ -45,6 +47,9 @@ _CODES: dict[type[Exception], Code] = {
     AlreadyUp: Code.CONFLICT,
     CannotReplay: Code.CONFLICT,
     StillInUse: Code.CONFLICT,
+    IndexOfAnotherSpace: Code.CONFLICT,
+    IndexGone: Code.FILE_NOT_FOUND,
+    IndexAway: Code.UNAVAILABLE,
     ArtifactNotFound: Code.NOT_FOUND,
     ArtifactUnreadable: Code.FILE_NOT_FOUND,
     BufferFull: Code.UNAVAILABLE,

@@ -28,6 +28,8 @@ T = TypeVar("T")
 _GATEWAY = "gateway"
 # The libraries of the screens are.
 _HEAVY = frozenset({_GATEWAY})
+# They compare vectors, for which one model serves all of them.
+_MEMORY = frozenset({"glm"})
 
 app = typer.Typer()
 
@@ -86,7 +88,7 @@ def down(as_json: Json = False) -> None:
 
 
 def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
-    """Which workers share a process: ours do, since they are light; a heavy one has its own, as has a stranger's."""
+    """Which workers share a process: ours do, since they are light; memory has one, a heavy one has its own."""
     names = list(fleet.makers) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
     if not names:
         raise Misused("--workers names none")
@@ -94,8 +96,10 @@ def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[
         fleet.require(name)
     ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
     apart = [name for name in ours if isolate or name in _HEAVY]
-    light = tuple(name for name in ours if name not in apart)
-    together = [*([Group("workers", light)] if light else []), *(Group(name, (name,)) for name in apart)]
+    memory = tuple(name for name in ours if name in _MEMORY and name not in apart)
+    light = tuple(name for name in ours if name not in (*apart, *memory))
+    shared = (Group("workers", light), Group("memory", memory))
+    together = [*(group for group in shared if group.workers), *(Group(name, (name,)) for name in apart)]
     theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]
     return together + theirs, dict(fleet.broken) if chosen is None else {}
 

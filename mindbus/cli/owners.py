@@ -19,8 +19,8 @@ from mindbus.settings import Settings
 from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it.
-CLEAR = ("sim", "orchestrator", "storage")
-FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "storage")
+CLEAR = ("sim", "orchestrator", "swm", "glm", "storage")
+FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "swm", "glm", "storage")
 
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:

@@ -1,5 +1,6 @@
 """Memory is killed in the middle of its writes: what was said to be stored is there, rows and vectors agree."""
 
+import asyncio
 import random
 import subprocess
 import sys
@@ -7,14 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from bus_schema.glm import BatchStoreKems, CheckMemory, RetrieveKems
+from bus_schema.ids import mint
+from bus_schema.kem_query import KemQuery
 from memory.glm.tables import PRAGMAS
 from memory.glm.vector_relay import VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
+from mindbus import Client, connect
 from mindbus.sql.database import Database
-from tests.memory_kit import RESEARCHER, SPACE, Library
+from mindbus.tasks import end
+from tests.fleets import settings_for
+from tests.killed_workers import workers_of
+from tests.memory_kit import RESEARCHER, SPACE, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
+WRITERS, BATCH, ANSWERED_WITHIN_S = 4, 25, 120.0
 
 
 def first_after_a_kill(url: str, index_file: Path, first: int, batches: int) -> int:
@@ -48,3 +58,45 @@ async def test_what_was_stored_survives_kills(sqlite_database_of: DatabaseOf, tm
     assert missing == []
     await index.close()
     await library.database.dispose()
+
+
+async def store_for_ever(bus: Client, acknowledged: list[str]) -> None:
+    """Batch after batch; what is answered is held to have been stored."""
+    while True:
+        drafts = tuple(a_draft(id=mint("kem"), embeddings=a_vector(1, n, 0, 0)) for n in range(BATCH))
+        report = await bus.request(BatchStoreKems(kems=drafts), timeout_s=ANSWERED_WITHIN_S)
+        assert {item.status for item in report.items} == {"stored"}
+        acknowledged += [item.kem_id for item in report.items]
+
+
+async def missing_of(bus: Client, kem_ids: list[str]) -> list[str]:
+    pages = [kem_ids[first : first + 200] for first in range(0, len(kem_ids), 200)]
+    found = [
+        item.kem.id
+        for page in pages
+        for item in (await bus.request(RetrieveKems(query=KemQuery(ids=tuple(page)), page_size=200))).items
+    ]
+    return sorted(set(kem_ids) - set(found))
+
+
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=[pytest.mark.proof, pytest.mark.timeout(1800)])])
+async def test_what_the_worker_has_answered_survives_its_kills(vhost_url: str, tmp_path: Path, kills: int) -> None:
+    settings = settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
+    acknowledged: list[str] = []
+    chance = random.Random(kills)
+    with workers_of(settings) as workers:
+        await workers.start("glm")
+        async with connect("user.local", settings=settings) as bus:
+            writing = [asyncio.create_task(store_for_ever(bus, acknowledged)) for _ in range(WRITERS)]
+            for _ in range(kills):
+                enough = len(acknowledged) + chance.randrange(1, 8) * BATCH
+                await until(lambda enough=enough: len(acknowledged) >= enough, ANSWERED_WITHIN_S)  # type: ignore[misc]
+                await workers.kill("glm")
+            await end(*writing)
+            report = await bus.request(CheckMemory(), timeout_s=ANSWERED_WITHIN_S)
+
+            assert report.is_clean
+            assert report.kems >= len(acknowledged)
+            assert await missing_of(bus, acknowledged) == []

@@ -1,0 +1,100 @@
+"""The global memory as agents meet it: on a real RabbitMQ, through the client."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import BatchStoreKems, CheckMemory, DeleteKem, KemDeleted, KemStored, RetrieveKems, StoreKem
+from bus_schema.kem_query import KemQuery
+from bus_schema.replies import Code
+from mindbus import Client, CommandFailed, Settings
+from mindbus.sdk.artifacts import open_artifacts
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.memory_kit import SPACE, a_draft, a_vector
+from workers.fleet import FLEET
+
+EAST = a_vector(1, 0, 0, 0)
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
+
+
+@pytest.fixture
+async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+    async with fleet_of(FLEET["storage"], FLEET["glm"], settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def researcher(fleet: Fleet) -> Client:
+    return fleet.bus.acting_as("agent.researcher")
+
+
+@pytest.fixture
+def critic(fleet: Fleet) -> Client:
+    return fleet.bus.acting_as("agent.critic")
+
+
+async def near(bus: Client, vector: Embedding = EAST) -> list[str]:
+    page = await bus.request(RetrieveKems(query=KemQuery(embedding_query=vector)))
+    return [item.kem.id for item in page.items]
+
+
+async def refusal(bus: Client, command: Any, **where: Any) -> Code:
+    with pytest.raises(CommandFailed) as failure:
+        await bus.request(command, **where)
+    return failure.value.code
+
+
+async def test_a_unit_is_found_at_once_by_whoever_may_read_it(fleet: Fleet, researcher: Client, critic: Client) -> None:
+    async with fleet.bus.subscribe(KemStored) as stored, fleet.bus.subscribe(KemDeleted) as deleted:
+        public = await researcher.request(StoreKem(kem=a_draft(embeddings=EAST)))
+        private = await researcher.request(StoreKem(kem=a_draft("secret", embeddings=EAST, visibility="private")))
+
+        assert sorted(await near(researcher)) == sorted([public.id, private.id])
+        assert await near(critic) == [public.id]
+        assert await refusal(critic, DeleteKem(kem_id=private.id)) is Code.NOT_FOUND
+        await researcher.request(DeleteKem(kem_id=private.id))
+
+        told = [await anext(aiter(stored)), await anext(aiter(stored))]
+        assert [(event.kem_id, event.visibility) for event in told] == [(public.id, "public"), (private.id, "private")]
+        assert (await anext(aiter(deleted))).kem_id == private.id
+    assert await near(researcher) == [public.id]
+
+
+async def test_a_large_batch_goes_by_pointer_under_the_rights_of_whoever_sends_it(
+    fleet: Fleet, researcher: Client, critic: Client, settings: Settings
+) -> None:
+    drafts = [a_draft(f"Заметка {n}", id=f"kem_{n}", embeddings=a_vector(1, n, 0, 0)) for n in range(300)]
+    lines = "\n".join(draft.model_dump_json(exclude_unset=True) for draft in drafts).encode()
+    async with open_artifacts(researcher, settings) as artifacts:
+        put = await artifacts.put(
+            lines, artifact_type="kems", trace="t1", content_type="application/jsonl", visibility="private"
+        )
+
+    by_pointer = BatchStoreKems(ref=put.ref)
+    assert await refusal(critic, by_pointer, trace="t1") is Code.NOT_FOUND
+    report = await researcher.request(by_pointer, trace="t1")
+
+    assert [(item.kem_id, item.status) for item in report.items] == [(draft.id, "stored") for draft in drafts]
+    again = await researcher.request(BatchStoreKems(kems=tuple(drafts)))
+    assert {(item.status, item.version) for item in again.items} == {("replaced", 2)}
+    checked = await fleet.bus.request(CheckMemory())
+    assert (checked.kems, checked.vectors, checked.is_clean) == (300, 300, True)
+
+
+async def test_one_writes_while_another_stands_by_to_take_over(settings: Settings) -> None:
+    async with AsyncExitStack() as outliving, fleet_of(FLEET["storage"], settings=settings) as outer:
+        async with fleet_of(FLEET["glm"], settings=settings) as first:
+            kem = await first.bus.request(StoreKem(kem=a_draft(embeddings=EAST)))
+            await outliving.enter_async_context(fleet_of(FLEET["glm"], settings=settings))
+
+        assert await near(outer.bus) == [kem.id]
+        second = await outer.bus.request(StoreKem(kem=a_draft(embeddings=EAST)))
+        assert sorted(await near(outer.bus)) == sorted([kem.id, second.id])

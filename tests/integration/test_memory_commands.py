@@ -1,0 +1,121 @@
+"""`mindbus memory`, `mindbus glm` on a memory of one's own, as somebody at a shell has them."""
+
+import json
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from mindbus.logs import configure_logs
+from tests.command_line import Shell, eventually, require_rabbitmq
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    require_rabbitmq()
+    memory = Shell(tmp_path_factory.mktemp("memory") / "data")
+    try:
+        memory.ok("up", "-d", "--workers", "storage,glm", spawned=True)
+        yield memory
+    finally:
+        memory.ok("down")
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which here is everybody's."""
+    yield
+    configure_logs("DEBUG", "console")
+
+
+def added(shell: Shell, text: str, *options: str) -> str:
+    answered = shell.json("memory", "add", "--text", text, *options)
+    assert answered.keys() == {"kem_id"}
+    return str(answered["kem_id"])
+
+
+def refused(shell: Shell, *arguments: str) -> dict[str, Any]:
+    ended = shell.run(*arguments, "--json")
+    assert ended.returncode in (1, 2)
+    return dict(json.loads(ended.stdout)) | {"exit": ended.returncode}
+
+
+def test_a_unit_is_added_shown_changed_and_removed(shell: Shell) -> None:
+    kem_id = added(shell, "Релиз в пятницу.", "--meta", "project_id=apollo", "--meta", "sprint:=3")
+
+    kem = shell.json("memory", "get", kem_id)
+    assert (kem["content"], kem["metadata"], kem["owner"]) == (
+        "Релиз в пятницу.",
+        {"project_id": "apollo", "sprint": 3},
+        "user.local",
+    )
+    assert "Релиз в пятницу." in shell.ok("memory", "get", kem_id)
+
+    changed = shell.json("memory", "update", kem_id, "--text", "Релиз в понедельник.", "--meta", "sprint:=null")
+    assert (changed["content"], changed["metadata"], changed["version"]) == (
+        "Релиз в понедельник.",
+        {"project_id": "apollo"},
+        2,
+    )
+    late = refused(shell, "memory", "update", kem_id, "--text", "x", "--expected-version", "1")
+    assert (late["code"], late["exit"]) == ("conflict", 1)
+
+    assert shell.json("memory", "rm", kem_id) == {"removed": [kem_id]}
+    assert refused(shell, "memory", "get", kem_id)["code"] == "not_found"
+
+
+def test_what_is_private_is_not_there_for_others(shell: Shell) -> None:
+    before = shell.json("memory", "stats", "--as", "agent.critic")
+    kem_id = added(shell, "secret", "--visibility", "private", "--as", "agent.researcher")
+
+    for command in (("get", kem_id), ("rm", kem_id), ("update", kem_id, "--text", "mine")):
+        assert refused(shell, "memory", *command, "--as", "agent.critic")["code"] == "not_found"
+    assert shell.json("memory", "stats", "--as", "agent.critic") == before
+    assert shell.json("memory", "stats", "--as", "agent.researcher")["own"] == 1
+
+
+def test_changes_are_watched_by_a_filter(shell: Shell) -> None:
+    watching = shell.start("memory", "watch", "--filter", "metadata.project_id=watched", "--json", "--for", "300")
+    heard: list[dict[str, Any]] = []
+    reader = Thread(target=lambda: heard.extend(map(json.loads, watching.stdout or ())), daemon=True)
+    reader.start()
+
+    def has_begun() -> bool:
+        # Nobody hears what was told before the watch had begun.
+        added(shell, "begin", "--meta", "project_id=watched", "--id", "begin")
+        return bool(heard)
+
+    try:
+        eventually(has_begun, 60, "the watch has begun")
+        hidden = added(shell, "no", "--meta", "project_id=watched", "--visibility", "private", "--as", "agent.x")
+        other = added(shell, "no", "--meta", "project_id=other")
+        kem_id = added(shell, "yes", "--meta", "project_id=watched")
+        shell.ok("memory", "rm", kem_id)
+        eventually(lambda: heard[-1]["event"] == "deleted", 30, "the removal is heard of")
+    finally:
+        watching.kill()
+        watching.wait()
+        reader.join()
+    assert [(each["event"], each["kem_id"]) for each in heard][-2:] == [("stored", kem_id), ("deleted", kem_id)]
+    assert {hidden, other}.isdisjoint(each["kem_id"] for each in heard)
+
+
+def test_rows_and_vectors_agree(shell: Shell) -> None:
+    report = shell.json("glm", "check")
+
+    assert report["clean"] is True
+    assert {"kems", "with_vector", "vectors", "waiting", "missing", "stale", "surplus"} <= report.keys()
+
+
+def test_the_index_is_not_made_anew_under_a_running_memory(shell: Shell) -> None:
+    assert refused(shell, "glm", "rebuild")["code"] == "conflict"
+
+
+def test_what_is_wrong_with_a_filter_is_shown_where_it_is(shell: Shell) -> None:
+    wrong = refused(shell, "memory", "search", "x", "--filter", "metadata.a=1 AND AND metadata.b=2")
+
+    assert (wrong["code"], wrong["exit"]) == ("invalid", 2)
+    assert "At character 18" in wrong["error"]

@@ -1,0 +1,343 @@
+"""The global memory's handlers, called as functions on a real database; vectors follow as they do in the fleet."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.data import ClearData, DeleteUser
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import (
+    BatchReport,
+    BatchStoreKems,
+    CheckMemory,
+    DeleteKem,
+    GetMemoryStats,
+    KemDeleted,
+    KemPage,
+    KemStored,
+    KemUpdated,
+    MemoryReport,
+    MemoryStats,
+    RetrieveKems,
+    StoreKem,
+    UpdateKem,
+)
+from bus_schema.kem import Kem
+from bus_schema.messages import Command, Event
+from bus_schema.replies import Code
+from memory.glm.service import database_of, rebuild_vectors
+from memory.glm.vector_relay import IndexGone
+from mindbus import Handling, Refused, Settings
+from mindbus.bus.connecting import open_transport
+from mindbus.bus.service import build
+from mindbus.tasks import end
+from tests.clocks import Clock
+from tests.fleets import settings_for
+from tests.memory_kit import SPACE, a_draft, a_vector
+from tests.postgres import DatabaseOf
+from tests.storage_kit import an_envelope
+from workers.fleet import FLEET
+from workers.glm.drafts import drafts_of
+from workers.glm.worker import GlmWorker
+
+RESEARCHER, CRITIC, ANNA = "agent.researcher.1", "agent.critic.1", "user.anna"
+EAST, NORTH = a_vector(1, 0, 0, 0), a_vector(0, 1, 0, 0)
+
+
+class Desk:
+    """Hands the global memory what it hears, keeps what it tells."""
+
+    def __init__(self, worker: GlmWorker) -> None:
+        self.worker = worker
+        self.told: list[Event] = []
+
+    async def hear(self, message: Command[Any], by: str = RESEARCHER) -> Any:
+        """The result, once its transaction is committed."""
+        handling = Handling(an_envelope(message, by), self.worker.name)
+        route = self.worker.routes.find(message.wire.type)
+        assert route is not None
+        async with self.worker.ledger.entry(self.worker.name, handling.message_id) as entry:
+            returned = await getattr(self.worker, route.method)(message, handling)
+            await entry.record([])
+        items = returned if isinstance(returned, tuple) else (returned,)
+        self.told = [item for item in items if isinstance(item, Event)]
+        return next((item for item in items if isinstance(item, message.wire.result)), None)
+
+    async def store(self, by: str = RESEARCHER, **fields: Any) -> Kem:
+        kem = await self.hear(StoreKem(kem=a_draft(**fields)), by)
+        assert isinstance(kem, Kem)
+        return kem
+
+    async def page(self, by: str = RESEARCHER, **wanted: Any) -> KemPage:
+        page = await self.hear(RetrieveKems.model_validate({"query": {}} | wanted), by)
+        assert isinstance(page, KemPage)
+        return page
+
+    async def found(self, by: str = RESEARCHER, **query: Any) -> list[str]:
+        return [item.kem.id for item in (await self.page(by, query=query)).items]
+
+    async def report(self) -> MemoryReport:
+        report = await self.hear(CheckMemory(), ANNA)
+        assert isinstance(report, MemoryReport)
+        return report
+
+
+@pytest.fixture
+def settings(tmp_path: Path, database_of: DatabaseOf) -> Settings:
+    space = {"embedding_model": SPACE.model, "embedding_dim": SPACE.dim}
+    return settings_for(f"memory://{tmp_path}", tmp_path, glm_database_url=database_of("glm"), **space)
+
+
+@pytest.fixture
+async def desk(settings: Settings) -> AsyncIterator[Desk]:
+    transport = open_transport(settings, "glm")
+    worker = build(FLEET["glm"], "glm", settings, transport).worker
+    assert isinstance(worker, GlmWorker)
+    await worker.start()
+    following = asyncio.create_task(follow_for_ever(worker))
+    yield Desk(worker)
+    await end(following)
+    await worker.stop()
+    await transport.close()
+
+
+async def follow_for_ever(worker: GlmWorker) -> None:
+    while True:
+        await worker.follow()
+
+
+async def refusal(desk: Desk, command: Command[Any], by: str = CRITIC) -> tuple[Code, str]:
+    with pytest.raises(Refused) as no:
+        await desk.hear(command, by)
+    return no.value.code, str(no.value)
+
+
+async def test_a_stored_unit_is_answered_told_and_found(desk: Desk) -> None:
+    kem = await desk.store(content="Релиз перенесли на пятницу.", metadata={"project_id": "apollo"})
+
+    (told,) = desk.told
+    assert isinstance(told, KemStored)
+    assert (told.kem_id, told.version, told.metadata, told.kem) == (kem.id, 1, {"project_id": "apollo"}, None)
+    assert kem.owner == "agent.researcher"
+    assert await desk.found(CRITIC, metadata_filters={"project_id": "apollo"}) == [kem.id]
+
+
+@pytest.mark.parametrize("visibility", ["private", "readers"])
+async def test_all_may_hear_of_a_unit_that_is_not_public_that_it_is_there_no_more(desk: Desk, visibility: str) -> None:
+    kem = await desk.store(visibility=visibility, metadata={"secret": "yes"})
+
+    (told,) = desk.told
+    assert json.loads(told.model_dump_json()) == {
+        "kem_id": kem.id,
+        "version": 1,
+        "updated_at": kem.model_dump(mode="json")["updated_at"],
+        "visibility": visibility,
+        "metadata": {},
+        "kem": None,
+    }
+
+
+async def test_a_batch_is_answered_unit_by_unit(desk: Desk) -> None:
+    theirs = await desk.store(by=CRITIC, id="theirs", content="whole", visibility="private")
+    drafts = (
+        a_draft("one", id="a", embeddings=EAST),
+        a_draft("taken", id="theirs"),
+        a_draft("wrong", id="b", embeddings=Embedding.of("other", [1.0, 2.0])),
+        a_draft("two", id="a", embeddings=NORTH),
+    )
+
+    report = await desk.hear(BatchStoreKems(kems=drafts))
+
+    assert isinstance(report, BatchReport)
+    assert [(item.kem_id, item.status, item.version, item.code) for item in report.items] == [
+        ("a", "stored", 1, None),
+        ("theirs", "refused", None, Code.CONFLICT),
+        ("b", "refused", None, Code.INVALID),
+        ("a", "replaced", 2, None),
+    ]
+    assert [(type(event), getattr(event, "kem_id", None), getattr(event, "version", None)) for event in desk.told] == [
+        (KemStored, "a", 2)
+    ]
+    assert (await desk.page(CRITIC, query={"ids": ["theirs"]})).items[0].kem == theirs
+
+
+async def test_vectors_follow_what_is_committed(desk: Desk) -> None:
+    east = await desk.store(embeddings=EAST)
+    north = await desk.store(embeddings=NORTH, visibility="private")
+
+    page = await desk.page(query={"embedding_query": EAST.model_dump()}, page_size=1, explain=True)
+
+    assert [item.kem.id for item in page.items] == [east.id]
+    assert page.items[0].score == pytest.approx(1)
+    assert page.items[0].explain is not None
+    following = await desk.page(query={"embedding_query": EAST.model_dump()}, page_size=1, cursor=page.next_cursor)
+    assert [item.kem.id for item in following.items] == [north.id]
+    assert (following.items[0].explain, following.next_cursor) == (None, None)
+    assert await desk.report() == MemoryReport(kems=2, with_vector=2, vectors=2, waiting=0)
+
+
+async def test_a_cursor_of_another_question_is_refused(desk: Desk) -> None:
+    for _ in range(2):
+        await desk.store(embeddings=EAST)
+    ranked = await desk.page(query={"embedding_query": EAST.model_dump()}, page_size=1)
+    sorted_ = await desk.page(page_size=1)
+
+    for query, cursor in (
+        ({"embedding_query": NORTH.model_dump()}, ranked.next_cursor),
+        ({}, ranked.next_cursor),
+        ({"embedding_query": EAST.model_dump()}, sorted_.next_cursor),
+        ({"embedding_query": EAST.model_dump()}, "nonsense"),
+    ):
+        command = RetrieveKems.model_validate({"query": query, "cursor": cursor})
+        assert (await refusal(desk, command))[0] is Code.INVALID
+
+
+async def test_of_a_hidden_unit_there_is_no_word_on_any_path(desk: Desk) -> None:
+    hidden = await desk.store(visibility="private", embeddings=EAST, metadata={"k": "v"}, id="hidden")
+    shown = await desk.store(embeddings=NORTH, metadata={"k": "v"})
+    near = {"embedding_query": EAST.model_dump()}
+
+    for query in (
+        {"ids": ["hidden", shown.id]},
+        {},
+        {"metadata_filters": {"k": "v"}},
+        near,
+        near | {"ids": ["hidden"]},
+    ):
+        page = await desk.page(CRITIC, query=query, explain=True, page_size=1)
+        expected = [] if query.get("ids") == ["hidden"] else [shown.id]
+        assert ([item.kem.id for item in page.items], page.next_cursor) == (expected, None), query
+    stats = await desk.hear(GetMemoryStats(), CRITIC)
+    assert isinstance(stats, MemoryStats)
+    assert (stats.kems, stats.own, stats.with_vector, stats.newest) == (1, 0, 1, shown.updated_at)
+
+    for there, absent in (
+        (DeleteKem(kem_id="hidden"), DeleteKem(kem_id="absent")),
+        tuple(
+            UpdateKem.model_validate({"kem_id": kem_id, "changes": {"content": "x"}}) for kem_id in ("hidden", "absent")
+        ),
+    ):
+        assert await refusal(desk, there) == await refusal(desk, absent)
+    assert await desk.found(ids=["hidden"]) == [hidden.id]
+
+
+async def test_a_reader_reads_a_writer_changes_neither_shares(desk: Desk) -> None:
+    rights: dict[str, Any] = {"visibility": "readers", "readers": ["agent.critic"], "writers": ["user.anna"]}
+    kem = await desk.store(embeddings=EAST, **rights)
+
+    assert await desk.found(CRITIC, embedding_query=EAST.model_dump()) == [kem.id]
+    changes = {"kem_id": kem.id, "changes": {"content": "changed"}}
+    assert (await refusal(desk, UpdateKem.model_validate(changes)))[0] is Code.UNAUTHORIZED
+    changed = await desk.hear(UpdateKem.model_validate(changes), ANNA)
+    assert isinstance(changed, Kem)
+    assert (changed.version, changed.content, changed.created_at) == (2, "changed", kem.created_at)
+    assert [type(event) for event in desk.told] == [KemUpdated]
+    sharing = UpdateKem.model_validate({"kem_id": kem.id, "changes": {"visibility": "public"}})
+    assert (await refusal(desk, sharing, ANNA))[0] is Code.UNAUTHORIZED
+
+
+async def test_who_did_not_see_the_latest_change_is_told_so(desk: Desk) -> None:
+    kem = await desk.store()
+    wanted = {"kem_id": kem.id, "changes": {"content": "mine"}, "expected_version": 1}
+
+    await desk.hear(UpdateKem.model_validate(wanted))
+    code, _ = await refusal(desk, UpdateKem.model_validate(wanted), RESEARCHER)
+
+    assert code is Code.CONFLICT
+
+
+async def test_a_deleted_unit_leaves_rows_and_vectors_and_is_told(desk: Desk) -> None:
+    kem = await desk.store(embeddings=EAST)
+
+    await desk.hear(DeleteKem(kem_id=kem.id))
+
+    assert desk.told == [KemDeleted(kem_id=kem.id)]
+    assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
+    assert (await refusal(desk, DeleteKem(kem_id=kem.id), RESEARCHER))[0] is Code.NOT_FOUND
+
+
+async def test_while_the_index_is_away_units_are_stored_and_their_vectors_wait(desk: Desk) -> None:
+    index = desk.worker.memory.index
+    await index.close()
+    await desk.store(embeddings=EAST)
+
+    waiting = await desk.worker.memory.relay.check()
+    await index.open()
+
+    assert waiting.waiting == 1
+    assert await desk.report() == MemoryReport(kems=1, with_vector=1, vectors=1, waiting=0)
+
+
+async def test_a_user_is_forgotten_with_what_is_noted_of_them(desk: Desk) -> None:
+    own = await desk.store(by=ANNA, visibility="private", embeddings=EAST)
+    noted = await desk.store(metadata={"user_id": "anna"})
+    shared = await desk.store(visibility="readers", readers=["user.anna", "agent.critic"], writers=["user.anna"])
+    other = await desk.store(by="user.boris", metadata={"user_id": "boris"})
+
+    removed = await desk.hear(DeleteUser(user_id="anna"), "user.local")
+
+    assert removed.counts == {"kems": 2, "rights": 1}
+    assert [type(event) for event in desk.told] == [KemDeleted, KemDeleted, KemUpdated]
+    assert {event.kem_id for event in desk.told if isinstance(event, KemDeleted)} == {own.id, noted.id}
+    assert await desk.found(ANNA) == [other.id]
+    (left,) = (await desk.page(CRITIC, query={"ids": [shared.id]})).items
+    assert (left.kem.readers, left.kem.writers, left.kem.version) == (("agent.critic",), (), 2)
+    assert (await desk.report()).is_clean
+
+
+async def test_all_is_cleared_by_an_operator_alone(desk: Desk) -> None:
+    await desk.store(embeddings=EAST)
+    await desk.store(visibility="private")
+
+    assert (await refusal(desk, ClearData(confirm=True)))[0] is Code.UNAUTHORIZED
+    assert (await refusal(desk, DeleteUser(user_id="anna")))[0] is Code.UNAUTHORIZED
+    assert (await refusal(desk, CheckMemory()))[0] is Code.UNAUTHORIZED
+    removed = await desk.hear(ClearData(confirm=True), ANNA)
+
+    assert removed.counts == {"kems": 2}
+    assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
+
+
+async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(desk: Desk, settings: Settings) -> None:
+    kem = await desk.store(embeddings=EAST)
+    assert (await desk.report()).is_clean
+    await desk.worker.memory.index.close()
+    for file in settings.vectors_folder.iterdir():
+        file.unlink()
+
+    with pytest.raises(IndexGone, match="mindbus glm rebuild"):
+        await desk.worker.start()
+
+    database = database_of(settings)
+    assert await rebuild_vectors(database, settings, Clock()) == 1
+    await database.dispose()
+    await desk.worker.start()
+    assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "complaint"),
+    [
+        (b"", Code.INVALID, "is empty"),
+        (b'{"content": "fine"}\nnonsense\n', Code.INVALID, "line 2"),
+        (b'{"content": "fine", "owner": "nobody"}', Code.INVALID, "owner"),
+        (b'{"content": "fine"}\n' * 1001, Code.TOO_LARGE, "1001"),
+    ],
+)
+def test_a_batch_whose_artifact_is_no_batch_is_refused(raw: bytes, code: Code, complaint: str) -> None:
+    with pytest.raises(Refused, match=complaint) as no:
+        drafts_of(raw)
+
+    assert no.value.code is code
+
+
+def test_a_batch_by_artifact_has_a_draft_a_line() -> None:
+    lines = [a_draft(f"Заметка {n}", id=f"kem_{n}").model_dump_json(exclude_unset=True) for n in range(3)]
+
+    assert [draft.content for draft in drafts_of("\n".join([*lines, ""]).encode())] == [
+        f"Заметка {n}" for n in range(3)
+    ]

@@ -1,0 +1,38 @@
+"""Every answer of the global memory: who asks, how its no is put."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from memory.asker import Asker
+from memory.vectors.index import IndexAway
+from mindbus.bus.failures import Refused, TemporaryFailure
+from mindbus.bus.handling import Handling
+from mindbus.logs import logger
+from mindbus.refusal import Refusal
+
+# The parts of memory that act for others, whose rights they look at themselves.
+_TRUSTED = frozenset({"svc.swm", "svc.kps"})
+_SOON = timedelta(seconds=1)
+
+
+@contextmanager
+def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
+    """Who asks; every no of memory is written down, then put into the bus's words."""
+    asker = Asker(handling.requester, is_trusted=handling.requester in _TRUSTED)
+    try:
+        yield asker
+    except Refusal as no:
+        logger().warning(
+            "memory refused",
+            type=handling.envelope.type,
+            message_id=handling.message_id,
+            requester=asker.identity,
+            kem_id=kem_id,
+            refusal=type(no).__name__,
+            is_denied=no.is_denied,
+            details=no.details,
+        )
+        raise Refused(no.code, str(no), no.details) from no
+    except IndexAway as away:
+        raise TemporaryFailure(str(away), _SOON) from away

@@ -1,0 +1,53 @@
+"""Answers those who look after memory, or want something gone from it."""
+
+from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.dialogue import conversation_trace
+from bus_schema.glm import CheckMemory, GetMemoryStats, KemDeleted, KemUpdated, MemoryReport, MemoryStats
+from memory.glm.notices import notice_of
+from memory.glm.service import GlobalMemory
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from mindbus.sql.ledger import SqlLedger
+from workers.glm.answering import answering
+
+_SETTLED_WITHIN_S = 10.0
+
+
+class CareDesk:
+    """The part of the global memory that keeps it in order."""
+
+    memory: GlobalMemory
+    remembered: SqlLedger
+
+    @on_command
+    async def check(self, _command: CheckMemory, handling: Handling) -> MemoryReport:
+        handling.require_operator()
+        with answering(handling):
+            await self.memory.following.catch_up(_SETTLED_WITHIN_S)
+            return await self.memory.relay.check()
+
+    @on_command
+    async def stats(self, _query: GetMemoryStats, handling: Handling) -> MemoryStats:
+        with answering(handling) as asker:
+            return await self.memory.statistics.count(asker)
+
+    @on_command
+    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
+        handling.require_operator()
+        kems = await self.memory.erasing.clear()
+        self.memory.following.after_commit()
+        await self.remembered.forget()
+        return Removed.of({"kems": kems})
+
+    @on_command
+    async def delete_user(
+        self, command: DeleteUser, handling: Handling
+    ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
+        handling.require_operator()
+        user_id = command.user_id
+        forgotten = await self.memory.erasing.forget(user_id)
+        self.memory.following.after_commit()
+        await self.remembered.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
+        removed = Removed.of({"kems": len(forgotten.gone), "rights": len(forgotten.changed)})
+        told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.gone)
+        return (removed, *told, *(notice_of(kem, KemUpdated) for kem in forgotten.changed))

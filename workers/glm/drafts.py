@@ -1,0 +1,63 @@
+"""Units that come as an artifact, a draft a line."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.envelope import explain
+from bus_schema.glm import MAX_BATCH
+from bus_schema.kem import KemDraft
+from bus_schema.replies import Code
+from mindbus.bus.failures import Refused, TemporaryFailure
+from mindbus.bus.handling import Handling
+from mindbus.bus.worker import Kit
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactTooLong, ArtifactUnreadable, StorageAway
+
+MAX_BYTES = 64 * 1024**2
+
+
+class Drafts:
+    """Reads such artifacts in the name of whoever sent their ref: what they may not read, nobody reads for them."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+
+    async def read(self, ref: ArtifactRef, handling: Handling) -> Sequence[KemDraft]:
+        """Raises Refused where there is no such artifact, where one of its lines is no draft; TemporaryFailure."""
+        bus = self._kit.bus.acting_as(handling.requester)
+        artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
+        try:
+            raw = await artifacts.get(ref.artifact_id, trace=handling.trace_id, max_bytes=MAX_BYTES)
+        except StorageAway as away:
+            raise TemporaryFailure(f"storage: {away}") from away
+        except ArtifactNotFound as missing:
+            raise Refused(Code.NOT_FOUND, str(missing)) from missing
+        except ArtifactRefused as no:
+            raise Refused(no.code, str(no)) from no
+        except ArtifactTooLong as long:
+            raise Refused(Code.TOO_LARGE, f"a batch has {MAX_BYTES} bytes at most; send several") from long
+        except ArtifactUnreadable as unreadable:
+            raise Refused(Code.FILE_NOT_FOUND, str(unreadable)) from unreadable
+        return drafts_of(raw)
+
+
+def drafts_of(raw: bytes) -> Sequence[KemDraft]:
+    """One of each line that is not empty. Raises Refused."""
+    drafts = tuple(_drafts(raw))
+    if not drafts:
+        raise Refused(Code.INVALID, "the artifact of this batch is empty; it has a draft a line, in JSON")
+    if len(drafts) > MAX_BATCH:
+        raise Refused(Code.TOO_LARGE, f"a batch has {MAX_BATCH} units at most, this one {len(drafts)}; send several")
+    return drafts
+
+
+def _drafts(raw: bytes) -> Iterator[KemDraft]:
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield KemDraft.model_validate_json(line)
+            except ValidationError as invalid:
+                message = f"line {number} of the artifact is no draft, nothing has been stored: {explain(invalid)}"
+                raise Refused(Code.INVALID, message, {"line": number}) from invalid

@@ -1,0 +1,86 @@
+"""Answers for units: stores them, finds them, changes them, lets them go."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bus_schema.glm import (
+    BatchItem,
+    BatchReport,
+    BatchStoreKems,
+    DeleteKem,
+    KemDeleted,
+    KemPage,
+    KemStored,
+    KemUpdated,
+    RetrieveKems,
+    StoreKem,
+    UpdateKem,
+)
+from bus_schema.kem import Kem, KemDraft
+from memory.asker import Asker
+from memory.glm.notices import notice_of
+from memory.glm.rows import as_kem
+from memory.glm.service import GlobalMemory
+from memory.glm.writing import Refused, Written
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from workers.glm.answering import answering
+from workers.glm.drafts import Drafts
+
+
+class UnitDesk:
+    """The part of the global memory that agents talk to."""
+
+    memory: GlobalMemory
+    drafts: Drafts
+
+    @on_command
+    async def store(self, command: StoreKem, handling: Handling) -> tuple[Kem, KemStored]:
+        with self.writing(handling, command.kem.id) as asker:
+            kem = as_kem((await self.memory.writing.store(command.kem, asker)).row)
+        return kem, notice_of(kem, KemStored)
+
+    @on_command
+    async def store_batch(self, command: BatchStoreKems, handling: Handling) -> tuple[BatchReport | KemStored, ...]:
+        drafts: Sequence[KemDraft] = (
+            command.kems if command.ref is None else await self.drafts.read(command.ref, handling)
+        )
+        with self.writing(handling) as asker:
+            outcomes = await self.memory.writing.store_all(drafts, asker)
+        # Of two with one id, the later one stands.
+        stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, Written)}
+        report = BatchReport(items=tuple(map(_item, outcomes)))
+        return (report, *(notice_of(as_kem(row), KemStored) for row in stored.values()))
+
+    @on_command
+    async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
+        with answering(handling) as asker:
+            return await self.memory.finding.find(query, asker)
+
+    @on_command
+    async def update(self, command: UpdateKem, handling: Handling) -> tuple[Kem, KemUpdated]:
+        with self.writing(handling, command.kem_id) as asker:
+            kem = await self.memory.changing.update(command, asker)
+        return kem, notice_of(kem, KemUpdated)
+
+    @on_command
+    async def delete(self, command: DeleteKem, handling: Handling) -> KemDeleted:
+        with self.writing(handling, command.kem_id) as asker:
+            await self.memory.changing.delete(command.kem_id, asker)
+        return KemDeleted(kem_id=command.kem_id)
+
+    @contextmanager
+    def writing(self, handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
+        """As `answering`; the vectors follow what is committed with the message."""
+        with answering(handling, kem_id) as asker:
+            yield asker
+        self.memory.following.after_commit()
+
+
+def _item(outcome: Written | Refused) -> BatchItem:
+    match outcome:
+        case Written(row=row, is_new=is_new):
+            times = {"created_at": row.created_at, "updated_at": row.updated_at, "version": row.version}
+            return BatchItem(kem_id=row.id, status="stored" if is_new else "replaced", **times)
+        case Refused(kem_id=kem_id, refusal=refusal):
+            return BatchItem(kem_id=kem_id, status="refused", code=refusal.code, error=str(refusal))
