@@ -152,9 +152,7 @@ def _outline(objects: _Objects, entries: Sequence[tuple[str, int]], pages: Seque
         previous = f"/Prev {numbers[position - 1]} 0 R" if position else ""
         name = title.encode("utf-16").hex()
         destination = f"/Dest [{pages[page - 1]} 0 R /Fit]"
-        objects.put(
-            numbers[position], f"<< /Title <{name}> /Parent {root} 0 R {destination} {previous} {following} >>"
-        )
+        objects.put(numbers[position], f"<< /Title <{name}> /Parent {root} 0 R {destination} {previous} {following} >>")
     objects.put(
         root,
         f"<< /Type /Outlines /First {numbers[0]} 0 R /Last {numbers[-1]} 0 R /Count {len(entries)} >>",
@@ -183,7 +181,5 @@ def _paragraph(paragraph: str | tuple[int, str]) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    drawn = "".join(
-        "<w:tr>" + "".join(f"<w:tc>{_paragraph(cell)}</w:tc>" for cell in row) + "</w:tr>" for row in rows
-    )
+    drawn = "".join("<w:tr>" + "".join(f"<w:tc>{_paragraph(cell)}</w:tc>" for cell in row) + "</w:tr>" for row in rows)
     return f"<w:tbl>{drawn}</w:tbl>"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bus_schema.kps import Chunking
 from memory.kps.document import Block, Document
@@ -32,41 +33,52 @@ def cut(document: Document, chunking: Chunking) -> list[Piece]:
     return cutter.pieces
 
 
+class Atom(NamedTuple):
+    """What is never cut: a sentence, a line."""
+
+    start: int
+    end: int
+    page: int | None = None
+
+
 @dataclass
 class _Cutter:
     text: str
     chunking: Chunking
     pieces: list[Piece] = field(default_factory=list)
     _path: list[Block] = field(default_factory=list)
-    _atoms: list[tuple[int, int]] = field(default_factory=list)
+    _atoms: list[Atom] = field(default_factory=list)
     _section: dict[str, None] = field(default_factory=dict)
-    _page: int | None = None
     _has_body: bool = False
-    # What the next piece may repeat.
-    _tail: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, block: Block) -> None:
+        """Put it into the piece at hand, as far as there is room, the rest into others."""
+        found = list(atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2))
+        if not found:
+            return
         if block.kind == "heading":
             self._head(block)
-        elif self._is_fair and self._length_to(block.end) > self.chunking.max_chars:
-            self._cut(block)
-        for atom in atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2):
-            if self._atoms and self._length_to(atom[1]) > self.chunking.max_chars:
-                self._cut(block, atom)
-            self._append(atom, block)
+        elif self._is_fair and self._is_too_far(block.end):
+            self._go_on(block, found[0])
+        for atom in found:
+            if self._atoms and self._is_too_far(atom.end):
+                self._go_on(block, atom)
+            self._append(atom)
         self._has_body = self._has_body or block.kind != "heading"
 
     def close(self) -> None:
+        """The piece at hand is complete."""
         if self._atoms:
-            self.pieces.append(Piece(self._atoms[0][0], self._atoms[-1][1], tuple(self._section), self._page))
+            first, last = self._atoms[0], self._atoms[-1]
+            self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page))
         self._atoms, self._section, self._has_body = [], {}, False
 
     @property
     def _is_fair(self) -> bool:
-        return bool(self._atoms) and self._length_to(self._atoms[-1][1]) >= self.chunking.max_chars * _FAIR
+        return bool(self._atoms) and self._is_too_far(self._atoms[-1].end, self.chunking.max_chars * _FAIR)
 
-    def _length_to(self, end: int) -> int:
-        return end - self._atoms[0][0]
+    def _is_too_far(self, end: int, most: float | None = None) -> bool:
+        return end - self._atoms[0].start > (self.chunking.max_chars if most is None else most)
 
     def _head(self, heading: Block) -> None:
         """A heading goes with what follows it; a short section stays with the one before."""
@@ -75,35 +87,29 @@ class _Cutter:
         self._path.append(heading)
         if self._has_body and self._is_fair:
             self.close()
-        self._tail = []
 
-    def _cut(self, block: Block, upcoming: tuple[int, int] | None = None) -> None:
-        """Go on in another piece, which begins with the last words of this one as long as it has room for them."""
-        self._tail = [*self._tail, *self._atoms][-64:] if block.kind == "prose" else []
-        last = self._atoms[-1][1]
+    def _go_on(self, block: Block, upcoming: Atom) -> None:
+        """In another piece: prose begins with the last words of the one before, unless it were cut because of them."""
+        before, most = self._atoms, self.chunking.max_chars
         self.close()
-        end = upcoming[1] if upcoming else min(block.end, last + self.chunking.max_chars // 2)
-        repeated = [
-            atom
-            for atom in self._tail
-            if last - atom[0] <= self.chunking.overlap_chars and end - atom[0] <= self.chunking.max_chars
-        ]
-        for atom in repeated:
-            self._append(atom, block)
-        self._tail = []
+        is_whole = block.end - upcoming.start <= most
+        end = block.end if is_whole else upcoming.end
+        for atom in before if block.kind == "prose" else ():
+            is_near = before[-1].end - atom.start <= self.chunking.overlap_chars
+            if is_near and end - atom.start <= most:
+                self._append(atom)
 
-    def _append(self, atom: tuple[int, int], block: Block) -> None:
-        if not self._atoms:
-            self._page = block.page
+    def _append(self, atom: Atom) -> None:
         self._atoms.append(atom)
         self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
 
 
-def atoms(text: str, block: Block, most: int) -> Iterator[tuple[int, int]]:
-    """What is never cut: sentences, lines; of those that are too long, words; of those, characters."""
+def atoms(text: str, block: Block, most: int) -> Iterator[Atom]:
+    """Sentences, lines; of those that are too long, words; of those, characters."""
     spans = _lines(text, block.start, block.end) if block.kind == "lines" else sentences(text, block.start, block.end)
     for start, end in spans:
-        yield from _fitting(text, start, end, most)
+        for fitting in _fitting(text, start, end, most):
+            yield Atom(*fitting, block.page)
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

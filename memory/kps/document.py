@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import TypeAdapter
-
 from memory.kps.refusals import NothingToRead, TooMuchToRead
 
 MAX_TEXT_CHARS = 8_000_000
@@ -31,9 +29,6 @@ class Document:
 
     text: str
     blocks: tuple[Block, ...]
-
-
-DOCUMENT = TypeAdapter(Document)
 
 
 def titled(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import codecs
 import importlib
+import re
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -34,6 +35,7 @@ _SIGNATURES = (
     (b"\x1f\x8b", "application/gzip"),
     (b"{\\rtf", "application/rtf"),
 )
+_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([\w-]+)", re.IGNORECASE)
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -48,7 +50,7 @@ def extract(content: bytes, content_type: str) -> Document:
     found = _looks_like(content)
     if found is not None:
         raise DeclaredTypeDiffers(declared=media_type, looks_like=found)
-    return require_words(read(_decoded(content, charset)))
+    return require_words(read(_decoded(content, charset or _charset_within(content, media_type))))
 
 
 def _declared(content_type: str) -> tuple[str, str | None]:
@@ -102,6 +104,14 @@ def _kind_of_archive(content: bytes) -> str:
             return DOCX if "word/document.xml" in archive.namelist() else "application/zip"
     except zipfile.BadZipFile as broken:
         raise CorruptDocument(reason=str(broken)) from broken
+
+
+def _charset_within(content: bytes, media_type: str) -> str | None:
+    """A page, as whoever wrote it may have said within it."""
+    if _TEXT.get(media_type) != "hypertext:extract" or content.startswith(tuple(_BOMS)):
+        return None
+    found = _CHARSET.search(content[:2048])
+    return found[1].decode().lower() if found else None
 
 
 def _decoded(content: bytes, charset: str | None) -> str:

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
 from memory.kps import refusals
-from memory.kps.document import DOCUMENT, Document
+from memory.kps.document import Document
 from memory.kps.refusals import CorruptDocument, DocumentTooLarge, TooMuchToRead
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
@@ -18,6 +18,7 @@ from mindbus.refusal import Refusal
 LENGTH_BYTES = 8
 # Then it is replaced, whatever its libraries have kept of so many.
 _DOCUMENTS_A_PROCESS = 200
+_STARTS_WITHIN_S = 60.0
 _LEAVES_WITHIN_S = 5.0
 
 
@@ -78,8 +79,7 @@ class Reader:
             async with asyncio.timeout(_LEAVES_WITHIN_S):
                 await process.wait()
         except TimeoutError:
-            process.kill()
-            await process.wait()
+            await _ended(process)
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,9 +104,7 @@ class Reader:
         finally:
             if answer is None or answer.last_words is not None:
                 self._process = None
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+                await _ended(process)
         return answer
 
     async def _start(self) -> Process:
@@ -114,23 +112,44 @@ class Reader:
         # Nothing of ours is in its environment: no addresses, no keys.
         environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
         command = (sys.executable, "-m", "memory.kps.reading_process", str(self._limits.memory_bytes))
-        return await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, env=environment
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
         )
+        try:
+            async with asyncio.timeout(_STARTS_WITHIN_S):
+                await _frame(process)
+        except BaseException as trouble:
+            await _ended(process)
+            if isinstance(trouble, asyncio.IncompleteReadError | TimeoutError):
+                raise OSError("the reading process does not start") from trouble
+            raise
+        return process
+
+
+async def _ended(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+async def _frame(process: Process) -> bytes:
+    assert process.stdout is not None
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
+    return await process.stdout.readexactly(length)
 
 
 async def _asked(process: Process, content: bytes, content_type: str) -> Answer:
     assert process.stdin is not None
-    assert process.stdout is not None
     for part in (content_type.encode(), content):
         process.stdin.write(len(part).to_bytes(LENGTH_BYTES))
         process.stdin.write(part)
     await process.stdin.drain()
-    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES))
-    said = await process.stdout.readexactly(length)
+    said = await _frame(process)
     return await asyncio.to_thread(Answer.model_validate_json, said)
 
 
 def _refusal(name: str, details: dict[str, JsonValue]) -> Refusal:
     kind: type[Refusal] = getattr(refusals, name)
-    return kind(**details)
+    refusal = kind()
+    refusal.details |= details
+    return refusal

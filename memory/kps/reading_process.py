@@ -23,12 +23,14 @@ def _main() -> None:
     def last_words(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """A parser has stumbled; its process is replaced, so that nothing of it is left behind."""
         words = kind.__name__ if issubclass(kind, MemoryError) else f"{kind.__name__}: {error}{_place(trace)}"
-        _write(answers, Answer(last_words=words[:500]))
+        _write(answers, to_json(Answer(last_words=words[:500])))
 
     sys.excepthook = last_words
+    # Ready: an empty frame.
+    _write(answers, b"")
     while (content_type := _read(sys.stdin.buffer)) is not None:
         content = _read(sys.stdin.buffer)
-        _write(answers, _answer(content or b"", content_type.decode()))
+        _write(answers, to_json(_answer(content or b"", content_type.decode())))
 
 
 def _answer(content: bytes, content_type: str) -> Answer:
@@ -49,8 +51,7 @@ def _read(stream: IO[bytes]) -> bytes | None:
     return stream.read(int.from_bytes(length)) if len(length) == LENGTH_BYTES else None
 
 
-def _write(stream: IO[bytes], answer: Answer) -> None:
-    said = to_json(answer)
+def _write(stream: IO[bytes], said: bytes) -> None:
     stream.write(len(said).to_bytes(LENGTH_BYTES) + said)
     stream.flush()
 

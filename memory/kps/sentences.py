@@ -7,12 +7,15 @@ _END = re.compile(r"[.!?…]+[»”\"')\]]*(?=\s)")
 _WORD = re.compile(r"[^\W_]+(?:[.-][^\W_]+)*$")
 _NEXT = re.compile(r"\s*[«“\"'(\[—–-]*\s*(\S)")
 # A dot after these does not end a sentence, for something always follows them.
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st vs fig figs no nos vol pp ed eds approx dept est e.g i.e cf al "
-    "им см ср рис табл гл проф акад доц тов ул пер просп пл кв стр напр т.е т.к т.н пос обл".split()
-)
+# fmt: off
+_ABBREVIATIONS = {
+    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "fig", "figs", "no", "nos", "vol", "pp", "ed", "eds",
+    "approx", "dept", "est", "e.g", "i.e", "cf", "al", "им", "см", "ср", "рис", "табл", "гл", "проф", "акад",
+    "доц", "тов", "ул", "пер", "просп", "пл", "кв", "стр", "напр", "т.е", "т.к", "т.н", "пос", "обл",
+}
+# fmt: on
 # "12 км. Дальше" ends one, "г. Москва" does not.
-_AFTER_NUMBER = frozenset(("г", "гг", "в", "вв", "м", "км", "кг", "ч", "p", "m", "h", "s", "л"))
+_AFTER_NUMBER = {"г", "гг", "в", "вв", "м", "км", "кг", "ч", "л", "p", "m", "h", "s"}
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -8,10 +8,13 @@ from memory.kps.document import Composer, Document
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
 _UNSEEN = {"script", "style", "template", "noscript", "nav", "svg", "math", "select", "button", "iframe", "object"}
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BREAKS = set(
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure footer "
-    "form header hr html legend li main ol p section summary table ul".split()
-)
+# fmt: off
+_BREAKS = {
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog",
+    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend",
+    "li", "main", "ol", "p", "section", "summary", "table", "ul",
+}
+# fmt: on
 _SOFT_HYPHEN = "\xad"
 
 

@@ -1,8 +1,9 @@
 """PDF, by pypdf: pages, paragraphs by their last lines, headings by the outline."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from io import BytesIO
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pypdf import PdfReader
@@ -40,7 +41,8 @@ def extract(content: bytes) -> Document:
 def _read(reader: PdfReader) -> Document:
     composer, levels = Composer(), _headings(reader)
     for number, page in enumerate(reader.pages[:_MOST_PAGES], 1):
-        for paragraph in _paragraphs(page.extract_text()):
+        titles = {heading.title for heading in levels if heading.page == number}
+        for paragraph in _paragraphs(page.extract_text(), titles):
             level = levels.get(_Heading(number, _plain(paragraph)))
             if level is None:
                 composer.prose(paragraph, number)
@@ -65,14 +67,15 @@ def _headings(reader: PdfReader) -> dict[_Heading, int]:
     return found
 
 
-def _paragraphs(text: str) -> Iterator[str]:
+def _paragraphs(text: str, titles: Container[str]) -> Iterator[str]:
     lines = [" ".join(line.split()) for line in text.splitlines()]
     usual = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
     gathered = ""
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         gathered = _joined(gathered, line)
         is_last = line.endswith(_ENDS) and len(line) < usual * _SHORT
-        if not line or not following or is_last or _begins_anew(line, following, usual):
+        is_title = _plain(gathered) in titles or _plain(following) in titles
+        if is_last or is_title or not line or not following or _begins_anew(line, following, usual):
             if gathered:
                 yield gathered
             gathered = ""

@@ -1,10 +1,12 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.kps import Chunking
 from memory.kps.chunks import Piece, cut
-from memory.kps.document import Document
+from memory.kps.document import Composer, Document
 from memory.kps.formats import extract
 from memory.kps.sentences import sentences
 
@@ -44,7 +46,9 @@ def test_a_short_document_is_one_piece_under_all_its_headings() -> None:
 
 
 def test_a_section_of_some_length_begins_a_piece_of_its_own() -> None:
-    text, pieces = pieces_of(f"# A\n\n{'One word more. ' * 9}\n\n## B\n\nAnother matter.\n\n# C\n\n{'Last words. ' * 11}")
+    text, pieces = pieces_of(
+        f"# A\n\n{'One word more. ' * 9}\n\n## B\n\nAnother matter.\n\n# C\n\n{'Last words. ' * 11}"
+    )
 
     assert [text[piece.start : piece.end].split("\n")[0] for piece in pieces] == ["# A", "## B"]
     assert [piece.section for piece in pieces] == [("A",), ("A", "B", "C")]
@@ -54,7 +58,7 @@ def test_a_long_paragraph_is_cut_between_sentences_and_its_pieces_overlap() -> N
     text, pieces = pieces_of("".join(f"Предложение номер {number}. " for number in range(40)))
 
     assert len(pieces) > 3
-    for piece, following in zip(pieces, pieces[1:], strict=False):
+    for piece, following in pairwise(pieces):
         assert text[piece.start : piece.end].startswith("Предложение")
         assert text[piece.start : piece.end].endswith(".")
         assert 0 < piece.end - following.start <= SMALL.overlap_chars
@@ -64,11 +68,13 @@ def test_without_overlap_nothing_is_said_twice() -> None:
     chunking = Chunking(max_chars=200, overlap_chars=0)
     _, pieces = pieces_of("One more sentence here. " * 60, chunking)
 
-    assert all(piece.end <= following.start for piece, following in zip(pieces, pieces[1:], strict=False))
+    assert all(piece.end <= following.start for piece, following in pairwise(pieces))
 
 
 def test_a_table_is_cut_between_its_lines() -> None:
-    text, pieces = pieces_of("\n".join(f"name {number},value {number}" for number in range(60)), content_type="text/csv")
+    text, pieces = pieces_of(
+        "\n".join(f"name {number},value {number}" for number in range(60)), content_type="text/csv"
+    )
 
     lines = text.split("\n")
     for piece in pieces:
@@ -101,11 +107,9 @@ def test_nothing_is_lost_and_no_piece_is_too_long(parts: list[str], max_chars: i
 
 
 def test_the_page_is_that_on_which_a_piece_begins() -> None:
-    from memory.kps.document import Composer
-
     composer = Composer()
     for page in (1, 2, 3):
-        composer.prose("Words of this page. " * 9, page)
+        composer.prose("Words of this page. " * 10, page)
     document: Document = composer.document()
 
     assert [piece.page for piece in cut(document, SMALL)] == [1, 2, 3]

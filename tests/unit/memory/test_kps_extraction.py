@@ -3,7 +3,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from mindbus.refusal import Refusal
 from memory.kps.document import Document
 from memory.kps.formats import extract
 from memory.kps.refusals import (
@@ -16,6 +15,7 @@ from memory.kps.refusals import (
     UnknownFormat,
 )
 from memory.kps.suffixes import CONTENT_TYPES, DOCX
+from mindbus.refusal import Refusal
 from tests.documents import a_docx, a_pdf, a_protected_docx, a_protected_pdf, a_sealed_pdf, zipped
 
 PDF = "application/pdf"
@@ -90,6 +90,13 @@ def test_of_a_page_only_what_a_reader_sees_is_read() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "html", ['<meta charset="windows-1251"><p>Приём', '<?xml version="1.0" encoding="CP1251"?><p>Приём']
+)
+def test_a_page_may_say_its_charset_itself(html: str) -> None:
+    assert extract(html.encode("cp1251"), "text/html").text == "Приём"
+
+
 def test_a_page_without_headings_has_its_title_for_one() -> None:
     assert told(extract(b"<title>News</title><p>It rains.", "text/html")) == [("h1", "News"), ("prose", "It rains.")]
 
@@ -100,7 +107,14 @@ def test_what_is_not_closed_is_read_all_the_same(html: str) -> None:
 
 
 def test_names_in_json_become_headings_and_values_lines() -> None:
-    value = {"title": "План", "done": False, "empty": None, "owner": {"name": "Anna"}, "notes": "a\nb", "tags": ["x", 1]}
+    value = {
+        "title": "План",
+        "done": False,
+        "empty": None,
+        "owner": {"name": "Anna"},
+        "notes": "a\nb",
+        "tags": ["x", 1],
+    }
 
     document = extract(json.dumps(value).encode(), "application/json")
 
