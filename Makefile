@@ -1,8 +1,9 @@
 # Everything here does its own set-up first; `make` alone lists the targets.
 BIN := .venv/bin
 BRIEF ?=
-# The files that take long come first, so that neither core is idle at the end.
-SIDE_BY_SIDE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# The files that take long come first, so that no core is idle at the end. Of the whole suite much is waiting, so that
+# three processes keep two cores busy.
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests demo test check up down compose-smoke proof bench
@@ -20,7 +21,7 @@ demo: setup ## A team of agents turns a brief into an article: make demo [BRIEF=
 	@$(BIN)/mindbus demo $(if $(BRIEF),--brief "$(BRIEF)")
 
 test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
-	$(BIN)/pytest -m "not proof" $(SIDE_BY_SIDE)
+	$(BIN)/pytest -m "not proof" --numprocesses 3 $(SIDE_BY_SIDE)
 
 check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/ruff format --check
@@ -28,7 +29,7 @@ check: setup ## What must be right before a commit, in under two minutes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mindbus schema export --check
-	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" $(SIDE_BY_SIDE) tests/unit tests/contract
+	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" --numprocesses 2 $(SIDE_BY_SIDE) tests/unit tests/contract
 
 up: setup ## Start RabbitMQ and the workers in the background
 	@$(BIN)/mindbus up -d

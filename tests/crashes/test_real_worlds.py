@@ -11,7 +11,7 @@ from tests.crashes.real_world import tell_really
 from tests.postgres import DatabaseOf
 from tests.seaweed import Place
 
-COUNTS = [6, pytest.param(100, marks=[pytest.mark.proof, pytest.mark.timeout(1800)])]
+COUNTS = [3, pytest.param(100, marks=[pytest.mark.proof, pytest.mark.timeout(1800)])]
 
 
 @pytest.mark.parametrize("count", COUNTS)
