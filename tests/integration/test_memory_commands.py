@@ -78,27 +78,26 @@ def test_what_is_private_is_not_there_for_others(shell: Shell) -> None:
 
 
 def test_changes_are_watched_by_a_filter(shell: Shell) -> None:
-    watching = shell.start("memory", "watch", "--filter", "metadata.project_id=watched", "--json", "--for", "300")
     heard: list[dict[str, Any]] = []
-    reader = Thread(target=lambda: heard.extend(map(json.loads, watching.stdout or ())), daemon=True)
-    reader.start()
 
     def has_begun() -> bool:
         # Nobody hears what was told before the watch had begun.
         added(shell, "begin", "--meta", "project_id=watched", "--id", "begin")
         return bool(heard)
 
-    try:
-        eventually(has_begun, 60, "the watch has begun")
-        hidden = added(shell, "no", "--meta", "project_id=watched", "--visibility", "private", "--as", "agent.x")
-        other = added(shell, "no", "--meta", "project_id=other")
-        kem_id = added(shell, "yes", "--meta", "project_id=watched")
-        shell.ok("memory", "rm", kem_id)
-        eventually(lambda: heard[-1]["event"] == "deleted", 30, "the removal is heard of")
-    finally:
-        watching.kill()
-        watching.wait()
-        reader.join()
+    with shell.start("memory", "watch", "--filter", "metadata.project_id=watched", "--json") as watching:
+        reader = Thread(target=lambda: heard.extend(map(json.loads, watching.stdout or ())))
+        reader.start()
+        try:
+            eventually(has_begun, 60, "the watch has begun")
+            hidden = added(shell, "no", "--meta", "project_id=watched", "--visibility", "private", "--as", "agent.x")
+            other = added(shell, "no", "--meta", "project_id=other")
+            kem_id = added(shell, "yes", "--meta", "project_id=watched")
+            shell.ok("memory", "rm", kem_id)
+            eventually(lambda: heard[-1]["event"] == "deleted", 30, "the removal is heard of")
+        finally:
+            watching.kill()
+            reader.join()
     assert [(each["event"], each["kem_id"]) for each in heard][-2:] == [("stored", kem_id), ("deleted", kem_id)]
     assert {hidden, other}.isdisjoint(each["kem_id"] for each in heard)
 
