@@ -3,7 +3,7 @@
 import asyncio
 
 from memory.embedding.embedder import Embedder
-from memory.embedding.endpoint import Endpoint, EndpointEmbedder
+from memory.embedding.endpoint import Endpoint
 from memory.embedding.local import LocalEmbedder, Model, one_thread
 from memory.embedding.nano import MODEL, NanoModel
 from memory.embedding.sentences import SentenceModel
@@ -18,6 +18,9 @@ async def open_embedder(
     An endpoint that need not say how many `dims` there are may be away for now.
     """
     if endpoint is not None:
+        # The client takes seconds to import, which nobody should wait for who works offline.
+        from memory.embedding.openai_compatible import EndpointEmbedder
+
         if dims is not None:
             return EndpointEmbedder(endpoint, Space(model, dims))
         return await EndpointEmbedder.asked(endpoint, model)

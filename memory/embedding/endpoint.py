@@ -1,113 +1,14 @@
-"""A model behind any endpoint that speaks OpenAI's embeddings."""
+"""Where an OpenAI-compatible endpoint is."""
 
-import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Self
-
-import openai
-from openai.types import CreateEmbeddingResponse
-
-from bus_schema.embeddings import Embedding
-from memory.embedding.failures import EmbedderAway, EmbedderFailure, EmbedderRefused
-from memory.embedding.prefixes import prefixes_of
-from memory.space import Space
-
-_BATCH = 64
-_RETRYABLE_STATUSES = frozenset({408, 409, 429})
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where it is; a local one may want no key."""
+    """An address; a local one may want no key."""
 
     base_url: str
     api_key: str | None = field(default=None, repr=False)
     timeout: timedelta = timedelta(seconds=60)
     retries: int = 4
-
-
-class EndpointEmbedder:
-    """The client retries by itself: backoff with jitter, Retry-After. Texts and keys never reach a log."""
-
-    def __init__(self, endpoint: Endpoint, space: Space) -> None:
-        self.space = space
-        self._prefixes = prefixes_of(space.model)
-        self._client = _client(endpoint)
-
-    @classmethod
-    async def asked(cls, endpoint: Endpoint, model: str) -> Self:
-        """One whose endpoint tells how many dimensions there are. Raises EmbedderAway, EmbedderRefused."""
-        async with _client(endpoint) as client:
-            (vector,) = await _made(client, model, ["one"])
-        return cls(endpoint, Space(model, len(vector)))
-
-    async def passages(self, texts: Sequence[str]) -> list[Embedding]:
-        """As in Embedder."""
-        found: list[Embedding] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = [self._prefixes.passage + text for text in texts[start : start + _BATCH]]
-            found += await self._embedded(batch)
-        return found
-
-    async def query(self, text: str) -> Embedding:
-        """As in Embedder."""
-        (found,) = await self._embedded([self._prefixes.query + text])
-        return found
-
-    async def close(self) -> None:
-        """As in Embedder."""
-        await self._client.close()
-
-    async def _embedded(self, texts: list[str]) -> list[Embedding]:
-        vectors = await _made(self._client, self.space.model, texts)
-        if wrong := {len(vector) for vector in vectors} - {self.space.dim}:
-            raise EmbedderRefused(f"its vectors have {max(wrong)} dimensions, not {self.space.dim}")
-        try:
-            return [Embedding.of(self.space.model, vector) for vector in vectors]
-        except ValueError as trouble:
-            raise EmbedderRefused("it sent what is no direction: NaN, infinity or zero throughout") from trouble
-
-
-def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=endpoint.base_url,
-        # A local endpoint wants no key, the client insists on one.
-        api_key=endpoint.api_key or "none",
-        timeout=endpoint.timeout.total_seconds(),
-        max_retries=endpoint.retries,
-    )
-
-
-async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:
-    with _named_failures():
-        response = await client.embeddings.create(model=model, input=texts, encoding_format="float")
-    # The client builds whatever it is sent: a proxy's page comes as text, a missing field as a missing attribute.
-    if not isinstance(response, CreateEmbeddingResponse) or "data" not in response.model_fields_set:
-        raise EmbedderAway("the endpoint sent something that is no answer")
-    if sorted(each.index for each in response.data) != list(range(len(texts))):
-        raise EmbedderAway(f"the endpoint sent {len(response.data)} vectors for {len(texts)} texts")
-    return [each.embedding for each in sorted(response.data, key=lambda each: each.index)]
-
-
-@contextmanager
-def _named_failures() -> Iterator[None]:
-    """The client's errors by our names, without the request in them."""
-    try:
-        yield
-    except openai.APIStatusError as error:
-        raise _by_status(error) from error
-    except openai.APITimeoutError as error:
-        raise EmbedderAway("timed out") from error
-    except openai.APIConnectionError as error:
-        raise EmbedderAway(f"no connection: {type(error.__cause__).__name__}") from error
-    except (json.JSONDecodeError, openai.APIError) as error:
-        raise EmbedderAway("the endpoint sent something that is no answer") from error
-
-
-def _by_status(error: openai.APIStatusError) -> EmbedderFailure:
-    detail = f"HTTP {error.status_code}: {error.message}"
-    is_passing = error.status_code in _RETRYABLE_STATUSES or error.status_code >= 500
-    return EmbedderAway(detail) if is_passing else EmbedderRefused(detail)

@@ -18,4 +18,4 @@ class EmbedderRefused(EmbedderFailure):
 
 
 class EmbedderMissing(EmbedderFailure):
-    """This model needs what is not installed: pip install 'mindbus[embed]'; or leave MINDBUS_EMBEDDING_MODEL as it is."""
+    """This model needs more than is installed: pip install 'mindbus[embed]', or leave MINDBUS_EMBEDDING_MODEL out."""

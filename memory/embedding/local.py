@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from bus_schema.embeddings import Embedding
 from memory.space import Space
 
-# A question waits for the batch before it: small batches, short waits.
-_BATCH = 4
-
 
 class Model(Protocol):
     """Arithmetic that takes as long as it takes."""
 
     space: Space
+    # How many texts it is given at once; a question waits for those before it.
+    batch: int
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """A row for each text."""
@@ -32,8 +31,8 @@ class Model(Protocol):
 class LocalEmbedder:
     """One thread does all the arithmetic: two at a time on few cores take longer than one after the other."""
 
-    def __init__(self, model: Model, thread: ThreadPoolExecutor, batch: int = _BATCH) -> None:
-        self._model, self._thread, self._batch = model, thread, batch
+    def __init__(self, model: Model, thread: ThreadPoolExecutor) -> None:
+        self._model, self._thread = model, thread
 
     @property
     def space(self) -> Space:
@@ -43,8 +42,8 @@ class LocalEmbedder:
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         """As in Embedder."""
         found: list[Embedding] = []
-        for start in range(0, len(texts), self._batch):
-            found += await self._in_turn(texts[start : start + self._batch])
+        for start in range(0, len(texts), self._model.batch):
+            found += await self._in_turn(texts[start : start + self._model.batch])
         return found
 
     async def query(self, text: str) -> Embedding:

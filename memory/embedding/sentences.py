@@ -14,6 +14,8 @@ from memory.space import Space
 class SentenceModel:
     """Loaded when it is made, which takes seconds, or minutes where it has to be fetched first."""
 
+    batch = 8
+
     def __init__(self, name: str, threads: int) -> None:
         self._model = _loaded(name, threads)
         self.space = Space(name, int(self._model.get_sentence_embedding_dimension()))

@@ -1,5 +1,6 @@
 """Units as rows, rows as units."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from bus_schema.embeddings import Embedding
@@ -7,6 +8,7 @@ from bus_schema.kem import Kem, KemBody
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
 from memory.metadata import facets
+from memory.stems import stems
 
 
 def body_columns(kem: KemBody) -> dict[str, Any]:
@@ -67,3 +69,9 @@ def facet_rows(row: KemRow) -> list[dict[str, Any]]:
         }
         for ordinal, (key, value) in enumerate(facets(row.facts))
     ]
+
+
+def text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
+    """The words of those that have any, a row each; of many long ones they take their time."""
+    texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
+    return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

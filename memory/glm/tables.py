@@ -16,6 +16,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -100,6 +101,35 @@ class VectorWriteRow(Base):
     __table_args__ = ({"sqlite_autoincrement": True},)
     seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
     kem_id: Mapped[str] = mapped_column(String(128))
+
+
+class TextRow(Base):
+    """The content of a unit as stems, in their order; each database has its own index of words over these rows."""
+
+    __tablename__ = "kem_texts"
+    __table_args__ = (Index(None, "kem_id", unique=True), {"sqlite_autoincrement": True})
+    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"))
+    stems: Mapped[str] = mapped_column(Text)
+
+
+class NextVectorRow(Base):
+    """The vector that a unit gets when memory goes over to another model, if it has not changed by then."""
+
+    __tablename__ = "kem_next_vectors"
+    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger)
+    model: Mapped[str] = mapped_column(String(128))
+    vector: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+
+class SpaceRow(Base):
+    """The space that memory has gone over to; none as long as it never has."""
+
+    __tablename__ = "spaces"
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    model: Mapped[str] = mapped_column(String(128))
+    dim: Mapped[int] = mapped_column(Integer)
 
 
 ledger = add_ledger_tables(Base.metadata)

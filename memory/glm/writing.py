@@ -1,5 +1,6 @@
 """Units that come in: new ones, ones in place of older ones."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +14,8 @@ from bus_schema.ids import mint
 from bus_schema.kem import KemDraft, KemRights
 from memory.asker import Asker
 from memory.glm.acl import is_writable, owns
-from memory.glm.rows import body_columns, facet_rows, reader_rows
-from memory.glm.tables import FacetRow, KemRow, ReaderRow, VectorWriteRow
+from memory.glm.rows import body_columns, facet_rows, reader_rows, text_rows
+from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
 from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.space import Space
 from mindbus.refusal import Refusal
@@ -123,11 +124,12 @@ async def save(session: AsyncSession, rows: Sequence[KemRow], standing: Mapping[
     if replacing := [_columns(row) for row in rows if row.id in standing]:
         await session.execute(update(KemRow), replacing)
         ids = [row["id"] for row in replacing]
-        await session.execute(delete(FacetRow).where(FacetRow.kem_id.in_(ids)))
-        await session.execute(delete(ReaderRow).where(ReaderRow.kem_id.in_(ids)))
+        for table in (FacetRow, ReaderRow, TextRow):
+            await session.execute(delete(table).where(table.kem_id.in_(ids)))
     saved = [row for row in rows if row.id not in overtaken]
     await _insert(session, ReaderRow, [each for row in saved for each in reader_rows(row)])
     await _insert(session, FacetRow, [each for row in saved for each in facet_rows(row)])
+    await _insert(session, TextRow, await asyncio.to_thread(text_rows, saved))
     await note(session, (row.id for row in saved if row.vector is not None or row.id in standing))
     return overtaken
 

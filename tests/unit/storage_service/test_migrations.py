@@ -27,6 +27,8 @@ TABLES: dict[str, tuple[Path, MetaData]] = {
     "glm": (glm_tables.MIGRATIONS, glm_tables.Base.metadata),
 }
 
+WORDS_ON_POSTGRESQL = {("column", "words"), ("index", "ix_kem_texts_words")}
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -57,11 +59,16 @@ def subject(request: pytest.FixtureRequest, empty_database_of: DatabaseOf) -> Su
     return Subject(Database(empty_database_of(request.param), request.param), *TABLES[request.param])
 
 
+def is_ours(name: str | None, kind: str, _parents: object) -> bool:
+    """Not a database's own index of words, which models do not know."""
+    return not (kind == "table" and str(name).startswith("kem_words")) and (kind, name) not in WORDS_ON_POSTGRESQL
+
+
 def test_migrated_tables_are_those_of_the_models(subject: Subject) -> None:
     differences: list[Any] = []
 
     def compare(connection: Connection) -> None:
-        options = {"compare_type": True, "compare_server_default": True}
+        options = {"compare_type": True, "compare_server_default": True, "include_name": is_ours}
         differences.extend(compare_metadata(MigrationContext.configure(connection, opts=options), subject.metadata))
 
     subject.go(command.upgrade, "head")

@@ -1,0 +1,144 @@
+"""What answers a question best, by meaning as well as by words.
+
+ranking = Ranking(nearness, Words(database), embedder)
+found = await ranking.ranked(query, asker, limit)     # found.items: FoundKem with score, explain; best first
+found.is_degraded                                     # words alone: no embedder, or it or the index was away
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import Explanation, FoundKem
+from bus_schema.kem_query import KemQuery, OrderBy
+from memory.asker import Asker
+from memory.embedding.embedder import Embedder
+from memory.embedding.failures import EmbedderFailure
+from memory.glm.bm25 import WordHit
+from memory.glm.fusion import by_score, fused
+from memory.glm.nearness import Nearness
+from memory.glm.tables import KemRow
+from memory.glm.words import Words
+from memory.vectors.index import IndexAway
+from mindbus.logs import logger
+
+# So many of the nearest compete with what the words find.
+_NEAREST = 200
+_QUESTIONS = 500
+_EMBEDDED_WITHIN_S = 5.0
+_NO_WORDS = WordHit(0.0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The best first; `is_degraded` where only words were compared though meaning was asked for, too."""
+
+    items: Sequence[FoundKem]
+    is_degraded: bool = False
+
+
+class Ranking:
+    """A vector is compared with vectors, a text with words too; whatever is away, the rest still answers."""
+
+    def __init__(self, nearness: Nearness, words: Words, embedder: Embedder | None) -> None:
+        self.nearness, self.words, self.embedder = nearness, words, embedder
+        self._questions: LRUCache[str, Embedding] = LRUCache(_QUESTIONS)
+
+    async def ranked(self, query: KemQuery, asker: Asker, limit: int) -> Ranked:
+        """As many as there are up to the limit. Raises WrongVector, DatabaseAway, IndexAway if there is no text."""
+        if query.embedding_query is not None:
+            self.nearness.index.space.require(query.embedding_query)
+        # Another order is one of those that would have come first.
+        wanted = limit if query.order_by is None else max(limit, _NEAREST)
+        if query.text_query is not None:
+            words = await self.words.found(query.text_query, query, asker)
+            evidence = _Evidence(words, await self._meaning(query.text_query, query, asker, words))
+            found = Ranked(await self._found(evidence, query, asker, wanted), evidence.meaning is None)
+        elif query.embedding_query is not None:
+            found = Ranked(await self.nearness.nearest(query.embedding_query, query, asker, wanted))
+        else:
+            found = Ranked([])
+        return found if query.order_by is None else Ranked(_in_order(found, query.order_by)[:limit], found.is_degraded)
+
+    async def _meaning(
+        self, text: str, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
+    ) -> dict[str, float] | None:
+        """Cosines of the nearest units, of those with the words besides; nothing where it cannot be told."""
+        try:
+            vector = query.embedding_query or await self._question(text)
+            if vector is None:
+                return None
+            return await self._cosines(vector, query, asker, words)
+        except (EmbedderFailure, IndexAway, TimeoutError) as trouble:
+            logger().warning("searched by words alone", reason=str(trouble) or "the embedder took too long")
+            return None
+
+    async def _question(self, text: str) -> Embedding | None:
+        if self.embedder is None:
+            return None
+        if (known := self._questions.get(text)) is not None:
+            return known
+        async with asyncio.timeout(_EMBEDDED_WITHIN_S):
+            vector = await self.embedder.query(text)
+        self._questions[text] = vector
+        return vector
+
+    async def _cosines(
+        self, vector: Embedding, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
+    ) -> dict[str, float]:
+        index = self.nearness.index
+        hits = {hit.kem_id: hit.score for hit in await index.nearest(vector.raw, query, asker, _NEAREST)}
+        readable = await self.nearness.retrieval.readable(hits.keys() - words.keys(), query, asker)
+        far = await self._vectors(words.keys() - hits.keys())
+        direction = _direction(vector.raw)
+        return {key: score for key, score in hits.items() if key in words or key in readable} | {
+            key: float(_direction(raw) @ direction) for key, raw in far.items()
+        }
+
+    async def _vectors(self, kem_ids: set[str]) -> dict[str, bytes]:
+        space = self.nearness.index.space
+        query = select(KemRow.id, KemRow.vector).where(KemRow.id.in_(kem_ids), KemRow.model == space.model)
+        async with self.words.database.reading() as session:
+            rows = await session.execute(query)
+            return {row.id: row.vector for row in rows if len(row.vector) == space.bytes_of_vector}
+
+    async def _found(self, evidence: "_Evidence", query: KemQuery, asker: Asker, limit: int) -> list[FoundKem]:
+        scores = evidence.scores
+        best = by_score(scores)[:limit]
+        kems = await self.nearness.retrieval.among(best, query, asker)
+        return [
+            FoundKem(kem=kems[key], score=scores[key], explain=evidence.explanation(key)) for key in best if key in kems
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What speaks for each unit: its words; its meaning, where that could be told."""
+
+    words: Mapping[str, WordHit]
+    meaning: Mapping[str, float] | None
+
+    @property
+    def scores(self) -> dict[str, float]:
+        words = {key: hit.score for key, hit in self.words.items()}
+        return words if self.meaning is None else fused(words, self.meaning)
+
+    def explanation(self, key: str) -> Explanation:
+        hit = self.words.get(key, _NO_WORDS)
+        return Explanation(dense=(self.meaning or {}).get(key), lexical=hit.score, words=hit.words)
+
+
+def _in_order(found: Ranked, order_by: OrderBy) -> list[FoundKem]:
+    name, direction = order_by.split()
+    return sorted(found.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")
+
+
+def _direction(raw: bytes) -> NDArray[np.float32]:
+    numbers = np.frombuffer(raw, dtype="<f4").astype(np.float64)
+    return (numbers / np.linalg.norm(numbers)).astype(np.float32)

@@ -1,0 +1,158 @@
+"""Memory goes over to another model, while the older one goes on answering.
+
+reindexing = Reindexing(database, embedder, index)     # the new model's embedder, its own index; both open
+async for progress in reindexing.run():                # ReindexProgress(model, done, total) after each batch
+    ...                                                # stop it anywhere, kill it: run() goes on from there
+# From here on rows and `space_in_use(database)` are the new model's: work with its Writing, index and embedder.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, null, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import ReindexProgress
+from memory.embedding.embedder import Embedder
+from memory.glm.acl import readers_of
+from memory.glm.rows import as_kem
+from memory.glm.spaces import row_of
+from memory.glm.tables import KemRow, NextVectorRow
+from memory.vectors.index import VectorIndex
+from memory.vectors.points import point_of
+from mindbus.sql.database import Database
+
+_BATCH = 32
+_POINTS = 500
+
+# What a unit says; nothing where that cannot be had: such a unit is left without a vector.
+TextOf = Callable[[KemRow], Awaitable[str | None]]
+
+
+async def own_text(row: KemRow) -> str | None:
+    """The content that the row itself has."""
+    return None if row.content is None else row.content.decode()
+
+
+class Reindexing:
+    """New vectors lie beside the units until all have one; then one transaction puts them in place of the older ones.
+
+    The new index is filled before, so that it is never searched half full; what has changed since, the relay's
+    reconcile brings there. One reindexing at a time; with a model other than the last attempt's it begins anew.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        index: VectorIndex,
+        text_of: TextOf = own_text,
+        batch: int = _BATCH,
+    ) -> None:
+        self.database, self.embedder, self.index = database, embedder, index
+        self._text_of, self._batch = text_of, batch
+
+    async def run(self) -> AsyncIterator[ReindexProgress]:
+        """To the end. Raises EmbedderFailure, IndexAway, DatabaseAway; what is done by then stays done."""
+        async with self.database.transaction() as session:
+            await session.execute(delete(NextVectorRow).where(NextVectorRow.model != self.embedder.space.model))
+        # What an earlier attempt has put into the index nobody knows.
+        to_index: set[str] | None = None
+        while True:
+            async for progress, kem_ids in self._steps():
+                if to_index is not None:
+                    to_index |= kem_ids
+                yield progress
+            await self._fill_index(to_index)
+            if await self._switch():
+                return
+            to_index = set()
+
+    async def progress(self) -> ReindexProgress:
+        """How many units have what they need to go over. Raises DatabaseAway."""
+        model = self.embedder.space.model
+        async with self.database.reading() as session:
+            total = await session.scalar(select(func.count()).select_from(KemRow)) or 0
+            done = await session.scalar(select(func.count()).select_from(KemRow).where(_is_ready(model))) or 0
+        return ReindexProgress(model=model, done=done, total=total)
+
+    async def _steps(self) -> AsyncIterator[tuple[ReindexProgress, set[str]]]:
+        last = ""
+        while True:
+            rows = await self._waiting(last)
+            if rows:
+                vectors = await self._embedded(rows)
+                async with self.database.transaction() as session:
+                    await self._keep(session, rows, vectors)
+                yield await self.progress(), {row.id for row in rows}
+            elif not last:
+                return
+            # From the beginning again: for what has changed behind us.
+            last = rows[-1].id if rows else ""
+
+    async def _waiting(self, last: str) -> Sequence[KemRow]:
+        query = select(KemRow).where(KemRow.id > last, ~_is_ready(self.embedder.space.model))
+        async with self.database.reading() as session:
+            return (await session.scalars(query.order_by(KemRow.id).limit(self._batch))).all()
+
+    async def _embedded(self, rows: Sequence[KemRow]) -> list[Embedding | None]:
+        texts = [await self._text_of(row) for row in rows]
+        made = iter(await self.embedder.passages([each for each in texts if each is not None]))
+        return [None if each is None else next(made) for each in texts]
+
+    async def _keep(self, session: AsyncSession, rows: Sequence[KemRow], vectors: Sequence[Embedding | None]) -> None:
+        # A unit may have gone meanwhile.
+        there = set(await session.scalars(select(KemRow.id).where(KemRow.id.in_([row.id for row in rows]))))
+        kept = [
+            {
+                "kem_id": row.id,
+                "version": row.version,
+                "model": self.embedder.space.model,
+                "vector": None if vector is None else vector.raw,
+            }
+            for row, vector in zip(rows, vectors, strict=True)
+            if row.id in there
+        ]
+        await session.execute(delete(NextVectorRow).where(NextVectorRow.kem_id.in_(there)))
+        if kept:
+            await session.execute(insert(NextVectorRow), kept)
+
+    async def _fill_index(self, only: set[str] | None) -> None:
+        """All that are ready, or those of these."""
+        ready = and_(NextVectorRow.kem_id == KemRow.id, NextVectorRow.version == KemRow.version)
+        query = select(KemRow, NextVectorRow.vector).join(NextVectorRow, ready).order_by(KemRow.id).limit(_POINTS)
+        last = ""
+        while True:
+            async with self.database.reading() as session:
+                rows = (await session.execute(query.where(KemRow.id > last))).all()
+            if not rows:
+                return
+            wanted = [(row, vector) for row, vector in rows if only is None or row.id in only]
+            points = [point_of(as_kem(row), vector, readers_of(row)) for row, vector in wanted if vector is not None]
+            await self.index.write(points, [row.id for row, vector in wanted if vector is None])
+            last = rows[-1][0].id
+
+    async def _switch(self) -> bool:
+        """Whether memory has gone over; not where a unit has come or changed since it was looked at."""
+        async with self.database.transaction() as session:
+            if not self.database.is_sqlite:
+                # On SQLite who writes is alone anyway.
+                await session.execute(text("LOCK TABLE kems IN SHARE ROW EXCLUSIVE MODE"))
+            waiting = select(KemRow.id).where(~_is_ready(self.embedder.space.model)).limit(1)
+            if await session.scalar(waiting) is not None:
+                return False
+            made = select(NextVectorRow.vector).where(NextVectorRow.kem_id == KemRow.id).scalar_subquery()
+            model = case((made.is_(None), null()), else_=self.embedder.space.model)
+            switching = update(KemRow).values(vector=made, model=model)
+            await session.execute(switching.execution_options(synchronize_session=False))
+            await session.execute(delete(NextVectorRow))
+            await session.merge(row_of(self.embedder.space))
+            return True
+
+
+def _is_ready(model: str) -> ColumnElement[bool]:
+    return (
+        exists()
+        .where(NextVectorRow.kem_id == KemRow.id, NextVectorRow.version == KemRow.version, NextVectorRow.model == model)
+        .correlate(KemRow)
+    )

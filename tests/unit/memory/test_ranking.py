@@ -1,0 +1,229 @@
+"""A question in words finds what answers it, by meaning, by words, for those who may read it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.glm import FoundKem
+from bus_schema.kem_query import KemQuery
+from memory.asker import Asker
+from memory.glm.bm25 import word_hits
+from memory.glm.fusion import by_score, fused
+from memory.glm.nearness import Nearness
+from memory.glm.ranking import Ranked, Ranking
+from memory.glm.vector_relay import VectorRelay
+from memory.glm.words import Words
+from memory.refusals import WrongVector
+from memory.vectors.embedded import EmbeddedIndex
+from memory.vectors.index import IndexAway
+from memory.vectors.points import Hit
+from tests.hashing_embedder import HashingEmbedder
+from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
+
+TEXTS = {
+    "friday": "The release was moved to Friday.",
+    "monday": "Релиз перенесли на понедельник.",
+    "cats": "Cats sleep; cats eat; cats know.",
+    "long": "The release. " + "Nothing else is said here at all. " * 50,
+}
+
+
+class FailingIndex(EmbeddedIndex):
+    """Does not answer while it is `away`."""
+
+    away = False
+
+    async def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+        if self.away:
+            raise IndexAway("out for lunch")
+        return await super().nearest(vector, query, asker, limit)
+
+
+class Searcher:
+    """All that a search needs; what is stored is embedded as kps would."""
+
+    def __init__(self, library: Library, path: Path) -> None:
+        self.embedder = HashingEmbedder()
+        self.index = FailingIndex(path, self.embedder.space)
+        self.library = library
+        library.writing.space = library.changing.space = self.embedder.space
+        self.relay = VectorRelay(library.database, self.index)
+        self.ranking = Ranking(Nearness(self.index, library.retrieval), Words(library.database), self.embedder)
+
+    async def store(self, content: str, **fields: Any) -> None:
+        (vector,) = await self.embedder.passages([content])
+        await self.library.store(a_draft(content, embeddings=vector, **fields))
+        await self.relay.relay()
+
+    async def ranked(self, text: str | None, by: Asker = RESEARCHER, limit: int = 10, **query: Any) -> Ranked:
+        return await self.ranking.ranked(KemQuery.model_validate({"text_query": text} | query), by, limit)
+
+    async def ids(self, text: str | None, by: Asker = RESEARCHER, limit: int = 10, **query: Any) -> list[str]:
+        return [item.kem.id for item in (await self.ranked(text, by, limit, **query)).items]
+
+
+@pytest.fixture
+async def search(library: Library, tmp_path: Path) -> AsyncIterator[Searcher]:
+    found = Searcher(library, tmp_path / "glm.vectors")
+    await found.relay.open()
+    for name, text in TEXTS.items():
+        await found.store(text, id=name, metadata={"length": len(text)})
+    yield found
+    await found.index.close()
+    await found.embedder.close()
+
+
+def explained(found: Ranked, kem_id: str) -> FoundKem:
+    return next(item for item in found.items if item.kem.id == kem_id)
+
+
+async def test_the_best_answer_comes_first_with_its_reasons(search: Searcher) -> None:
+    found = await search.ranked("Which releases moved?")
+
+    assert [item.kem.id for item in found.items][:2] == ["friday", "long"]
+    assert not found.is_degraded
+    best = explained(found, "friday")
+    assert best.score is not None
+    assert 0 < best.score < 1
+    assert best.explain is not None
+    assert best.explain.words == ("releases", "moved")
+    assert best.explain.dense is not None
+    assert best.explain.lexical is not None
+    other = explained(found, "cats").explain
+    assert other is not None
+    assert (other.lexical, other.words) == (0, ())
+
+
+async def test_russian_is_found_in_any_of_its_forms(search: Searcher) -> None:
+    found = await search.ranked("О переносе релиза на понедельники")
+
+    assert found.items[0].kem.id == "monday"
+    assert found.items[0].explain is not None
+    assert found.items[0].explain.words == ("релиза", "понедельники")
+
+
+@pytest.mark.parametrize("what", ["embedder", "index", "none"])
+async def test_whatever_is_away_words_still_find(search: Searcher, what: str) -> None:
+    if what == "none":
+        search.ranking.embedder = None
+    search.embedder.away, search.index.away = what == "embedder", what == "index"
+
+    found = await search.ranked("Friday's release")
+
+    assert found.is_degraded
+    assert [item.kem.id for item in found.items] == ["friday", "long"]
+    assert found.items[0].explain is not None
+    assert found.items[0].explain.dense is None
+
+
+async def test_a_vector_beside_the_text_says_what_is_meant(search: Searcher) -> None:
+    search.embedder.away = True
+    (vector,) = await HashingEmbedder().passages(["cats sleep"])
+
+    found = await search.ranked("release", embedding_query=vector)
+
+    assert not found.is_degraded
+    assert {item.kem.id for item in found.items[:3]} == {"friday", "long", "cats"}
+
+
+async def test_a_vector_of_another_model_is_refused_even_beside_a_text(search: Searcher) -> None:
+    with pytest.raises(WrongVector):
+        await search.ranked("release", embedding_query=a_vector(1, 0, 0, 0))
+
+
+async def test_what_is_changed_or_deleted_is_not_found_by_its_older_words(search: Searcher) -> None:
+    search.embedder.away = True
+    await search.library.update("friday", content="Dogs bark.")
+    await search.library.delete("long")
+
+    assert await search.ids("release moved") == []
+    assert await search.ids("barking") == ["friday"]
+
+
+async def test_a_unit_without_a_vector_is_found_by_its_words(search: Searcher) -> None:
+    await search.library.store(id="bare", content="A zebra crossing")
+
+    found = await search.ranked("zebras")
+
+    assert found.items[0].kem.id == "bare"
+    assert found.items[0].explain is not None
+    assert found.items[0].explain.dense is None
+
+
+async def test_filters_hold_for_words_too(search: Searcher) -> None:
+    assert set(await search.ids("release", metadata_filters={"length": {"lt": 40}})) == {"friday", "monday", "cats"}
+    search.embedder.away = True
+    assert await search.ids("releases", metadata_filters={"length": {"lt": 40}}) == ["friday"]
+    assert await search.ids("releases", ids=["long", "cats"]) == ["long"]
+    later = search.library.clock.now.replace(year=2100)
+    assert await search.ids("releases", created_at_start=later) == []
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_what_is_private_is_neither_found_nor_felt(search: Searcher, away: bool) -> None:
+    before = await search.ranked("moved release zebra", ANNA)
+    for number in range(3):
+        content = "The zebra release was moved"
+        await search.store(content, id=f"secret_{number}", visibility="private", metadata={"length": 1})
+    search.embedder.away = away
+    after = await search.ranked("moved release zebra", ANNA)
+
+    assert [item.kem.id for item in after.items if item.kem.id.startswith("secret")] == []
+    assert [item.kem.id for item in (await search.ranked("zebra", CRITIC)).items if "secret" in item.kem.id] == []
+    assert len(await search.ids("zebra release", limit=3)) == 3
+    words = {item.kem.id: item.explain.lexical for item in before.items if item.explain and item.explain.lexical}
+    assert {i.kem.id: i.explain.lexical for i in after.items if i.explain and i.explain.lexical} == words
+
+
+async def test_another_order_is_kept_among_the_best(search: Searcher) -> None:
+    assert await search.ids("release", order_by="id asc") == ["cats", "friday", "long", "monday"]
+    assert await search.ids("release", order_by="id desc", limit=2) == ["monday", "long"]
+
+
+async def test_the_limit_cuts_what_is_least(search: Searcher) -> None:
+    everything = await search.ids("release moved")
+
+    assert await search.ids("release moved", limit=2) == everything[:2]
+
+
+@pytest.mark.parametrize("text", ["?!", "🙂", "' OR 1=1 --", '"', "NEAR(", "a:b*", "' | ! & <->", "\\", "ё" * 500])
+async def test_no_text_is_a_command(search: Searcher, text: str) -> None:
+    search.embedder.away = True
+
+    assert await search.ids(text) == []
+
+
+async def test_a_question_is_embedded_once(search: Searcher) -> None:
+    await search.ranked("release")
+    search.embedder.away = True
+
+    assert not (await search.ranked("release")).is_degraded
+
+
+def test_a_rare_word_weighs_more_than_a_common_one() -> None:
+    texts = {f"common_{n}": "release note" for n in range(9)} | {"rare": "zebra note", "both": "zebra release"}
+    hits = word_hits({"releas": "x", "zebra": "zebra", "release": "release"}, texts, 16)
+
+    assert hits["both"].score > hits["rare"].score > hits["common_0"].score
+    assert hits["both"].words == ("zebra", "release")
+
+
+def test_of_a_long_question_few_common_words_are_little_evidence() -> None:
+    texts = {f"text_{n}": "the report was late" for n in range(10)}
+    asked = {stem: stem for stem in ("report", "vaccin", "spoil", "winter", "cold")}
+
+    assert word_hits(asked, texts, 16)["text_0"].score < 0.05
+
+
+def test_words_that_say_little_leave_it_to_meaning() -> None:
+    near = {"right": 0.9, **{f"other_{n}": 0.8 + n / 1000 for n in range(20)}}
+    scores = fused({"other_3": 0.02, "other_4": 0.02}, near)
+
+    assert by_score(scores)[0] == "right"
+    assert all(0 < score < 1 for score in scores.values())
+
+
+def test_of_equals_the_order_is_always_the_same() -> None:
+    assert by_score({"b": 0.5, "a": 0.5, "c": 0.6}) == ["c", "a", "b"]
