@@ -1,4 +1,4 @@
-"""The servers that tests share: a RabbitMQ with a vhost for each test, a PostgreSQL with a database for each."""
+"""The servers that tests share: RabbitMQ with a vhost for each, PostgreSQL with a database for each, Redis."""
 
 import asyncio
 import re
@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from mindbus.logs import configure_logs
 from mindbus.node.failures import RabbitMQMissing
@@ -16,11 +17,13 @@ from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
 from tests.postgres_server import PostgresMissing, PrivatePostgres
+from tests.redis_server import PrivateRedis
+from tests.redises import private_redis, some_redis
 from tests.seaweed import ObjectServer, Place, some_object_server
 from tests.seaweed_server import PrivateSeaweed, SeaweedMissing
 
 ON_RABBIT = {"broker", "own_node", "used_node"}
-ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server"}
+ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server", "redis_server", "own_redis"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -237,6 +240,34 @@ async def own_postgres() -> AsyncIterator[PrivatePostgres]:
     try:
         await server.start()
         await migrate(lambda _service: server.url)
+        yield server
+    finally:
+        await server.remove()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """One for the whole session; whoever uses it finds it empty, through `redis_url`."""
+    with some_redis() as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> str:
+    """A Redis with nothing in it, set up as it was built to be."""
+    with Redis.from_url(redis_server) as redis:
+        redis.flushall()
+        redis.config_set("maxmemory-policy", "noeviction")
+        redis.config_set("notify-keyspace-events", "")
+    return redis_server
+
+
+@pytest.fixture
+async def own_redis() -> AsyncIterator[PrivateRedis]:
+    """A running server for one test, which may kill it or freeze it; it keeps what it was told."""
+    server = private_redis(keeps=True)
+    try:
+        await server.start()
         yield server
     finally:
         await server.remove()

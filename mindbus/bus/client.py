@@ -18,8 +18,9 @@ from bus_schema.replies import Code, Reply
 from mindbus.bus.failures import CommandFailed, NoReply
 from mindbus.bus.reading import Unreadable, data_of, read_envelope
 from mindbus.bus.speaker import Coordinates, Speaker, in_time
+from mindbus.bus.standing import StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
-from mindbus.bus.topology import replies_to, reply_queue, tap
+from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
 from mindbus.logs import logger
 
@@ -193,6 +194,19 @@ class Client:
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
         return Subscription(self._transport, self._speaker, key, kind, trace)
+
+    async def keep_queue(self, subscriber: str) -> str:
+        """Have a queue for a subscriber, who need not be there; its name. Raises BusUnavailable."""
+        await self._transport.declare(of_subscriber(subscriber))
+        return subscriber_queue(subscriber)
+
+    async def drop_queue(self, subscriber: str) -> None:
+        """Have it gone, with all that is in it. Raises BusUnavailable."""
+        await self._transport.remove(subscriber_queue(subscriber))
+
+    def heard_by(self, subscriber: str) -> "StandingSubscription":
+        """What a subscriber has been told, also while it was away; each event stays until the next is asked for."""
+        return StandingSubscription(self._transport, self._speaker.claims, subscriber)
 
     async def stop_listening(self) -> None:
         """Hear no more answers; the transport may be others' as well."""

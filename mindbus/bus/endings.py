@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Event, Nothing, message_class
 from bus_schema.replies import Code, Reply
-from mindbus.bus.handlers import To, Told
+from mindbus.bus.handlers import To, Told, ToSubscriber
 from mindbus.bus.reading import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import DEAD, Rung
@@ -20,6 +20,7 @@ REASON = "mb-reason"
 CODE = "mb-code"
 DIED_AT = "mb-died-at"
 _REASON_CHARS = 2000
+_SAID = (Command, Event, To, Told, ToSubscriber)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Ending:
 async def sorted_out(returned: Any, speaker: Speaker, cause: Envelope | None) -> list[Outgoing]:
     """Sort what a handler returned: the command's result to the asker, events to listeners, commands to services."""
     items = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
-    outgoing = [await _addressed(item, speaker) for item in items if isinstance(item, Command | Event | To | Told)]
+    outgoing = [await _addressed(item, speaker) for item in items if isinstance(item, _SAID)]
     if cause is not None and cause.mbkind is Kind.COMMAND:
         # A result that is missing is a bug whether or not somebody asked.
         result = _result(items, cause)
@@ -69,12 +70,14 @@ def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: 
     return RawCopy(DEAD, service, incoming.body, incoming.properties, headers)
 
 
-async def _addressed(item: Command[Any] | Event | To | Told, speaker: Speaker) -> Outgoing:
+async def _addressed(item: Command[Any] | Event | To | Told | ToSubscriber, speaker: Speaker) -> Outgoing:
     match item:
         case To(command, service, trace, step, attempt):
             return await speaker.command(command, to=service, trace=trace, step=step, attempt=attempt)
         case Told(event, trace, step):
             return await speaker.event(event, trace=trace, step=step)
+        case ToSubscriber(event, subscriber):
+            return await speaker.event_for(subscriber, event)
         case Event():
             return await speaker.event(item)
     return await speaker.command(item)

@@ -34,6 +34,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class ToSubscriber:
+    """An event that a handler returns for one subscriber alone, whose queue the client keeps."""
+
+    event: Event
+    subscriber: str
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Where a message goes within a worker."""
 

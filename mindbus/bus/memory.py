@@ -113,6 +113,10 @@ class MemoryTransport:
         """Add what is missing."""
         self._broker.declare(topology)
 
+    async def remove(self, queue: str) -> None:
+        """Forget a queue."""
+        self._broker.queues.pop(queue, None)
+
     def consume(
         self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
     ) -> "MemoryConsumer":

@@ -1,7 +1,8 @@
 """RabbitMQ as a transport, on aio-pika."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import aio_pika
@@ -53,11 +54,21 @@ class RabbitTransport:
 
     async def declare(self, topology: Topology) -> None:
         """Declare on the publishing connection. Raises BusUnavailable."""
+        async with self._administering() as channel:
+            await declare(channel, topology)
+
+    async def remove(self, queue: str) -> None:
+        """Delete a queue with all that is in it; it need not exist. Raises BusUnavailable."""
+        async with self._administering() as channel:
+            await channel.queue_delete(queue)
+
+    @asynccontextmanager
+    async def _administering(self) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
         try:
             async with asyncio.timeout(self._publish_timeout_s):
                 connection = await self._publishing.connection()
                 async with connection.channel() as channel:
-                    await declare(channel, topology)
+                    yield channel
         except CONNECTION_TROUBLE as trouble:
             if requested_cancellation(trouble):
                 raise
@@ -113,7 +124,7 @@ class RabbitTransport:
         async with self._opening:
             if name in self._exchanges:
                 return
-            if name.startswith(("mb.cmd.", "mb.evt", "mb.reply")):
+            if name.startswith(("mb.cmd.", "mb.evt", "mb.reply", "mb.sub")):
                 await channel.declare_exchange(name, "topic", durable=True)
             if name.startswith("mb.evt."):
                 await channel.declare_exchange("mb.evt", "topic", durable=True)

@@ -12,7 +12,7 @@ from mindbus.bus.claims import Claims
 from mindbus.bus.failures import PermanentFailure
 from mindbus.bus.handling import at_hand
 from mindbus.bus.telemetry import current_parent
-from mindbus.bus.topology import REPLIES, commands_exchange, events_exchange
+from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing
 
 
@@ -74,6 +74,11 @@ class Speaker:
         """Address an event; it may have no listener yet."""
         envelope = self._stamp(Kind.EVENT, event.wire.type, where, data=event.model_dump(mode="json"))
         return await self._outgoing(events_exchange(self.service), event.wire.routing_key, envelope, mandatory=False)
+
+    async def event_for(self, subscriber: str, event: Event) -> Outgoing:
+        """Address an event to one subscriber, whose queue may be gone."""
+        envelope = self._stamp(Kind.EVENT, event.wire.type, {}, data=event.model_dump(mode="json"))
+        return await self._outgoing(SUBSCRIBERS, subscriber, envelope, mandatory=False)
 
     async def reply(self, command: Envelope, reply: Reply, part: int = 0) -> Outgoing:
         """Answer a command; its id is derived, so that a duplicate is answered with the same reply.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 EVENTS = "mb.evt"
 REPLIES = "mb.reply"
+SUBSCRIBERS = "mb.sub"
 DEAD = "mb.dead"
 REQUEUE = "mb.requeue"
 UNROUTED = "mb.unrouted"
@@ -17,6 +18,7 @@ DELIVERY_LIMIT = 5
 COMMANDS_MAX = 100_000
 COMMANDS_MAX_BYTES = 1 << 30
 REPLY_EXPIRES_MS = 600_000
+SUBSCRIBER_EXPIRES_MS = 7 * 24 * 3_600_000
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -121,6 +123,11 @@ def reply_queue(key: str) -> str:
     return f"mb.{key}"
 
 
+def subscriber_queue(key: str) -> str:
+    """The queue of a subscriber, who need not be there to be told."""
+    return f"{SUBSCRIBERS}.{key}"
+
+
 def service_of(queue: str) -> str:
     """The service whose queue it is."""
     return queue.removeprefix("mb.q.").split(".")[0]
@@ -174,6 +181,18 @@ def replies_to(key: str, *, exclusive: bool) -> Topology:
         exchanges=(Exchange(REPLIES),),
         queues=(Queue(reply_queue(key), arguments, exclusive),),
         bindings=(Binding(REPLIES, reply_queue(key), key),),
+    )
+
+
+def of_subscriber(key: str) -> Topology:
+    """Where a subscriber is told things, one by one; a queue that nobody has read for a week goes."""
+    # Whoever stays away for so long starts anew, rather than hold up those who tell it.
+    arguments = {"x-expires": SUBSCRIBER_EXPIRES_MS, "x-max-length": COMMANDS_MAX, "x-overflow": "drop-head"}
+    queue = subscriber_queue(key)
+    return Topology(
+        exchanges=(Exchange(SUBSCRIBERS),),
+        queues=(Queue(queue, {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000} | arguments),),
+        bindings=(Binding(SUBSCRIBERS, queue, key),),
     )
 
 

@@ -93,6 +93,9 @@ class Transport(Protocol):
     async def declare(self, topology: Topology) -> None:
         """Make sure that all of it exists."""
 
+    async def remove(self, queue: str) -> None:
+        """Delete a queue with all that is in it; it need not exist. Raises BusUnavailable."""
+
     def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
         """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block."""
 

@@ -113,6 +113,9 @@ class MemoryBroker:
     async def declare(self, topology: Topology) -> None:
         """As in Transport: everything is there."""
 
+    async def remove(self, queue: str) -> None:
+        """As in Transport: nobody here has a queue to be removed."""
+
     def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
         """As in Transport, but that deliveries are handed out by whoever tells the story."""
         raise TypeError("deliver() hands out the messages of this broker")

@@ -1,0 +1,98 @@
+"""Writes that are under way, in the order in which they were made."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import delete, func, select
+
+from bus_schema.kem import Kem, KemDraft
+from memory.swm.tables import WriteRow
+from mindbus.sql.database import Database
+
+Target = Literal["glm", "cache"]
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A unit for a target; without one, the cache is to drop it. `given` is what its publisher has said of it."""
+
+    target: Target
+    kem_id: str
+    kem: Kem | None = None
+    publisher: str = ""
+    given: tuple[str, ...] = ()
+    seq: int = 0
+
+    @property
+    def draft(self) -> KemDraft:
+        """What its publisher has said, no more: of the rest the global memory knows better."""
+        assert self.kem is not None
+        fields: dict[str, Any] = {name: getattr(self.kem, name) for name in self.given}
+        return KemDraft.model_validate(fields | {"id": self.kem_id})
+
+
+class Writes:
+    """Kept in the database until they have arrived."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, writes: Sequence[Write]) -> None:
+        """From now on they are not lost."""
+        rows = [
+            WriteRow(
+                target=write.target,
+                kem_id=write.kem_id,
+                kem=None if write.kem is None else write.kem.model_dump(mode="json"),
+                publisher=write.publisher,
+                given=list(write.given),
+            )
+            for write in writes
+        ]
+        async with self._database.transaction() as session:
+            session.add_all(rows)
+
+    async def next(self, target: Target, limit: int = BATCH) -> list[Write]:
+        """Those that come first."""
+        query = select(WriteRow).where(WriteRow.target == target).order_by(WriteRow.seq).limit(limit)
+        async with self._database.reading() as session:
+            return [_write(row) for row in await session.scalars(query)]
+
+    async def count(self, target: Target) -> int:
+        """How many there are."""
+        query = select(func.count()).select_from(WriteRow).where(WriteRow.target == target)
+        async with self._database.reading() as session:
+            return await session.scalar(query) or 0
+
+    async def pending(self, kem_ids: Collection[str]) -> set[str]:
+        """Which of these units are on their way into the global memory."""
+        query = select(WriteRow.kem_id).where(WriteRow.target == "glm", WriteRow.kem_id.in_(kem_ids))
+        async with self._database.reading() as session:
+            return set(await session.scalars(query))
+
+    async def arrived(self, seqs: Sequence[int]) -> None:
+        """They need not be kept any longer."""
+        async with self._database.transaction() as session:
+            await session.execute(delete(WriteRow).where(WriteRow.seq.in_(seqs)))
+
+    async def forget(self, kem_id: str) -> None:
+        """The unit has been deleted."""
+        async with self._database.transaction() as session:
+            await session.execute(delete(WriteRow).where(WriteRow.kem_id == kem_id))
+
+    async def clear(self, is_meant: Callable[[Kem], bool]) -> int:
+        """Drop those of such units; how many there were."""
+        async with self._database.transaction() as session:
+            rows = (await session.scalars(select(WriteRow))).all()
+            gone = [row for row in rows if row.kem is not None and is_meant(Kem.model_validate(row.kem))]
+            for row in gone:
+                await session.delete(row)
+        return len(gone)
+
+
+def _write(row: WriteRow) -> Write:
+    kem = None if row.kem is None else Kem.model_validate(row.kem)
+    target: Target = "glm" if row.target == "glm" else "cache"
+    return Write(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)

@@ -1,0 +1,102 @@
+"""The working memory over real stores, before a global memory that may be away."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bus_schema.glm import BatchItem, BatchReport, KemPage
+from bus_schema.ids import mint
+from bus_schema.kem import Kem, KemDraft
+from bus_schema.kem_query import KemQuery
+from memory.asker import Asker
+from memory.glm.rows import as_kem
+from memory.glm.writing import Written
+from memory.swm.cache import KemCache
+from memory.swm.embedded_cache import EmbeddedCache
+from memory.swm.glm import GlmAway
+from memory.swm.happenings import Happening
+from memory.swm.keeping_up import KeepingUp
+from memory.swm.shelf import Shelf
+from memory.swm.working_memory import WorkingMemory
+from memory.swm.writes import Writes
+from mindbus.refusal import Refusal
+from mindbus.sql.database import Database
+from tests.memory_kit import RESEARCHER, Library, a_draft
+
+INDEXED = ("type", "topic")
+
+
+def a_kem(library: Library, kem_id: str = "kem_1", **fields: Any) -> Kem:
+    """A unit as it is at hand."""
+    now = library.clock()
+    stamp = {"owner": RESEARCHER.owner, "created_at": now, "updated_at": now, "version": 1}
+    return Kem.model_validate({"id": kem_id, "content": "It is Friday."} | stamp | fields)
+
+
+@dataclass
+class LibraryGlm:
+    """The real global memory, without a bus before it."""
+
+    library: Library
+    is_away: bool = False
+    stored: list[str] = field(default_factory=list)
+
+    async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
+        trusted = Asker("svc.swm", is_trusted=True)
+        return [item.kem for item in (await self._there().page(trusted, ids=tuple(kem_ids))).items]
+
+    async def page(self, query: KemQuery, asker: str, cursor: str | None, page_size: int) -> KemPage:
+        return await self._there().retrieval.page(query, Asker(asker), cursor, page_size)
+
+    async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
+        outcomes = await self._there().store_all(*drafts, by=Asker(publisher))
+        self.stored += [str(draft.id) for draft in drafts]
+        items = []
+        for outcome in outcomes:
+            if isinstance(outcome, Written):
+                kem = as_kem(outcome.row)
+                times = {"created_at": kem.created_at, "updated_at": kem.updated_at, "version": kem.version}
+                items.append(BatchItem.model_validate({"kem_id": kem.id, "status": "stored"} | times))
+            else:
+                no = outcome.refusal
+                items.append(BatchItem(kem_id=outcome.kem_id, status="refused", code=no.code, error=str(no)))
+        return BatchReport(items=tuple(items))
+
+    def _there(self) -> Library:
+        if self.is_away:
+            raise GlmAway(GlmAway.__doc__)
+        return self.library
+
+
+@dataclass
+class Desk:
+    """Publishes, asks, carries: as the worker does."""
+
+    library: Library
+    database: Database
+    cache: KemCache = field(default_factory=lambda: EmbeddedCache(10**6, INDEXED))
+
+    def __post_init__(self) -> None:
+        self.glm = LibraryGlm(self.library)
+        self.writes = Writes(self.database)
+        self.shelf = Shelf(self.cache, self.writes)
+        self.memory = WorkingMemory(self.shelf, self.writes, self.glm, self.library.clock)
+        self.keeping_up = KeepingUp(self.shelf, self.writes, self.glm)
+
+    async def try_to_publish(
+        self, content: str = "It is Friday.", by: Asker = RESEARCHER, persist: bool = False, **fields: Any
+    ) -> Happening | Refusal:
+        draft = a_draft(content, **fields)
+        (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
+        return outcome
+
+    async def publish(self, content: str = "It is Friday.", by: Asker = RESEARCHER, **fields: Any) -> Kem:
+        outcome = await self.try_to_publish(content, by, **fields)
+        if isinstance(outcome, Refusal):
+            raise outcome
+        assert outcome.kem is not None
+        return outcome.kem
+
+    async def found(self, by: Asker = RESEARCHER, **query: Any) -> list[str]:
+        page = await self.memory.query(KemQuery.model_validate(query), by, None, 50)
+        return [item.kem.id for item in page.items]

@@ -1,0 +1,225 @@
+"""Locks, counters, in SQL or in Redis: one behaviour."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from redis.asyncio import Redis
+
+from bus_schema.swm import Lock
+from memory.swm.coordination import Coordinating, coordination_in
+from memory.swm.counters import MOST, Addition
+from memory.swm.locks import Want
+from memory.swm.redis_link import WrongRedis
+from memory.swm.refusals import CounterFull, LockLost, LockNotFree
+from memory.swm.turnstile import Turnstile
+from mindbus.sql.database import Database
+from tests.clocks import Clock
+from tests.waiting import until
+
+LEASE = timedelta(seconds=30)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=pytest.mark.backends),
+        pytest.param("redis", marks=pytest.mark.backends),
+    ]
+)
+def place(request: pytest.FixtureRequest) -> tuple[str, str | None]:
+    """The URL of the database, that of Redis."""
+    in_redis = request.param == "redis"
+    redis_url: str | None = request.getfixturevalue("redis_url") if in_redis else None
+    database_of = request.getfixturevalue(f"{'sqlite' if in_redis else request.param}_database_of")
+    return database_of("swm"), redis_url
+
+
+@pytest.fixture
+async def stores(place: tuple[str, str | None], clock: Clock) -> AsyncIterator[Coordinating]:
+    database = Database(place[0], "swm")
+    found = coordination_in(place[1], database, clock)
+    await found.open()
+    yield found
+    await found.close()
+    await database.dispose()
+
+
+def want(ticket: str = "1", holder: str = "agent.editor.1") -> Want:
+    return Want("report", holder, LEASE, ticket)
+
+
+async def taken(stores: Coordinating, ticket: str = "1") -> Lock:
+    lock = await stores.locks.take(want(ticket))
+    assert isinstance(lock, Lock)
+    return lock
+
+
+async def test_one_alone_holds_a_lock(stores: Coordinating, clock: Clock) -> None:
+    lock = await taken(stores)
+
+    assert lock.expires == clock() + LEASE
+    assert await stores.locks.take(want("2")) == lock.expires
+    info = await stores.locks.info("report")
+    assert (info.holder, info.fencing, info.expires) == ("agent.editor.1", 1, lock.expires)
+
+
+async def test_the_same_ticket_gets_the_same_lock(stores: Coordinating, clock: Clock) -> None:
+    lock = await taken(stores)
+    clock.advance(seconds=5)
+
+    assert await taken(stores) == lock
+
+
+async def test_a_lease_ends_by_itself_and_fencing_goes_on(stores: Coordinating, clock: Clock) -> None:
+    first = await taken(stores)
+    clock.advance(seconds=30)
+
+    assert (await stores.locks.info("report")).holder is None
+    second = await taken(stores, "2")
+    assert second.fencing == first.fencing + 1
+    assert second.token != first.token
+    with pytest.raises(LockLost):
+        await stores.locks.release("report", first.token)
+    with pytest.raises(LockLost):
+        await stores.locks.renew("report", first.token, LEASE)
+
+
+async def test_who_renews_in_time_holds_on(stores: Coordinating, clock: Clock) -> None:
+    lock = await taken(stores)
+    clock.advance(seconds=20)
+    renewed = await stores.locks.renew("report", lock.token, LEASE)
+    clock.advance(seconds=20)
+
+    assert (renewed.token, renewed.fencing) == (lock.token, lock.fencing)
+    assert await stores.locks.take(want("2")) == renewed.expires
+
+
+async def test_who_is_late_has_lost_it(stores: Coordinating, clock: Clock) -> None:
+    lock = await taken(stores)
+    clock.advance(seconds=30)
+
+    with pytest.raises(LockLost):
+        await stores.locks.renew("report", lock.token, LEASE)
+    with pytest.raises(LockLost):
+        await stores.locks.release("report", lock.token)
+
+
+async def test_to_let_go_twice_is_as_good_as_once(stores: Coordinating) -> None:
+    lock = await taken(stores)
+    await stores.locks.release("report", lock.token)
+    await stores.locks.release("report", lock.token)
+
+    assert (await taken(stores, "2")).fencing == 2
+
+
+async def test_nobody_lets_go_for_another(stores: Coordinating) -> None:
+    await taken(stores)
+
+    with pytest.raises(LockLost):
+        await stores.locks.release("report", "another")
+    with pytest.raises(LockLost):
+        await stores.locks.release("nothing", "another")
+
+
+async def test_a_lock_that_nobody_has_ever_held_is_free(stores: Coordinating) -> None:
+    info = await stores.locks.info("nothing")
+
+    assert (info.holder, info.fencing, info.expires) == (None, 0, None)
+
+
+async def test_whoever_waits_is_served_in_turn(stores: Coordinating, clock: Clock) -> None:
+    turnstile = Turnstile(stores.locks, clock)
+    served: list[str] = []
+    first = await turnstile.acquire(want("0"), clock())
+
+    async def visit(ticket: str) -> None:
+        lock = await turnstile.acquire(want(ticket), clock() + timedelta(minutes=1))
+        served.append(ticket)
+        await stores.locks.release("report", lock.token)
+        turnstile.left("report")
+
+    def waits(number: int) -> bool:
+        return turnstile.waiting("report") == number
+
+    visits = []
+    for number in range(1, 8):
+        visits.append(asyncio.create_task(visit(str(number))))
+        await until(partial(waits, number))
+    await stores.locks.release("report", first.token)
+    turnstile.left("report")
+    await asyncio.gather(*visits)
+
+    assert served == [str(number) for number in range(1, 8)]
+    assert turnstile.waiting("report") == 0
+
+
+async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: Coordinating, clock: Clock) -> None:
+    turnstile = Turnstile(stores.locks, clock)
+    await turnstile.acquire(want("0"), clock())
+    waiting = asyncio.create_task(turnstile.acquire(want("1"), clock() + timedelta(minutes=1)))
+    await until(lambda: turnstile.waiting("report") == 1)
+    clock.advance(seconds=30)
+
+    assert (await waiting).fencing == 2
+
+
+async def test_who_has_waited_long_enough_hears_no_and_leaves_the_line(stores: Coordinating, clock: Clock) -> None:
+    turnstile = Turnstile(stores.locks, clock)
+    await turnstile.acquire(want("0"), clock())
+
+    with pytest.raises(LockNotFree):
+        await turnstile.acquire(want("1"), clock())
+    waiting = asyncio.create_task(turnstile.acquire(want("2"), clock() + timedelta(seconds=10)))
+    await until(lambda: turnstile.waiting("report") == 1)
+    clock.advance(seconds=10)
+    with pytest.raises(LockNotFree):
+        await waiting
+    assert turnstile.waiting("report") == 0
+
+
+async def test_a_counter_counts_each_operation_once(stores: Coordinating) -> None:
+    add = stores.counters.add
+
+    assert await stores.counters.value("drafts") == 0
+    assert await add(Addition("drafts", 5, "op-1")) == 5
+    assert await add(Addition("drafts", -2, "op-2")) == 3
+    assert await add(Addition("drafts", 5, "op-1")) == 5
+    assert await add(Addition("pages", 1, "op-1")) == 1
+    assert await stores.counters.value("drafts") == 3
+
+
+async def test_a_counter_stays_within_what_is_exact(stores: Coordinating) -> None:
+    await stores.counters.add(Addition("drafts", MOST, "op-1"))
+
+    with pytest.raises(CounterFull):
+        await stores.counters.add(Addition("drafts", MOST, "op-2"))
+    assert await stores.counters.add(Addition("drafts", -1, "op-3")) == MOST - 1
+
+
+@pytest.mark.parametrize("many", [500, pytest.param(10_000, marks=pytest.mark.proof)])
+async def test_concurrent_increments_are_all_counted(stores: Coordinating, many: int) -> None:
+    # Each is sent twice, as after a lost answer.
+    additions = [Addition("drafts", 1, f"op-{number % many}") for number in range(2 * many)]
+    values = await asyncio.gather(*map(stores.counters.add, additions))
+
+    assert await stores.counters.value("drafts") == many
+    assert sorted(set(values)) == list(range(1, many + 1))
+
+
+@pytest.mark.backends
+async def test_a_redis_that_would_evict_locks_is_refused(redis_url: str, tmp_path: object) -> None:
+    async with Redis.from_url(redis_url) as redis:
+        await redis.config_set("maxmemory-policy", "allkeys-lru")
+    stores = coordination_in(redis_url, Database("sqlite+aiosqlite://", "swm"), Clock())
+
+    with pytest.raises(WrongRedis, match="noeviction"):
+        await stores.open()
+    await stores.close()

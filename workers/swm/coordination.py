@@ -1,0 +1,72 @@
+"""Answers for locks, for counters."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from bus_schema.swm import (
+    AcquireLock,
+    Count,
+    GetCounter,
+    GetLockInfo,
+    IncrementCounter,
+    Lock,
+    LockInfo,
+    ReleaseLock,
+    RenewLock,
+)
+from memory.swm.counters import Addition, CounterStore
+from memory.swm.locks import LockStore, Want
+from memory.swm.turnstile import Turnstile
+from mindbus.bus.handlers import every, on_command
+from mindbus.bus.handling import Handling
+from workers.swm.answering import answering
+
+
+class CoordinationDesk:
+    """The part of the working memory by which agents keep out of each other's way."""
+
+    clock: Callable[[], datetime]
+    locks: LockStore
+    turnstile: Turnstile
+    counters: CounterStore
+
+    @on_command
+    async def acquire(self, command: AcquireLock, handling: Handling) -> Lock:
+        lease = timedelta(milliseconds=command.lease_ms)
+        want = Want(command.name, handling.requester, lease, handling.message_id)
+        until = self.clock() + timedelta(milliseconds=command.wait_ms)
+        # A lock for nobody would keep everybody waiting.
+        until = min(until, handling.envelope.expirytime or until)
+        with answering(handling):
+            return await self.turnstile.acquire(want, until)
+
+    @on_command
+    async def renew(self, command: RenewLock, handling: Handling) -> Lock:
+        with answering(handling):
+            return await self.locks.renew(command.name, command.token, timedelta(milliseconds=command.lease_ms))
+
+    @on_command
+    async def release(self, command: ReleaseLock, handling: Handling) -> None:
+        with answering(handling):
+            await self.locks.release(command.name, command.token)
+        self.turnstile.left(command.name)
+
+    @on_command
+    async def look_at_lock(self, query: GetLockInfo, handling: Handling) -> LockInfo:
+        with answering(handling):
+            info = await self.locks.info(query.name)
+        return info.model_copy(update={"waiting": self.turnstile.waiting(query.name)})
+
+    @on_command
+    async def increment(self, command: IncrementCounter, handling: Handling) -> Count:
+        with answering(handling):
+            return Count(value=await self.counters.add(Addition(command.name, command.by, command.operation_id)))
+
+    @on_command
+    async def look_at_counter(self, query: GetCounter, handling: Handling) -> Count:
+        with answering(handling):
+            return Count(value=await self.counters.value(query.name))
+
+    @every(seconds=3600)
+    async def forget_old(self) -> None:
+        await self.counters.forget_old()

@@ -1,0 +1,36 @@
+"""Answers those who want data gone."""
+
+from collections.abc import Awaitable
+
+from bus_schema.data import ClearData, DeleteUser, Removed
+from memory.swm.cache import CacheAway
+from memory.swm.keeping_up import KeepingUp
+from memory.swm.subscriptions import Subscriptions
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+
+
+class DataDesk:
+    """The part of the working memory that forgets: locks, counters have nothing to say of anybody."""
+
+    keeping_up: KeepingUp
+    subscriptions: Subscriptions
+
+    @on_command
+    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
+        handling.require_operator()
+        return Removed.of(await _away_or(self.keeping_up.clear()) | {"subscriptions": await self.subscriptions.clear()})
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+        handling.require_operator()
+        counts = await _away_or(self.keeping_up.forget(command.user_id))
+        return Removed.of(counts | {"subscriptions": await self.subscriptions.clear(f"user.{command.user_id}")})
+
+
+async def _away_or(work: Awaitable[dict[str, int]]) -> dict[str, int]:
+    try:
+        return await work
+    except CacheAway as away:
+        raise TemporaryFailure(str(away)) from away

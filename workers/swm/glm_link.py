@@ -1,0 +1,49 @@
+"""The global memory over the bus."""
+
+from collections.abc import Awaitable, Collection, Sequence
+
+from bus_schema.glm import MAX_PAGE, BatchReport, BatchStoreKems, KemPage, RetrieveKems
+from bus_schema.kem import Kem, KemDraft
+from bus_schema.kem_query import KemQuery
+from memory.swm.glm import GlmAway
+from mindbus.bus.client import Client, ResultT
+from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused
+
+_WITHIN_S = 10.0
+
+
+class GlmLink:
+    """Fetches in its own name, for its caller looks at the rights; asks, stores in the name of whoever wants it."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+
+    async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
+        """As in Glm."""
+        ids = sorted(kem_ids)
+        found: list[Kem] = []
+        for first in range(0, len(ids), MAX_PAGE):
+            query = RetrieveKems(query=KemQuery(ids=tuple(ids[first : first + MAX_PAGE])), page_size=MAX_PAGE)
+            found += [item.kem for item in (await _answer(self._bus.request(query, timeout_s=_WITHIN_S))).items]
+        return found
+
+    async def page(self, query: KemQuery, asker: str, cursor: str | None, page_size: int) -> KemPage:
+        """As in Glm."""
+        question = RetrieveKems(query=query, cursor=cursor, page_size=page_size)
+        return await _answer(self._bus.acting_as(asker).request(question, timeout_s=_WITHIN_S))
+
+    async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
+        """As in Glm."""
+        batch = BatchStoreKems(kems=tuple(drafts))
+        return await _answer(self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S))
+
+
+async def _answer(asked: Awaitable[ResultT]) -> ResultT:
+    try:
+        return await asked
+    except BusUnavailable as away:
+        raise GlmAway(str(away)) from away
+    except CommandFailed as failed:
+        if failed.retryable:
+            raise GlmAway(str(failed)) from failed
+        raise Refused(failed.code, failed.message, failed.details) from failed

@@ -1,0 +1,105 @@
+"""Answers for units at hand: publishes them, finds them, brings them from the global memory."""
+
+from collections.abc import Sequence
+
+from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStored, KemUpdated
+from bus_schema.ids import derived
+from bus_schema.kem import Kem, KemDraft
+from bus_schema.swm import LoadedKems, LoadKemsFromGlm, PublishKem, PublishKems, QuerySwm
+from memory.swm.glm import GlmAway
+from memory.swm.happenings import Happening
+from memory.swm.keeping_up import KeepingUp
+from memory.swm.subscriptions import Subscriptions
+from memory.swm.working_memory import WorkingMemory
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.bus.handlers import every, on_command, on_event
+from mindbus.bus.handling import Handling
+from mindbus.refusal import Refusal
+from workers.swm.answering import answering
+from workers.swm.telling import Telling, told
+
+
+class KnowledgeDesk:
+    """The part of the working memory that agents talk to."""
+
+    memory: WorkingMemory
+    keeping_up: KeepingUp
+    subscriptions: Subscriptions
+
+    @on_command
+    async def publish(self, command: PublishKem, handling: Handling) -> tuple[Kem | Telling, ...]:
+        persist = command.persist_to_glm_if_new_or_updated
+        with answering(handling) as asker:
+            (outcome,) = await self.memory.publish(_named([command.kem], handling), asker, persist=persist)
+            if isinstance(outcome, Refusal):
+                raise outcome
+        assert outcome.kem is not None
+        return (outcome.kem, *await told([outcome], self.subscriptions))
+
+    @on_command
+    async def publish_batch(self, command: PublishKems, handling: Handling) -> tuple[BatchReport | Telling, ...]:
+        drafts = _named(command.kems, handling)
+        persist = command.persist_to_glm_if_new_or_updated
+        with answering(handling) as asker:
+            outcomes = await self.memory.publish(drafts, asker, persist=persist)
+        items = (_item(kem_id, outcome) for (kem_id, _), outcome in zip(drafts, outcomes, strict=True))
+        happened = [outcome for outcome in outcomes if isinstance(outcome, Happening)]
+        return (BatchReport(items=tuple(items)), *await told(happened, self.subscriptions))
+
+    @on_command
+    async def query(self, query: QuerySwm, handling: Handling) -> KemPage:
+        with answering(handling) as asker:
+            return await self.memory.query(query.query, asker, query.cursor, query.page_size)
+
+    @on_command
+    async def load(self, command: LoadKemsFromGlm, handling: Handling) -> tuple[LoadedKems | Telling, ...]:
+        with answering(handling) as asker:
+            kem_ids, happened = await self.memory.load(command.query, asker, command.limit)
+        return (LoadedKems(kem_ids=tuple(kem_ids)), *await told(happened, self.subscriptions))
+
+    @on_event
+    async def hear_of_stored(self, event: KemStored) -> list[Telling]:
+        return await self._changed(event, is_new=True)
+
+    @on_event
+    async def hear_of_change(self, event: KemUpdated, handling: Handling) -> list[Telling]:
+        # Its own changes are told under the same name.
+        is_own = handling.envelope.service == handling.consumer
+        return [] if is_own else await self._changed(event, is_new=False)
+
+    @on_event
+    async def hear_of_end(self, event: KemDeleted) -> list[Telling]:
+        return await told(await self.keeping_up.deleted(event.kem_id), self.subscriptions)
+
+    @every(seconds=0.1)
+    async def carry(self) -> list[Telling]:
+        return await told(await self.keeping_up.carry(), self.subscriptions)
+
+    @every(seconds=0.2)
+    async def tell_of_evicted(self) -> list[Telling]:
+        return await told(await self.keeping_up.evicted(), self.subscriptions)
+
+    async def _changed(self, event: KemStored | KemUpdated, *, is_new: bool) -> list[Telling]:
+        try:
+            happened = await self.keeping_up.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
+        except GlmAway as away:
+            raise TemporaryFailure(str(away)) from away
+        return await told(happened, self.subscriptions)
+
+
+def _named(drafts: Sequence[KemDraft], handling: Handling) -> list[tuple[str, KemDraft]]:
+    """A draft without an id gets the same one however often the message comes."""
+    return [
+        (draft.id or f"kem_{derived(handling.message_id, place).replace('-', '')}", draft)
+        for place, draft in enumerate(drafts)
+    ]
+
+
+def _item(kem_id: str, outcome: Happening | Refusal) -> BatchItem:
+    if isinstance(outcome, Refusal):
+        return BatchItem(kem_id=kem_id, status="refused", code=outcome.code, error=str(outcome))
+    kem = outcome.kem
+    assert kem is not None
+    status = "stored" if outcome.event_type == "KEM_PUBLISHED" else "replaced"
+    times = {"created_at": kem.created_at, "updated_at": kem.updated_at, "version": kem.version}
+    return BatchItem.model_validate({"kem_id": kem_id, "status": status, **times})

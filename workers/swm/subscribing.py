@@ -1,0 +1,38 @@
+"""Answers those who want to hear of changes."""
+
+from bus_schema.ids import derived
+from bus_schema.swm import Subscribe, Subscription, Unsubscribe
+from memory.swm.subscriptions import Subscriptions
+from mindbus.bus.client import Client
+from mindbus.bus.failures import BusUnavailable, TemporaryFailure
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from workers.swm.answering import answering
+
+
+class SubscribingDesk:
+    """The part of the working memory that remembers who listens."""
+
+    bus: Client
+    subscriptions: Subscriptions
+
+    @on_command
+    async def subscribe(self, command: Subscribe, handling: Handling) -> Subscription:
+        subscription_id = f"sub_{derived(handling.message_id, 'subscription').replace('-', '')}"
+        try:
+            # The queue is first: from the moment that the subscription is known, nothing is missed.
+            queue = await self.bus.keep_queue(subscription_id)
+        except BusUnavailable as away:
+            raise TemporaryFailure(str(away)) from away
+        with answering(handling) as asker:
+            await self.subscriptions.add(subscription_id, command.agent_id, command.topics, asker)
+        return Subscription(subscription_id=subscription_id, queue=queue)
+
+    @on_command
+    async def unsubscribe(self, command: Unsubscribe, handling: Handling) -> None:
+        with answering(handling) as asker:
+            await self.subscriptions.remove(command.subscription_id, asker)
+        try:
+            await self.bus.drop_queue(command.subscription_id)
+        except BusUnavailable as away:
+            raise TemporaryFailure(str(away)) from away

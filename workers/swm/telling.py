@@ -1,0 +1,54 @@
+"""What has happened, in the bus's words."""
+
+from collections.abc import Iterable, Iterator
+
+from bus_schema.glm import KemDeleted, KemUpdated
+from bus_schema.kem import KemNotice
+from bus_schema.messages import Event
+from bus_schema.swm import KemEvicted, KemPublished
+from memory.glm.notices import notice_of
+from memory.swm.happenings import Happening
+from memory.swm.subscriptions import Hearing, Subscriptions
+from mindbus.bus.handlers import ToSubscriber
+
+Telling = Event | ToSubscriber
+
+
+async def told(happened: Iterable[Happening], subscriptions: Subscriptions) -> list[Telling]:
+    """To everybody what everybody may hear, unless that is done; to each subscriber what it may read."""
+    telling: list[Telling] = []
+    for happening in happened:
+        if not happening.is_told:
+            telling.append(_notice(happening))
+        telling += _to_each(happening, await subscriptions.hearings(happening))
+    return telling
+
+
+def _to_each(happening: Happening, hearings: Iterable[Hearing]) -> Iterator[ToSubscriber]:
+    whole = _whole(happening)
+    for hearing in hearings:
+        event = KemEvicted(kem_id=happening.kem_id) if hearing.is_lost else whole
+        yield ToSubscriber(event, hearing.subscription_id)
+
+
+def _notice(happening: Happening) -> Event:
+    if happening.kem is None:
+        return _end(happening)
+    return notice_of(happening.kem, _kind(happening))
+
+
+def _whole(happening: Happening) -> Event:
+    kem = happening.kem
+    if kem is None:
+        return _end(happening)
+    seen = {"kem_id": kem.id, "version": kem.version, "updated_at": kem.updated_at, "visibility": kem.visibility}
+    return _kind(happening).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
+
+
+def _kind(happening: Happening) -> type[KemNotice]:
+    return KemPublished if happening.event_type == "KEM_PUBLISHED" else KemUpdated
+
+
+def _end(happening: Happening) -> Event:
+    kind = KemDeleted if happening.event_type == "KEM_DELETED" else KemEvicted
+    return kind(kem_id=happening.kem_id)

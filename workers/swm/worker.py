@@ -1,0 +1,81 @@
+"""The working memory: one worker made of the desks in this folder."""
+
+import asyncio
+
+from memory.swm.cache import CacheAway, KemCache
+from memory.swm.coordination import coordination_in
+from memory.swm.embedded_cache import EmbeddedCache
+from memory.swm.keeping_up import KeepingUp
+from memory.swm.redis_cache import RedisCache
+from memory.swm.shelf import Shelf
+from memory.swm.subscriptions import Subscriptions
+from memory.swm.tables import MIGRATIONS
+from memory.swm.turnstile import MOST_WAIT, Turnstile
+from memory.swm.working_memory import WorkingMemory
+from memory.swm.writes import Writes
+from mindbus.bus.handlers import every
+from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
+from mindbus.settings import Settings
+from mindbus.sql.database import Database
+from mindbus.sql.leadership import single_writer
+from mindbus.sql.migrations import upgrade
+from workers.swm.coordination import CoordinationDesk
+from workers.swm.data import DataDesk
+from workers.swm.glm_link import GlmLink
+from workers.swm.knowledge import KnowledgeDesk
+from workers.swm.subscribing import SubscribingDesk
+
+
+class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Worker):
+    """What agents share at once, who hears of it, who may go first.
+
+    What it does may be done twice, for each store knows its own repetitions: so it has no ledger in its database, whose
+    transaction would last as long as somebody waits for a lock.
+    """
+
+    name = "swm"
+    # Those who wait for locks must not keep out those who let go of them.
+    concurrency = 2 * MOST_WAIT
+
+    def __init__(self, kit: Kit) -> None:
+        settings, self.clock, self.bus = kit.settings, kit.clock, kit.bus
+        self._database = Database(settings.database_of("swm"), "swm")
+        self.leadership = single_writer(self._database)
+        writes, glm = Writes(self._database), GlmLink(kit.bus)
+        self._shelf = Shelf(cache_of(settings), writes)
+        self.memory = WorkingMemory(self._shelf, writes, glm, kit.clock)
+        self.keeping_up = KeepingUp(self._shelf, writes, glm)
+        self.subscriptions = Subscriptions(self._database)
+        self._coordination = coordination_in(settings.redis_url, self._database, kit.clock)
+        self.locks, self.counters = self._coordination.locks, self._coordination.counters
+        self.turnstile = Turnstile(self.locks, kit.clock)
+
+    async def start(self) -> None:
+        """Take up what an earlier instance has left: writes on their way, queues of subscribers."""
+        await upgrade(self._database, MIGRATIONS)
+        await self._coordination.open()
+        await self._shelf.open()
+        await self.keeping_up.refill()
+        await asyncio.gather(*map(self.bus.keep_queue, await self.subscriptions.open()))
+
+    async def stop(self) -> None:
+        """Let go of everything."""
+        await self._shelf.cache.close()
+        await self._coordination.close()
+        await self._database.dispose()
+
+    @every(seconds=0.5)
+    async def catch_up(self) -> None:
+        try:
+            await self._shelf.catch_up()
+        except CacheAway as away:
+            logger().debug("writes wait for the cache", reason=str(away))
+
+
+def cache_of(settings: Settings) -> KemCache:
+    """The cache that the settings name."""
+    keys = [key.strip() for key in settings.swm_indexed_keys.split(",") if key.strip()]
+    if settings.cache_redis_url is None:
+        return EmbeddedCache(settings.swm_max_bytes, keys, settings.swm_eviction)
+    return RedisCache(settings.cache_redis_url, keys, settings.swm_eviction, settings.swm_ttl_s)
