@@ -33,8 +33,10 @@ async def cache(url: str | None) -> AsyncIterator[KemCache]:
 
 
 @pytest.fixture
-def library(sqlite_database_of: DatabaseOf) -> Library:
-    return Library(Database(sqlite_database_of("glm"), "glm"))
+async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
+    found = Library(Database(sqlite_database_of("glm"), "glm"))
+    yield found
+    await found.database.dispose()
 
 
 async def found(cache: KemCache, by: object = RESEARCHER, **query: object) -> list[str]:

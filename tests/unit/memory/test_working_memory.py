@@ -1,0 +1,299 @@
+"""Units that agents share at once, before a global memory that may be away (spec 000 §4.3)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from memory.refusals import KemIdTaken, NotYoursToShare
+from memory.swm.cache import CacheAway
+from memory.swm.embedded_cache import EmbeddedCache
+from memory.swm.glm import GlmAway
+from memory.swm.happenings import Happening
+from memory.swm.refusals import MemoryAway
+from mindbus.sql.database import Database
+from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
+from tests.postgres import DatabaseOf
+from tests.swm_kit import INDEXED, Desk
+
+
+@dataclass
+class SwitchedCache(EmbeddedCache):
+    """A cache that is away when a test says so."""
+
+    is_away: bool = field(default=False)
+
+    def __init__(self) -> None:
+        super().__init__(10**6, INDEXED)
+        self.is_away = False
+
+    async def get(self, kem_id: str) -> Kem | None:
+        self._require()
+        return await super().get(kem_id)
+
+    async def put(self, kem: Kem) -> None:
+        self._require()
+        await super().put(kem)
+
+    async def drop(self, kem_id: str) -> bool:
+        self._require()
+        return await super().drop(kem_id)
+
+    async def candidates(self, query: KemQuery) -> list[Kem]:
+        self._require()
+        return await super().candidates(query)
+
+    def _require(self) -> None:
+        if self.is_away:
+            raise CacheAway(CacheAway.__doc__)
+
+
+@pytest.fixture
+def cache() -> SwitchedCache:
+    return SwitchedCache()
+
+
+@pytest.fixture
+async def desk(sqlite_database_of: DatabaseOf, cache: SwitchedCache) -> AsyncIterator[Desk]:
+    library = Library(Database(sqlite_database_of("glm"), "glm"))
+    found = Desk(library, Database(sqlite_database_of("swm"), "swm"), cache)
+    yield found
+    await library.database.dispose()
+    await found.database.dispose()
+
+
+def another(desk: Desk) -> Desk:
+    """The same after its process was killed: what was in memory is gone."""
+    return Desk(desk.library, desk.database)
+
+
+async def test_what_is_published_is_at_hand_at_once(desk: Desk) -> None:
+    kem = await desk.publish(metadata={"type": "fact"})
+
+    assert (kem.owner, kem.version) == ("agent.researcher", 1)
+    assert await desk.found(CRITIC, metadata_filters={"type": "fact"}) == [kem.id]
+
+
+async def test_published_again_it_is_an_update_that_keeps_its_beginning(desk: Desk) -> None:
+    first = await desk.publish(id="kem_1", visibility="private")
+    desk.library.clock.advance(seconds=1)
+    outcome = await desk.try_to_publish("It is Saturday.", id="kem_1")
+
+    assert isinstance(outcome, Happening)
+    assert outcome.kem is not None
+    assert outcome.event_type == "KEM_UPDATED"
+    assert (outcome.kem.created_at, outcome.kem.version) == (first.created_at, 2)
+    # Nothing was said of rights.
+    assert outcome.kem.visibility == "private"
+
+
+async def test_nobody_publishes_over_what_is_anothers(desk: Desk) -> None:
+    await desk.publish(id="kem_1")
+    await desk.library.store(id="kem_2", by=CRITIC, visibility="private")
+
+    assert isinstance(await desk.try_to_publish(id="kem_1", by=CRITIC), KemIdTaken)
+    # At hand or not.
+    assert isinstance(await desk.try_to_publish(id="kem_2"), KemIdTaken)
+
+
+async def test_a_writer_changes_content_but_not_rights(desk: Desk) -> None:
+    await desk.publish(id="kem_1", writers=["agent.critic"])
+
+    assert (await desk.publish("It is Sunday.", by=CRITIC, id="kem_1")).owner == "agent.researcher"
+    refused = await desk.try_to_publish(id="kem_1", by=CRITIC, visibility="private")
+    assert isinstance(refused, NotYoursToShare)
+
+
+async def test_what_is_to_be_kept_takes_the_times_of_the_global_memory(desk: Desk) -> None:
+    kem = await desk.publish(id="kem_1", persist=True)
+    desk.library.clock.advance(seconds=3)
+    await desk.keeping_up.carry()
+
+    kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
+    (at_hand,) = (await desk.memory.query(KemQuery(), RESEARCHER, None, 50)).items
+    assert kept.owner == "agent.researcher"
+    assert at_hand.kem == kept
+    assert kept.updated_at > kem.updated_at
+    assert await desk.writes.count("glm") == 0
+
+
+async def test_what_is_not_to_be_kept_stays_out_of_the_global_memory(desk: Desk) -> None:
+    await desk.publish(id="kem_1")
+    await desk.keeping_up.carry()
+
+    assert await desk.library.found(ids=["kem_1"]) == []
+
+
+async def test_a_newer_version_at_hand_is_not_overwritten_by_an_older_answer(desk: Desk) -> None:
+    await desk.publish("first", id="kem_1", persist=True)
+    writes = await desk.writes.next("glm")
+    desk.library.clock.advance(seconds=1)
+    await desk.publish("second", id="kem_1")
+    assert len(writes) == 1
+    await desk.keeping_up.carry()
+
+    at_hand = await desk.cache.get("kem_1")
+    assert at_hand is not None
+    assert at_hand.content == "second"
+
+
+async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> None:
+    desk.glm.is_away = True
+    for number in range(250):
+        await desk.publish(f"fact {number}", id=f"kem_{number}", persist=True)
+    await desk.keeping_up.carry()
+
+    # Killed before it came back, twice.
+    again = another(another(desk))
+    again.glm.is_away = True
+    await again.shelf.open()
+    await again.keeping_up.refill()
+    assert len(await again.found(order_by="id asc")) == 50
+    again.glm.is_away = False
+    await again.keeping_up.carry()
+
+    assert await desk.library.retrieval.count(KemQuery(), RESEARCHER) == 250
+    assert again.glm.stored == [f"kem_{number}" for number in range(250)]
+
+
+async def test_nobody_else_reads_what_may_be_private_until_somebody_can_say(desk: Desk) -> None:
+    await desk.library.store(id="kem_1", visibility="private")
+    desk.glm.is_away = True
+    await desk.publish("new content", id="kem_1", persist=True)
+
+    assert await desk.found(CRITIC) == []
+    assert await desk.found(RESEARCHER) == ["kem_1"]
+    desk.glm.is_away = False
+    await desk.keeping_up.carry()
+    kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
+    assert (kept.visibility, kept.content) == ("private", "new content")
+
+
+async def test_what_the_global_memory_refuses_does_not_stay_at_hand(desk: Desk) -> None:
+    await desk.library.store(content="Anna's", id="kem_1", by=ANNA, visibility="private")
+    desk.glm.is_away = True
+    await desk.publish(id="kem_1", persist=True)
+    desk.glm.is_away = False
+    happened = await desk.keeping_up.carry()
+
+    assert [(each.event_type, each.kem_id) for each in happened] == [("KEM_EVICTED", "kem_1")]
+    assert await desk.found(RESEARCHER) == []
+    assert (await desk.library.retrieval.get("kem_1", ANNA)).content == "Anna's"
+    assert await desk.writes.count("glm") == 0
+
+
+async def test_loading_brings_what_the_asker_may_read(desk: Desk) -> None:
+    await desk.library.store(id="kem_1", metadata={"type": "a"})
+    await desk.library.store(id="kem_2", metadata={"type": "a"}, visibility="private")
+    query = KemQuery.model_validate({"metadata_filters": {"type": "a"}})
+
+    kem_ids, happened = await desk.memory.load(query, CRITIC, 10)
+    assert kem_ids == ["kem_1"]
+    assert [each.event_type for each in happened] == ["KEM_PUBLISHED"]
+    assert (await desk.memory.load(query, CRITIC, 10))[1] == []
+    assert await desk.found(CRITIC) == ["kem_1"]
+    desk.glm.is_away = True
+    with pytest.raises(MemoryAway):
+        await desk.memory.load(query, CRITIC, 10)
+
+
+async def test_what_changes_in_the_global_memory_is_fresh_at_hand(desk: Desk) -> None:
+    await desk.publish(id="kem_1", persist=True)
+    await desk.keeping_up.carry()
+    desk.library.clock.advance(seconds=1)
+    changed = await desk.library.update("kem_1", content="It is Monday.")
+    happened = await desk.keeping_up.changed("kem_1", changed.version, changed.updated_at, is_new=False)
+
+    assert [(each.event_type, each.kem, each.is_told) for each in happened] == [("KEM_UPDATED", changed, True)]
+    assert await desk.cache.get("kem_1") == changed
+    # What it knows already is no news.
+    assert await desk.keeping_up.changed("kem_1", changed.version, changed.updated_at, is_new=False) == []
+
+
+async def test_new_units_of_the_global_memory_are_not_fetched(desk: Desk) -> None:
+    kem = await desk.library.store(id="kem_1")
+    desk.glm.is_away = True
+
+    assert await desk.keeping_up.changed("kem_1", kem.version, kem.updated_at, is_new=True) == []
+
+
+async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
+    desk.glm.is_away = True
+    await desk.publish(id="kem_1", persist=True)
+    happened = await desk.keeping_up.deleted("kem_1")
+    desk.glm.is_away = False
+    await desk.keeping_up.carry()
+
+    assert [each.event_type for each in happened] == ["KEM_DELETED"]
+    assert await desk.found() == []
+    assert desk.glm.stored == []
+
+
+async def test_what_has_no_room_is_told_as_evicted(desk: Desk) -> None:
+    small = Desk(desk.library, desk.database, EmbeddedCache(7000, INDEXED))
+    for number in range(4):
+        await small.publish(id=f"kem_{number}")
+
+    assert [each.kem_id for each in await small.keeping_up.evicted()] == ["kem_0"]
+    assert await small.keeping_up.evicted() == []
+
+
+async def test_while_the_cache_is_away_reads_fall_through_with_the_same_rights(
+    desk: Desk, cache: SwitchedCache
+) -> None:
+    await desk.library.store(id="kem_1")
+    await desk.library.store(id="kem_2", visibility="private")
+    cache.is_away = True
+
+    assert await desk.found(CRITIC) == ["kem_1"]
+    desk.glm.is_away = True
+    with pytest.raises(MemoryAway):
+        await desk.found(CRITIC)
+
+
+async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: SwitchedCache) -> None:
+    await desk.publish("old", id="kem_0")
+    cache.is_away = True
+    await desk.publish("kept", id="kem_1", persist=True)
+    await desk.publish("shared", id="kem_2")
+    await desk.keeping_up.deleted("kem_0")
+    await desk.keeping_up.carry()
+    assert await desk.found() == ["kem_1"]
+    with pytest.raises(CacheAway):
+        await desk.shelf.catch_up()
+
+    cache.is_away = False
+    await desk.shelf.catch_up()
+    assert sorted(await desk.found()) == ["kem_1", "kem_2"]
+    kept = await desk.cache.get("kem_1")
+    assert kept == await desk.library.retrieval.get("kem_1", RESEARCHER)
+
+
+async def test_until_the_cache_has_caught_up_it_is_not_believed(desk: Desk, cache: SwitchedCache) -> None:
+    await desk.publish("old", id="kem_1", persist=True)
+    await desk.keeping_up.carry()
+    cache.is_away = True
+    await desk.keeping_up.deleted("kem_1")
+    await desk.library.delete("kem_1")
+    cache.is_away = False
+
+    assert await desk.found() == []
+
+
+async def test_forgetting_a_user_takes_what_is_theirs(desk: Desk) -> None:
+    desk.glm.is_away = True
+    await desk.publish(id="kem_1", by=ANNA, persist=True)
+    await desk.publish(id="kem_2", metadata={"user_id": "anna"})
+    await desk.publish(id="kem_3", persist=True)
+
+    assert await desk.keeping_up.forget("anna") == {"kems at hand": 2, "kems under way": 1}
+    assert await desk.found() == ["kem_3"]
+    assert await desk.keeping_up.clear() == {"kems at hand": 1, "kems under way": 1}
+
+
+async def test_glm_away_is_said_so(desk: Desk) -> None:
+    desk.glm.is_away = True
+    with pytest.raises(GlmAway):
+        await desk.keeping_up.changed("kem_1", 2, desk.library.clock(), is_new=False)
