@@ -21,7 +21,7 @@ class ObedientMemory(Worker):
         self.kems: dict[str, Kem] = {}
         self.batches: list[int] = []
         self.fails_after: int | None = None
-        self.refuses = False
+        self.refuses: Code | None = None
 
     @on_command
     async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
@@ -33,8 +33,8 @@ class ObedientMemory(Worker):
         if self.fails_after is not None and len(self.batches) >= self.fails_after:
             raise TemporaryFailure("told to")
         self.batches.append(len(command.kems))
-        if self.refuses:
-            refused = {"status": "refused", "code": Code.CONFLICT, "error": "not yours"}
+        if self.refuses is Code.CONFLICT or (self.refuses and any(draft.embeddings for draft in command.kems)):
+            refused = {"status": "refused", "code": self.refuses, "error": "told to"}
             items = [BatchItem.model_validate({"kem_id": str(draft.id), **refused}) for draft in command.kems]
             return BatchReport(items=tuple(items))
         for draft in command.kems:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
-from bus_schema.glm import BatchStoreKems, RetrieveKems
-from bus_schema.kem import Kem
+from bus_schema.glm import BatchItem, BatchStoreKems, RetrieveKems
+from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
-from memory.embedding.choice import open_embedder
+from memory.embedding.configured import configured_embedder
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderAway, EmbedderFailure
 from memory.kps.chunks import cut
@@ -115,15 +115,22 @@ class KpsWorker(Worker):
         drafts = [
             unit.draft.model_copy(update={"embeddings": vector}) for unit, vector in zip(new, vectors, strict=True)
         ]
-        # After a crash there may be less to store: another batch is another message, or it had the answer of this one.
-        scope = f"store/{handling.attempt}/{sha256(''.join(unit.kem_id for unit in new).encode()).hexdigest()}"
-        report = await aside(scope, lambda: ask(bus, BatchStoreKems(kems=tuple(drafts))))
-        for item in report.items:
+        items = await self._stored(drafts, bus, handling)
+        if any(item.status == "refused" and item.code is Code.INVALID for item in items):
+            # Memory is of another model still, or already: it embeds by itself what comes without a vector.
+            items = await self._stored([unit.draft for unit in new], bus, handling)
+        for item in items:
             if item.status == "refused":
                 raise Refused(item.code or Code.INVALID, item.error or "refused", {"kem_id": item.kem_id})
             if item.status == "failed":
                 raise TemporaryFailure(f"{item.kem_id}: {item.error}")
         return len(new)
+
+    async def _stored(self, drafts: Sequence[KemDraft], bus: Client, handling: Handling) -> Sequence[BatchItem]:
+        command = BatchStoreKems(kems=tuple(drafts))
+        # After a crash there may be less to store: another batch is another message, or it had the answer of this one.
+        content = sha256(command.model_dump_json().encode()).hexdigest()
+        return (await aside(f"store/{handling.attempt}/{content}", lambda: ask(bus, command))).items
 
     async def _there(self, units: Sequence[Unit], bus: Client, handling: Handling) -> dict[str, Kem]:
         ids = tuple(unit.kem_id for unit in units)
@@ -146,4 +153,4 @@ class KpsWorker(Worker):
 
 def open_kps(kit: Kit) -> KpsWorker:
     """With the model that the settings name."""
-    return KpsWorker(kit, lambda: open_embedder(kit.settings.embedding_model))
+    return KpsWorker(kit, lambda: configured_embedder(kit.settings))

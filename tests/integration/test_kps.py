@@ -41,9 +41,7 @@ def settings(vhost_url: str, tmp_path: Path) -> Settings:
 @asynccontextmanager
 async def memory(settings: Settings, *others: str) -> AsyncIterator[Fleet]:
     makers = (FLEET[name] for name in ("storage", *others))
-    async with fleet_of(
-        *makers, kps_with(HashingEmbedder(settings.embedding_model, settings.embedding_dim)), settings=settings
-    ) as fleet:
+    async with fleet_of(*makers, kps_with(HashingEmbedder(settings.embedding_model, 384)), settings=settings) as fleet:
         yield fleet
 
 

@@ -146,12 +146,21 @@ async def test_an_embedder_that_is_away_is_waited_for(desk: Desk) -> None:
 
 
 async def test_what_memory_refuses_is_refused(desk: Desk) -> None:
-    desk.memory.refuses = True
+    desk.memory.refuses = Code.CONFLICT
 
     with pytest.raises(Refused) as refused:
         await desk.process(raw_content="One text.")
 
     assert refused.value.code is Code.CONFLICT
+
+
+async def test_vectors_that_memory_does_not_take_are_left_to_memory(desk: Desk) -> None:
+    desk.memory.refuses = Code.INVALID
+
+    done = await desk.process(raw_content="One text.")
+
+    assert done.status == "stored"
+    assert [kem.embeddings for kem in desk.memory.kems.values()] == [None]
 
 
 @pytest.mark.parametrize(
