@@ -64,11 +64,7 @@ class NotACursor(Refusal):
     """The cursor is not one that this question was given; begin without one."""
 
 
-class NoTextSearch(Refusal):
-    """This memory cannot look for a text: it has no embedder; ask by embedding_query, ids or metadata_filters."""
-
-
 class AnotherModel(Refusal):
-    """Memory is set to another model; set MINDBUS_EMBEDDING_MODEL first, then mindbus glm rebuild."""
+    """Memory goes over to the model of its settings alone; set MINDBUS_EMBEDDING_MODEL for it, start it anew."""
 
     code = Code.CONFLICT

@@ -72,9 +72,16 @@ class Settings(BaseSettings):
     embedding_model: str = Field(
         default="multilingual-e5-small",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$",
-        description="Model whose vectors memory compares; after a change: mindbus glm rebuild.",
+        description="Model that makes vectors of texts: this one needs nothing else, others are sentence-transformers' "
+        "or the endpoint's; after a change: mindbus glm reindex.",
     )
-    embedding_dim: int = Field(default=384, ge=1, le=4096, description="How many numbers a vector of that model has.")
+    embedding_base_url: str | None = Field(
+        default=None, description="OpenAI-compatible endpoint for vectors; default: the model runs here."
+    )
+    embedding_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
+    embedding_dim: int | None = Field(
+        default=None, ge=1, le=4096, description="How many numbers a vector of the model has; default: it is asked."
+    )
     cache_redis_url: str | None = Field(
         default=None,
         description="Redis for the units that agents have at hand, for these alone: with maxmemory set, volatile-lru "

@@ -67,7 +67,8 @@ def _parts(cursor: str | None, query: KemQuery) -> list[object] | None:
         return None
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        digest, *parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        decoded: list[object] = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        digest, *parts = decoded
     except (binascii.Error, ValueError, TypeError):
         raise NotACursor(reason="is none at all") from None
     if not isinstance(digest, str) or len(digest) != len(_digest(query)):

@@ -2,24 +2,22 @@
 
 import asyncio
 
-from sqlalchemy import event
-
 from memory.glm.vector_relay import VectorRelay
-from mindbus.sql.database import Database
 
 
 class Following:
     """Knows how many commits there were, how many the index has heard of; one instance follows, the one that writes."""
 
-    def __init__(self, database: Database, relay: VectorRelay) -> None:
-        self._database, self._relay = database, relay
+    def __init__(self, relay: VectorRelay) -> None:
+        self._relay = relay
         self._due = asyncio.Event()
         self._moved = asyncio.Condition()
         self._committed = self._carried = 0
 
-    def after_commit(self) -> None:
-        """Follow the transaction at hand once it is committed, no sooner: until then nobody else sees its notes."""
-        event.listen(self._database.session.sync_session, "after_commit", self._note, once=True)
+    def wake(self) -> None:
+        """Something has been committed."""
+        self._committed += 1
+        self._due.set()
 
     async def step(self) -> None:
         """Wait for a commit, then carry what waits. Raises IndexAway, DatabaseAway; the next step tries again."""
@@ -41,7 +39,3 @@ class Following:
         except TimeoutError:
             return False
         return True
-
-    def _note(self, _session: object) -> None:
-        self._committed += 1
-        self._due.set()

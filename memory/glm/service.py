@@ -4,18 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import event
+
+from memory.embedding.embedder import Embedder
 from memory.glm.changing import Changing
 from memory.glm.erasing import Erasing
+from memory.glm.filling import Filling
 from memory.glm.finding import Finding
 from memory.glm.following import Following
 from memory.glm.nearness import Nearness
+from memory.glm.placing import place_of, settled_space
+from memory.glm.ranking import Ranking
 from memory.glm.retrieval import Retrieval
 from memory.glm.statistics import Statistics
 from memory.glm.tables import MIGRATIONS, PRAGMAS
 from memory.glm.vector_relay import VectorRelay
+from memory.glm.words import Words
 from memory.glm.writing import Writing
 from memory.vectors.index import VectorIndex
-from memory.vectors.opening import index_of, space_of
+from memory.vectors.opening import index_of
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
@@ -35,31 +42,52 @@ class GlobalMemory:
     statistics: Statistics
     relay: VectorRelay
     following: Following
+    filling: Filling
 
     async def start(self) -> None:
         """Bring the vectors up to date with the rows."""
+        await self.filling.forget_others(self.index.space)
         await self.relay.open()
         found = await self.relay.reconcile()
         if not found.is_clean:
             differing = {"missing": len(found.missing), "stale": len(found.stale), "surplus": len(found.surplus)}
             logger().info("vectors reconciled", waiting=found.waiting, **differing)
 
+    def after_commit(self) -> None:
+        """Vectors follow the transaction at hand once it is committed: until then nobody else sees what it wrote."""
+        event.listen(self.database.session.sync_session, "after_commit", lambda _session: self.wake(), once=True)
 
-def memory_over(database: Database, index: VectorIndex, clock: Callable[[], datetime]) -> GlobalMemory:
+    def wake(self) -> None:
+        """Something has been committed."""
+        self.filling.wake()
+        self.following.wake()
+
+    async def close(self) -> None:
+        """Let go of index and model; the database is the worker's."""
+        await self.index.close()
+        if self.filling.embedder is not None:
+            await self.filling.embedder.close()
+
+
+def memory_over(
+    database: Database, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], datetime]
+) -> GlobalMemory:
     """Put the parts together; nothing is opened yet."""
     relay = VectorRelay(database, index)
-    following = Following(database, relay)
+    following = Following(relay)
     retrieval = Retrieval(database)
+    ranking = Ranking(Nearness(index, retrieval), Words(database), embedder)
     return GlobalMemory(
         database=database,
         index=index,
         writing=Writing(database, clock, index.space),
         changing=Changing(database, clock, index.space),
-        finding=Finding(retrieval, Nearness(index, retrieval), following),
+        finding=Finding(retrieval, ranking, following),
         erasing=Erasing(database),
         statistics=Statistics(database, index.space),
         relay=relay,
         following=following,
+        filling=Filling(database, embedder),
     )
 
 
@@ -69,25 +97,23 @@ def database_of(settings: Settings) -> Database:
 
 
 async def open_memory(database: Database, settings: Settings, clock: Callable[[], datetime]) -> GlobalMemory:
-    """With its tables and vectors brought up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway."""
-    memory = await _migrated(database, settings, clock)
+    """With tables and vectors brought up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
+    await upgrade(database, MIGRATIONS)
+    place = await place_of(database, settings)
+    memory = memory_over(database, index_of(settings, "glm", place.space), place.embedder, clock)
     try:
         await memory.start()
     except BaseException:
-        await memory.index.close()
+        await memory.close()
         raise
     return memory
 
 
-async def rebuild_vectors(database: Database, settings: Settings, clock: Callable[[], datetime]) -> int:
+async def rebuild_vectors(database: Database, settings: Settings) -> int:
     """Make the index anew from the rows; how many it has. Whoever calls it must be the only one to write."""
-    memory = await _migrated(database, settings, clock)
-    try:
-        return await memory.relay.rebuild()
-    finally:
-        await memory.index.close()
-
-
-async def _migrated(database: Database, settings: Settings, clock: Callable[[], datetime]) -> GlobalMemory:
     await upgrade(database, MIGRATIONS)
-    return memory_over(database, index_of(settings, "glm", space_of(settings)), clock)
+    index = index_of(settings, "glm", await settled_space(database, settings))
+    try:
+        return await VectorRelay(database, index).rebuild()
+    finally:
+        await index.close()

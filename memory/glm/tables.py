@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Text,
 )
+from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -33,6 +34,8 @@ PRAGMAS: dict[str, str | int] = {
     "busy_timeout": 7500,
 }
 
+# Units that have yet to be embedded.
+_WANTING = sql("model IS NULL AND content IS NOT NULL")
 _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
@@ -52,7 +55,12 @@ class KemRow(Base):
     """A unit, with its vector: the index of vectors can be made anew from these rows at any time."""
 
     __tablename__ = "kems"
-    __table_args__ = (Index(None, "created_at", "id"), Index(None, "updated_at", "id"), Index(None, "owner"))
+    __table_args__ = (
+        Index(None, "created_at", "id"),
+        Index(None, "updated_at", "id"),
+        Index(None, "owner"),
+        Index("ix_kems_wanting", "id", sqlite_where=_WANTING, postgresql_where=_WANTING),
+    )
     id: Mapped[str] = mapped_column(String(128), primary_key=True)
     owner: Mapped[str] = mapped_column(String(96))
     visibility: Mapped[str] = mapped_column(String(16))

@@ -7,11 +7,6 @@ from memory.vectors.index import VectorIndex
 from mindbus.settings import Settings
 
 
-def space_of(settings: Settings) -> Space:
-    """The space in which all vectors of this installation lie."""
-    return Space(settings.embedding_model, settings.embedding_dim)
-
-
 def index_of(settings: Settings, service: str, space: Space) -> VectorIndex:
     """A Qdrant server's, if there is one; else a file. Nothing is opened yet.
 

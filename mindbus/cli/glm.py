@@ -1,19 +1,21 @@
-"""The care of the global memory by hand: do rows and vectors agree, make the index of vectors anew."""
+"""The care of the global memory by hand."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from bus_schema.glm import CheckMemory, MemoryReport
+from bus_schema.glm import CheckMemory, MemoryReport, Reindex, ReindexProgress
 from bus_schema.replies import Code
 from memory.glm.service import database_of, rebuild_vectors
-from mindbus.bus.worker import utc_now
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Failed
+from mindbus.cli.memory_text import valid
 from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.paging import progress_of
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
@@ -61,6 +63,38 @@ def rebuild(as_json: Json = False) -> None:
         say(f"the index has {count} vectors")
 
 
+@app.command()
+def reindex(
+    model: Annotated[str | None, typer.Argument(help="Else the one of MINDBUS_EMBEDDING_MODEL.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Give all units vectors of another model, while the older ones go on answering; go on where it was interrupted.
+
+    Set MINDBUS_EMBEDDING_MODEL first, then start glm anew: it keeps to the older model until this is done.
+
+    [bold]Example[/bold]
+
+    mindbus glm reindex
+    """
+    wanted = valid(Reindex, {"model": model or read_settings().embedding_model})
+    done = run(_reindex(wanted, acting))
+    if as_json:
+        show_json(done)
+    else:
+        say(f"{done.total} units are in the space of {done.model}")
+
+
+async def _reindex(command: Reindex, identity: str) -> ReindexProgress:
+    async with on_the_bus(identity) as bus:
+        with progress_of("embedding") as tell:
+            while True:
+                progress = await bus.request(command, timeout_s=_WITHIN_S)
+                tell(progress.done, progress.total)
+                if progress.done == progress.total:
+                    return progress
+
+
 async def _check(identity: str) -> MemoryReport:
     async with on_the_bus(identity) as bus:
         return await bus.request(CheckMemory(), timeout_s=_WITHIN_S)
@@ -71,7 +105,7 @@ async def _rebuild() -> int:
     database = database_of(settings)
     try:
         async with _alone(database):
-            return await rebuild_vectors(database, settings, utc_now)
+            return await rebuild_vectors(database, settings)
     except SQLAlchemyError as away:
         raise Failed(f"the database of glm: {getattr(away, 'orig', away)}", Code.UNAVAILABLE) from away
     finally:

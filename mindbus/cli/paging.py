@@ -26,7 +26,7 @@ async def all_pages(
     pages: list[PageT] = []
     cursor: str | None = None
     async with on_the_bus(by) as bus:
-        with _progress(what) as tell:
+        with progress_of(what) as tell:
             while not pages or cursor is not None:
                 pages.append(await bus.request(page_after(cursor), timeout_s=WITHIN_S))
                 cursor = getattr(pages[-1], "next_cursor", None)
@@ -35,7 +35,8 @@ async def all_pages(
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for who watches: tell it how much is done, of how much."""
     console = errors()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

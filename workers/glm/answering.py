@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from bus_schema.replies import Code
 from memory.asker import Asker
+from memory.embedding.failures import EmbedderAway, EmbedderFailure
 from memory.vectors.index import IndexAway
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handling import Handling
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
 
-# The parts of memory that act for others, whose rights they look at themselves.
-_TRUSTED = frozenset({"svc.swm", "svc.kps"})
+# It keeps units at hand for others, to whose rights it looks itself.
+_TRUSTED = frozenset({"svc.swm"})
 _SOON = timedelta(seconds=1)
 
 
@@ -36,3 +38,7 @@ def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
         raise Refused(no.code, str(no), no.details) from no
     except IndexAway as away:
         raise TemporaryFailure(str(away), _SOON) from away
+    except EmbedderAway as away:
+        raise TemporaryFailure(str(away)) from away
+    except EmbedderFailure as failure:
+        raise Refused(Code.UNAVAILABLE, str(failure)) from failure

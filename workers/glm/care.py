@@ -1,8 +1,20 @@
 """Answers those who look after memory, or want something gone from it."""
 
+from collections.abc import Awaitable, Callable
+
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
-from bus_schema.glm import CheckMemory, GetMemoryStats, KemDeleted, KemUpdated, MemoryReport, MemoryStats
+from bus_schema.glm import (
+    CheckMemory,
+    GetMemoryStats,
+    KemDeleted,
+    KemUpdated,
+    MemoryReport,
+    MemoryStats,
+    Reindex,
+    ReindexProgress,
+)
+from memory.glm.moving import Moving
 from memory.glm.notices import notice_of
 from memory.glm.service import GlobalMemory
 from mindbus.bus.handlers import on_command
@@ -11,6 +23,7 @@ from mindbus.sql.ledger import SqlLedger
 from workers.glm.answering import answering
 
 _SETTLED_WITHIN_S = 10.0
+_PORTION_S = 5.0
 
 
 class CareDesk:
@@ -18,6 +31,8 @@ class CareDesk:
 
     memory: GlobalMemory
     remembered: SqlLedger
+    moving: Moving
+    go_over: Callable[[], Awaitable[None]]
 
     @on_command
     async def check(self, _command: CheckMemory, handling: Handling) -> MemoryReport:
@@ -25,6 +40,16 @@ class CareDesk:
         with answering(handling):
             await self.memory.following.catch_up(_SETTLED_WITHIN_S)
             return await self.memory.relay.check()
+
+    @on_command
+    async def reindex(self, command: Reindex, handling: Handling) -> ReindexProgress:
+        """A portion of it; whoever asks again has it go on."""
+        handling.require_operator()
+        with answering(handling):
+            progress = await self.moving.advance(command.model, _PORTION_S)
+            if progress.done == progress.total and self.memory.index.space.model != command.model:
+                await self.go_over()
+        return progress
 
     @on_command
     async def stats(self, _query: GetMemoryStats, handling: Handling) -> MemoryStats:
@@ -35,7 +60,7 @@ class CareDesk:
     async def clear(self, _command: ClearData, handling: Handling) -> Removed:
         handling.require_operator()
         kems = await self.memory.erasing.clear()
-        self.memory.following.after_commit()
+        self.memory.after_commit()
         await self.remembered.forget()
         return Removed.of({"kems": kems})
 
@@ -46,7 +71,7 @@ class CareDesk:
         handling.require_operator()
         user_id = command.user_id
         forgotten = await self.memory.erasing.forget(user_id)
-        self.memory.following.after_commit()
+        self.memory.after_commit()
         await self.remembered.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
         removed = Removed.of({"kems": len(forgotten.gone), "rights": len(forgotten.changed)})
         told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.gone)

@@ -37,7 +37,8 @@ class UnitDesk:
     @on_command
     async def store(self, command: StoreKem, handling: Handling) -> tuple[Kem, KemStored]:
         with self.writing(handling, command.kem.id) as asker:
-            kem = as_kem((await self.memory.writing.store(command.kem, asker)).row)
+            (draft,) = await self.memory.filling.filled([command.kem])
+            kem = as_kem((await self.memory.writing.store(draft, asker)).row)
         return kem, notice_of(kem, KemStored)
 
     @on_command
@@ -46,7 +47,7 @@ class UnitDesk:
             command.kems if command.ref is None else await self.drafts.read(command.ref, handling)
         )
         with self.writing(handling) as asker:
-            outcomes = await self.memory.writing.store_all(drafts, asker)
+            outcomes = await self.memory.writing.store_all(await self.memory.filling.filled(drafts), asker)
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, Written)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
@@ -60,7 +61,8 @@ class UnitDesk:
     @on_command
     async def update(self, command: UpdateKem, handling: Handling) -> tuple[Kem, KemUpdated]:
         with self.writing(handling, command.kem_id) as asker:
-            kem = await self.memory.changing.update(command, asker)
+            changes = await self.memory.filling.changed(command.changes)
+            kem = await self.memory.changing.update(command.model_copy(update={"changes": changes}), asker)
         return kem, notice_of(kem, KemUpdated)
 
     @on_command
@@ -74,7 +76,7 @@ class UnitDesk:
         """As `answering`; the vectors follow what is committed with the message."""
         with answering(handling, kem_id) as asker:
             yield asker
-        self.memory.following.after_commit()
+        self.memory.after_commit()
 
 
 def _item(outcome: Written | Refused) -> BatchItem:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from memory.embedding.failures import EmbedderFailure
+from memory.glm.moving import Moving
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import IndexAway
 from mindbus.bus.handlers import every
@@ -16,6 +18,8 @@ from workers.glm.drafts import Drafts
 from workers.glm.units import UnitDesk
 
 _AGAIN_S = 1.0
+_EMBED_AGAIN_S = 10.0
+_LAST_WITHIN_S = 5.0
 
 
 class GlmWorker(UnitDesk, CareDesk, Worker):
@@ -23,8 +27,10 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
 
     name = "glm"
 
-    def __init__(self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], drafts: Drafts) -> None:
-        self.drafts = drafts
+    def __init__(
+        self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], moving: Moving, drafts: Drafts
+    ) -> None:
+        self.moving, self.drafts, self.go_over = moving, drafts, self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
         self.ledger = self.remembered = SqlLedger(database)
@@ -49,12 +55,36 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
             logger().warning("vectors wait", reason=str(away))
             await asyncio.sleep(_AGAIN_S)
 
+    @every(seconds=0.05)
+    async def fill(self) -> None:
+        """Embed what came without a vector; while the embedder is away, such units are found by their words."""
+        try:
+            await self.memory.filling.step()
+        except EmbedderFailure as failure:
+            logger().warning("units wait for their vectors", reason=str(failure))
+            await asyncio.sleep(_EMBED_AGAIN_S)
+        except DatabaseAway as away:
+            logger().warning("units wait for their vectors", reason=str(away))
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            self.memory.following.wake()
+
+    async def _go_over(self) -> None:
+        """Answer from what memory has become; whoever still follows the older one is to look up."""
+        older, self.memory = self.memory, await self._opening()
+        self._opened = self.memory
+        older.wake()
+        await older.following.catch_up(_LAST_WITHIN_S)
+        await older.close()
+        await self.memory.relay.reconcile()
+
     async def _close(self) -> None:
         if self._opened is not None:
-            await self._opened.index.close()
+            await self._opened.close()
 
 
 def open_glm(kit: Kit) -> GlmWorker:
     """The global memory over its own database."""
     database = database_of(kit.settings)
-    return GlmWorker(database, lambda: open_memory(database, kit.settings, kit.clock), Drafts(kit))
+    moving = Moving(database, kit.settings)
+    return GlmWorker(database, lambda: open_memory(database, kit.settings, kit.clock), moving, Drafts(kit))

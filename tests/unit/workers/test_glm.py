@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from bus_schema.glm import (
     KemUpdated,
     MemoryReport,
     MemoryStats,
+    Reindex,
+    ReindexProgress,
     RetrieveKems,
     StoreKem,
     UpdateKem,
@@ -29,17 +32,18 @@ from bus_schema.glm import (
 from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
+from memory.embedding.nano import MODEL
 from memory.glm.service import database_of, rebuild_vectors
 from memory.glm.vector_relay import IndexGone
 from mindbus import Handling, Refused, Settings
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.tasks import end
-from tests.clocks import Clock
 from tests.fleets import settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
+from tests.waiting import until
 from workers.fleet import FLEET
 from workers.glm.drafts import drafts_of
 from workers.glm.worker import GlmWorker
@@ -94,20 +98,27 @@ def settings(tmp_path: Path, database_of: DatabaseOf) -> Settings:
 
 @pytest.fixture
 async def desk(settings: Settings) -> AsyncIterator[Desk]:
+    async with desk_of(settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def desk_of(settings: Settings) -> AsyncIterator[Desk]:
     transport = open_transport(settings, "glm")
     worker = build(FLEET["glm"], "glm", settings, transport).worker
     assert isinstance(worker, GlmWorker)
     await worker.start()
-    following = asyncio.create_task(follow_for_ever(worker))
+    clockwork = [asyncio.create_task(for_ever(tick)) for tick in (worker.follow, worker.fill)]
     yield Desk(worker)
-    await end(following)
+    await end(*clockwork)
     await worker.stop()
     await transport.close()
 
 
-async def follow_for_ever(worker: GlmWorker) -> None:
+async def for_ever(tick: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await worker.follow()
+        await tick()
+        await asyncio.sleep(0)
 
 
 async def refusal(desk: Desk, command: Command[Any], by: str = CRITIC) -> tuple[Code, str]:
@@ -313,10 +324,72 @@ async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(de
         await desk.worker.start()
 
     database = database_of(settings)
-    assert await rebuild_vectors(database, settings, Clock()) == 1
+    assert await rebuild_vectors(database, settings) == 1
     await database.dispose()
     await desk.worker.start()
     assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
+
+
+@pytest.fixture
+async def reading_desk(tmp_path: Path, sqlite_database_of: DatabaseOf) -> AsyncIterator[Desk]:
+    """One with the model that needs nothing else."""
+    settings = settings_for(f"memory://{tmp_path}", tmp_path, glm_database_url=sqlite_database_of("glm"))
+    async with desk_of(settings) as opened:
+        yield opened
+
+
+@pytest.mark.slow
+async def test_what_comes_without_a_vector_is_found_by_what_it_means(reading_desk: Desk) -> None:
+    texts = ("Кошка спит на диване.", "The release was moved to Friday.", "Налоги платят в апреле.")
+    cat, release, taxes = [(await reading_desk.store(content=text)).id for text in texts]
+
+    page = await reading_desk.page(CRITIC, query={"text_query": "a sleeping animal"}, explain=True)
+    assert page.items[0].kem.id == cat
+    assert page.items[0].explain is not None
+    assert page.items[0].explain.dense is not None
+
+    changed = {"kem_id": cat, "changes": {"content": "Счёт за электричество оплачен."}}
+    await reading_desk.hear(UpdateKem.model_validate(changed))
+    found = await reading_desk.found(CRITIC, text_query="кто оплатил электричество")
+    assert (found[0], set(found)) == (cat, {cat, release, taxes})
+    assert (await reading_desk.page(query={"ids": [taxes]})).items[0].kem.embeddings is not None
+    assert await reading_desk.report() == MemoryReport(kems=3, with_vector=3, vectors=3, waiting=0)
+
+
+@pytest.mark.slow
+async def test_of_many_the_vectors_come_later(reading_desk: Desk) -> None:
+    drafts = tuple(a_draft(f"Note number {n} of the log.", id=f"kem_{n}") for n in range(20))
+
+    report = await reading_desk.hear(BatchStoreKems(kems=drafts))
+
+    assert {item.status for item in report.items} == {"stored"}
+    assert "kem_7" in await reading_desk.found(text_query="note number 7")
+
+    async def are_filled() -> bool:
+        return (await reading_desk.report()).vectors == 20
+
+    await until(are_filled, 30)
+    assert (await reading_desk.page(query={"ids": ["kem_3"]})).items[0].kem.version == 1
+
+
+async def test_memory_goes_over_to_the_model_of_its_settings(settings: Settings) -> None:
+    async with desk_of(settings) as older:
+        kem = await older.store(content="The release was moved to Friday.", embeddings=EAST)
+        assert (await refusal(older, Reindex(model="other"), ANNA))[0] is Code.CONFLICT
+    changed = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
+
+    async with desk_of(changed) as newer:
+        assert await newer.found(embedding_query=EAST.model_dump()) == [kem.id]
+        progress = await newer.hear(Reindex(model=MODEL), ANNA)
+        assert progress == ReindexProgress(model=MODEL, done=1, total=1)
+
+        near = await newer.page(query={"text_query": "when does it ship"}, explain=True)
+        assert near.items[0].explain is not None
+        assert near.items[0].explain.dense is not None
+        assert await newer.report() == MemoryReport(kems=1, with_vector=1, vectors=1, waiting=0)
+        assert (await newer.hear(GetMemoryStats())).model == MODEL
+        await newer.store(content="Another one.")
+        assert await newer.hear(Reindex(model=MODEL), ANNA) == ReindexProgress(model=MODEL, done=2, total=2)
 
 
 @pytest.mark.parametrize(
