@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
@@ -102,6 +103,25 @@ def test_changes_are_watched_by_a_filter(shell: Shell) -> None:
     assert {hidden, other}.isdisjoint(each["kem_id"] for each in heard)
 
 
+def test_what_is_searched_for_is_found_with_its_reasons(shell: Shell) -> None:
+    plan = added(shell, "Отпуск согласован с директором до конца марта.", "--meta", "kind=plan")
+    added(shell, "The warehouse in Riga has a leaking roof.", "--meta", "kind=report")
+    hidden = added(shell, "Отпуск директора.", "--meta", "kind=plan", "--visibility", "private", "--as", "agent.x")
+
+    found = shell.json("memory", "search", "кто согласовал отпуск", "--top", "2", "--filter", "metadata.kind=plan")
+    assert [each["kem_id"] for each in found] == [plan]
+    assert found[0].keys() == {"kem_id", "score", "content", "metadata", "source"}
+    assert (found[0]["content"], found[0]["metadata"]) == (
+        "Отпуск согласован с директором до конца марта.",
+        {"kind": "plan"},
+    )
+
+    explained = shell.json("memory", "search", "кто согласовал отпуск", "--explain")
+    assert explained[0]["explain"].keys() == {"dense", "lexical", "words"}
+    assert hidden not in {each["kem_id"] for each in explained}
+    assert plan in shell.ok("memory", "search", "отпуск", "--explain")
+
+
 def test_rows_and_vectors_agree(shell: Shell) -> None:
     report = shell.json("glm", "check")
 
@@ -118,3 +138,17 @@ def test_what_is_wrong_with_a_filter_is_shown_where_it_is(shell: Shell) -> None:
 
     assert (wrong["code"], wrong["exit"]) == ("invalid", 2)
     assert "At character 18" in wrong["error"]
+
+
+def test_without_its_vectors_memory_does_not_start_and_says_what_to_do(shell: Shell) -> None:
+    added(shell, "Ключ от склада лежит у охраны.")
+    count = shell.json("glm", "check")["vectors"]
+    shell.ok("down")
+    for file in (shell.data_dir / "vectors").iterdir():
+        file.unlink()
+
+    refused_start = replace(shell, settings={"MINDBUS_AMQP_URL": "memory://alone"}).spawn("worker", "glm")
+
+    assert refused_start.returncode == 1
+    assert "mindbus glm rebuild" in refused_start.stderr
+    assert shell.json("glm", "rebuild") == {"vectors": count}
