@@ -6,13 +6,11 @@ found.is_degraded                                     # words alone: no embedder
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem
@@ -20,8 +18,10 @@ from bus_schema.kem_query import KemQuery, OrderBy
 from memory.asker import Asker
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
+from memory.glm.acl import readable_by
 from memory.glm.bm25 import WordHit
-from memory.glm.fusion import by_score, fused
+from memory.glm.conditions import meeting
+from memory.glm.fusion import by_score, fused, nearness
 from memory.glm.nearness import Nearness
 from memory.glm.tables import KemRow
 from memory.glm.words import Words
@@ -69,12 +69,12 @@ class Ranking:
     async def _meaning(
         self, text: str, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
     ) -> dict[str, float] | None:
-        """Cosines of the nearest units, of those with the words besides; nothing where it cannot be told."""
+        """How near the nearest units are, those with the words besides; nothing where it cannot be told."""
         try:
             vector = query.embedding_query or await self._question(text)
             if vector is None:
                 return None
-            return await self._cosines(vector, query, asker, words)
+            return await self._nearness(vector, query, asker, words)
         except (EmbedderFailure, IndexAway, TimeoutError) as trouble:
             logger().warning("searched by words alone", reason=str(trouble) or "the embedder took too long")
             return None
@@ -89,23 +89,18 @@ class Ranking:
         self._questions[text] = vector
         return vector
 
-    async def _cosines(
+    async def _nearness(
         self, vector: Embedding, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
     ) -> dict[str, float]:
-        index = self.nearness.index
-        hits = {hit.kem_id: hit.score for hit in await index.nearest(vector.raw, query, asker, _NEAREST)}
-        readable = await self.nearness.retrieval.readable(hits.keys() - words.keys(), query, asker)
-        far = await self._vectors(words.keys() - hits.keys())
-        direction = _direction(vector.raw)
-        return {key: score for key, score in hits.items() if key in words or key in readable} | {
-            key: float(_direction(raw) @ direction) for key, raw in far.items()
-        }
+        hits = await self.nearness.index.nearest(vector.raw, query, asker, _NEAREST)
+        candidates = {hit.kem_id for hit in hits} | words.keys()
+        return nearness(vector.raw, await self._vectors(candidates, query, asker))
 
-    async def _vectors(self, kem_ids: set[str]) -> dict[str, bytes]:
+    async def _vectors(self, kem_ids: Collection[str], query: KemQuery, asker: Asker) -> dict[str, bytes]:
         space = self.nearness.index.space
-        query = select(KemRow.id, KemRow.vector).where(KemRow.id.in_(kem_ids), KemRow.model == space.model)
+        meant = and_(KemRow.id.in_(kem_ids), KemRow.model == space.model, meeting(query), readable_by(asker))
         async with self.words.database.reading() as session:
-            rows = await session.execute(query)
+            rows = await session.execute(select(KemRow.id, KemRow.vector).where(meant))
             return {row.id: row.vector for row in rows if len(row.vector) == space.bytes_of_vector}
 
     async def _found(self, evidence: "_Evidence", query: KemQuery, asker: Asker, limit: int) -> list[FoundKem]:
@@ -137,8 +132,3 @@ class _Evidence:
 def _in_order(found: Ranked, order_by: OrderBy) -> list[FoundKem]:
     name, direction = order_by.split()
     return sorted(found.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")
-
-
-def _direction(raw: bytes) -> NDArray[np.float32]:
-    numbers = np.frombuffer(raw, dtype="<f4").astype(np.float64)
-    return (numbers / np.linalg.norm(numbers)).astype(np.float32)

@@ -1,6 +1,6 @@
 """Units that are asked for, as far as the asker may read them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
@@ -54,12 +54,6 @@ class Retrieval:
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
         return {row.id: as_kem(row) for row in rows}
-
-    async def readable(self, kem_ids: Collection[str], query: KemQuery, asker: Asker) -> set[str]:
-        """The same, by their ids alone."""
-        condition = and_(KemRow.id.in_(kem_ids), meeting(query), readable_by(asker))
-        async with self.database.reading() as session:
-            return set(await session.scalars(select(KemRow.id).where(condition)))
 
     async def count(self, query: KemQuery, asker: Asker) -> int:
         """How many there are of them, for this asker."""
