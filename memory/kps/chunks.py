@@ -10,6 +10,8 @@ from memory.kps.sentences import sentences
 
 # What stands between two atoms that go together counts as well.
 _ROOM = 8
+# A piece of many tiny sections is named for the first of them.
+_MOST_TITLES = 12
 # A piece that long need not swallow the next section, or the beginning of the next paragraph.
 _FAIR = 0.5
 
@@ -101,7 +103,8 @@ class _Cutter:
 
     def _append(self, atom: Atom) -> None:
         self._atoms.append(atom)
-        self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
+        if len(self._section) < _MOST_TITLES:
+            self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
 
 
 def atoms(text: str, block: Block, most: int) -> Iterator[Atom]:
