@@ -73,11 +73,15 @@ class FoundKem(BaseModel):
 
 
 class KemPage(BaseModel):
-    """Units in the order asked for, with the cursor of the next page, which goes with the same question alone."""
+    """Units in the order asked for, with the cursor of the next page, which goes with the same question alone.
+
+    `is_degraded` where a text was compared by its words alone, since what tells its meaning was away.
+    """
 
     model_config = ConfigDict(frozen=True)
     items: tuple[FoundKem, ...]
     next_cursor: str | None = None
+    is_degraded: bool = False
 
 
 class RetrieveKems(Query[KemPage], domain="glm", action="retrieve_kems"):

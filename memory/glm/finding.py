@@ -25,10 +25,11 @@ class Finding:
         first = rank_of(wanted.cursor, query)
         behind = first + wanted.page_size
         await self.following.catch_up(_FRESH_WITHIN_S)
-        ranked = (await self.ranking.ranked(query, asker, behind + 1)).items
+        found = await self.ranking.ranked(query, asker, behind + 1)
+        ranked = found.items
         page = ranked[first:behind] if wanted.explain else [_unexplained(item) for item in ranked[first:behind]]
         next_cursor = cursor_at(behind, query) if len(ranked) > behind and behind <= MAX_RANK else None
-        return KemPage(items=tuple(page), next_cursor=next_cursor)
+        return KemPage(items=tuple(page), next_cursor=next_cursor, is_degraded=found.is_degraded)
 
 
 def _unexplained(item: FoundKem) -> FoundKem:

@@ -63,4 +63,5 @@ def _directions(raw: bytes, count: int) -> NDArray[np.float64]:
 
 
 def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _SAME)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _SAME)
+    return np.asarray(rows / lengths)
