@@ -156,7 +156,7 @@ async def _insert_unless_taken(session: AsyncSession, rows: list[dict[str, Any]]
 
 async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
-        await session.execute(insert(table), rows)
+        await session.execute(insert(table.__table__), rows)
 
 
 def _columns(row: KemRow) -> dict[str, Any]:
