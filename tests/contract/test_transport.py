@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
-from mindbus import CommandFailed, NoReply, Settings, Unroutable
+from mindbus import CommandFailed, NoReply, Settings, Unroutable, Worker, on_event
+from mindbus.bus.handlers import ToSubscriber
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
 from tests.waiting import until
@@ -147,3 +149,59 @@ async def test_a_worker_that_stops_finishes_what_it_has_begun(settings: Settings
         await fleet.bus.request(Greet(name="afterwards"))
 
         assert fleet[Greeter].held == 0
+
+
+class Confidant(Worker):
+    """Tells each greeting to its subscribers alone."""
+
+    name = "confidant"
+
+    @on_event
+    async def pass_on(self, event: Greeted) -> list[ToSubscriber]:
+        return [ToSubscriber(event, f"friend-{number}") for number in (1, 2)]
+
+
+async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: Settings) -> None:
+    async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
+        assert await fleet.bus.keep_queue("friend-1") == "mb.sub.friend-1"
+        for name in ("Anna", "Boris"):
+            await fleet.bus.publish(Greeted(name=name))
+        async with fleet.bus.heard_by("friend-1") as hearing:
+            events = aiter(hearing)
+            heard = [_named(await anext(events)), _named(await anext(events))]
+
+    # Nobody keeps a queue for the other friend.
+    assert heard == ["Anna", "Boris"]
+
+
+async def test_what_a_subscriber_did_not_finish_comes_again(settings: Settings) -> None:
+    async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
+        await fleet.bus.keep_queue("friend-1")
+        for name in ("Anna", "Boris", "Vera"):
+            await fleet.bus.publish(Greeted(name=name))
+        async with fleet.bus.heard_by("friend-1") as hearing:
+            events = aiter(hearing)
+            await anext(events)
+            unfinished = await anext(events)
+        async with fleet.bus.heard_by("friend-1") as hearing:
+            again = await anext(aiter(hearing))
+
+    assert again.id == unfinished.id
+
+
+async def test_a_subscribers_queue_goes_with_all_that_is_in_it(settings: Settings) -> None:
+    async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
+        await fleet.bus.keep_queue("friend-1")
+        await fleet.bus.publish(Greeted(name="Anna"))
+        async with fleet.bus.heard_by("friend-1") as hearing:
+            assert _named(await anext(aiter(hearing))) == "Anna"
+        await fleet.bus.drop_queue("friend-1")
+        await fleet.bus.drop_queue("friend-1")
+        await fleet.bus.keep_queue("friend-1")
+        async with fleet.bus.heard_by("friend-1") as hearing:
+            await fleet.bus.publish(Greeted(name="Boris"))
+            assert _named(await anext(aiter(hearing))) == "Boris"
+
+
+def _named(envelope: Envelope) -> str:
+    return Greeted.model_validate(envelope.data).name

@@ -137,7 +137,8 @@ async def test_scenario_clear_leaves_an_empty_world_in_which_people_talk_as_on_t
     vhost_url: str, tmp_path: Path
 ) -> None:
     clear = ClearData(confirm=True)
-    async with runtime(dialogue_settings(vhost_url, tmp_path), *RUNTIME, "sim", "orchestrator") as team:
+    names = (*RUNTIME, "sim", "orchestrator")
+    async with runtime(dialogue_settings(vhost_url, tmp_path), *names) as team:
         await team.say("anna", "Привет! Как дела?")
         await team.bus.request(EndDialogue(user_id="anna"))
         await team.until_on_timeline("agent_result", 3)
@@ -145,7 +146,8 @@ async def test_scenario_clear_leaves_an_empty_world_in_which_people_talk_as_on_t
 
         before = {event.event_id for event in await team.timeline()}
 
-        removed = {name: (await team.bus.request(clear, to=name)).counts for name in CLEAR}
+        owners = [name for name in CLEAR if name in names]
+        removed = {name: (await team.bus.request(clear, to=name)).counts for name in owners}
 
         assert removed["sim"] == {"simulations": 1}
         assert removed["storage"]["fragments"] >= 1

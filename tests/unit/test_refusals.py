@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 
 import memory.refusals
+import memory.swm.refusals
 import storage_service.refusals
 from mindbus.refusal import Refusal
 
@@ -14,7 +15,9 @@ def refusals_of(module: ModuleType) -> list[type[Refusal]]:
     return [kind for _name, kind in getmembers(module, isclass) if issubclass(kind, Refusal) and kind is not Refusal]
 
 
-@pytest.mark.parametrize("module", [storage_service.refusals, memory.refusals], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [storage_service.refusals, memory.refusals, memory.swm.refusals], ids=lambda module: module.__name__
+)
 def test_every_refusal_says_what_it_is_in_words(module: ModuleType) -> None:
     kinds = refusals_of(module)
     assert kinds
