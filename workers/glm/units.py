@@ -24,8 +24,8 @@ from memory.glm.service import GlobalMemory
 from memory.glm.writing import Refused, Written
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling
+from workers.drafts import Drafts
 from workers.glm.answering import answering
-from workers.glm.drafts import Drafts
 
 
 class UnitDesk:

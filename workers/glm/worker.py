@@ -13,8 +13,8 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.ledger import SqlLedger
+from workers.drafts import Drafts
 from workers.glm.care import CareDesk
-from workers.glm.drafts import Drafts
 from workers.glm.units import UnitDesk
 
 _AGAIN_S = 1.0

@@ -15,6 +15,7 @@ from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.handling import Handling
 from mindbus.refusal import Refusal
+from workers.drafts import Drafts
 from workers.swm.answering import answering
 from workers.swm.telling import Telling, told
 
@@ -22,6 +23,7 @@ from workers.swm.telling import Telling, told
 class KnowledgeDesk:
     """The part of the working memory that agents talk to."""
 
+    drafts: Drafts
     memory: WorkingMemory
     keeping_up: KeepingUp
     subscriptions: Subscriptions
@@ -38,7 +40,8 @@ class KnowledgeDesk:
 
     @on_command
     async def publish_batch(self, command: PublishKems, handling: Handling) -> tuple[BatchReport | Telling, ...]:
-        drafts = _named(command.kems, handling)
+        given = command.kems if command.ref is None else await self.drafts.read(command.ref, handling)
+        drafts = _named(given, handling)
         persist = command.persist_to_glm_if_new_or_updated
         with answering(handling) as asker:
             outcomes = await self.memory.publish(drafts, asker, persist=persist)

@@ -20,6 +20,7 @@ from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
+from workers.drafts import Drafts
 from workers.swm.coordination import CoordinationDesk
 from workers.swm.data import DataDesk
 from workers.swm.glm_link import GlmLink
@@ -40,6 +41,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
 
     def __init__(self, kit: Kit) -> None:
         settings, self.clock, self.bus = kit.settings, kit.clock, kit.bus
+        self.drafts = Drafts(kit)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
         writes, glm = Writes(self._database), GlmLink(kit.bus)

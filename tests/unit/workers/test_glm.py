@@ -45,7 +45,7 @@ from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
 from tests.waiting import until
 from workers.fleet import FLEET
-from workers.glm.drafts import drafts_of
+from workers.drafts import drafts_of
 from workers.glm.worker import GlmWorker
 
 RESEARCHER, CRITIC, ANNA = "agent.researcher.1", "agent.critic.1", "user.anna"
