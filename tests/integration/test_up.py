@@ -114,8 +114,8 @@ def test_every_worker_is_well(shell: Shell) -> None:
 def test_a_worker_of_another_package_has_a_process_of_its_own(shell: Shell) -> None:
     groups = {process["name"]: process["workers"] for process in state_of(shell)["workers"]}
 
-    light = [name for name in FLEET if name not in ("glm", "gateway")]
-    assert groups == {"workers": light, "memory": ["glm"], "gateway": ["gateway"], "echo": ["echo"]}
+    light = [name for name in FLEET if name not in ("glm", "kps", "gateway")]
+    assert groups == {"workers": light, "memory": ["glm", "kps"], "gateway": ["gateway"], "echo": ["echo"]}
 
 
 def test_queues_are_listed_with_depth_and_consumers(shell: Shell) -> None:
