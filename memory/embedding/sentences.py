@@ -18,7 +18,7 @@ class SentenceModel:
 
     def __init__(self, name: str, threads: int) -> None:
         self._model = _loaded(name, threads)
-        self.space = Space(name, int(self._model.get_sentence_embedding_dimension()))
+        self.space = Space(name, len(self.query("one")))
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As in Model."""

@@ -182,6 +182,15 @@ async def test_another_order_is_kept_among_the_best(search: Searcher) -> None:
     assert await search.ids("release", order_by="id desc", limit=2) == ["monday", "long"]
 
 
+async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) -> None:
+    search.ranking.words = Words(search.library.database, candidates=5)
+    search.embedder.away = True
+    common = [a_draft("A common release moved again", id=f"common_{n}") for n in range(20)]
+    await search.library.store_all(*common, a_draft("Zebra", id="rare"))
+
+    assert "rare" in await search.ids("release moved common zebra")
+
+
 async def test_the_limit_cuts_what_is_least(search: Searcher) -> None:
     everything = await search.ids("release moved")
 
