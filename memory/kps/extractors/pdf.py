@@ -1,7 +1,8 @@
 """PDF, by pypdf: pages, paragraphs by their last lines, headings by the outline."""
 
 import re
-from collections.abc import Container, Iterator
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from io import BytesIO
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -17,6 +18,11 @@ _BULLET = re.compile(r"\s*(?:[•▪●–—*-]|\d{1,3}[.)])\s")
 _ENDS = (".", "!", "?", "…", ":", ";", ".»", ".”", '."')
 # A last line is shorter than the others, since whoever sets type fills all others.
 _SHORT = 0.8
+# So few may be all that a page says.
+_FEW_LINES = 2
+_NUMBER = re.compile(r"\d+")
+# Letters that were drawn as one are searched for as two.
+_LETTERS = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "\xad": "-"})
 _HYPHENATED = re.compile(r"\w-$")
 
 
@@ -40,15 +46,40 @@ def extract(content: bytes) -> Document:
 
 def _read(reader: PdfReader) -> Document:
     composer, levels = Composer(), _headings(reader)
-    for number, page in enumerate(reader.pages[:_MOST_PAGES], 1):
+    pages = [_lines(page.extract_text()) for page in reader.pages[:_MOST_PAGES]]
+    for number, lines in enumerate(_without_furniture(pages), 1):
         titles = {heading.title for heading in levels if heading.page == number}
-        for paragraph in _paragraphs(page.extract_text(), titles):
+        for paragraph in _paragraphs(lines, titles):
             level = levels.get(_Heading(number, _plain(paragraph)))
             if level is None:
                 composer.prose(paragraph, number)
             else:
                 composer.heading(paragraph, level, number)
     return composer.document()
+
+
+def _lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.translate(_LETTERS).strip().splitlines()]
+
+
+def _without_furniture(pages: Sequence[list[str]]) -> Iterator[list[str]]:
+    """What stands above most pages, or below them but for its numbers, belongs to none of them."""
+    heads = _of_most([lines[0] for lines in pages if len(lines) > _FEW_LINES], pages)
+    feet = _of_most([_numberless(lines[-1]) for lines in pages if len(lines) > _FEW_LINES], pages)
+    for lines in pages:
+        is_long = len(lines) > _FEW_LINES
+        first = 1 if is_long and lines[0] in heads else 0
+        last = len(lines) - 1 if is_long and _numberless(lines[-1]) in feet else len(lines)
+        yield lines[first:last]
+
+
+def _of_most(lines: Sequence[str], pages: Sequence[list[str]]) -> set[str]:
+    return {line for line, times in Counter(lines).items() if times >= max(3, len(pages) / 2)}
+
+
+def _numberless(line: str) -> str:
+    """Above a page, a number tells chapters apart; below it, pages."""
+    return _NUMBER.sub("0", line)
 
 
 def _headings(reader: PdfReader) -> dict[_Heading, int]:
@@ -67,8 +98,7 @@ def _headings(reader: PdfReader) -> dict[_Heading, int]:
     return found
 
 
-def _paragraphs(text: str, titles: Container[str]) -> Iterator[str]:
-    lines = [" ".join(line.split()) for line in text.splitlines()]
+def _paragraphs(lines: Sequence[str], titles: Container[str]) -> Iterator[str]:
     usual = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
     gathered = ""
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):

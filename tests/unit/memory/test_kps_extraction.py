@@ -164,6 +164,20 @@ def test_a_pdf_has_its_pages_paragraphs_and_what_its_outline_leads_to() -> None:
     assert [block.page for block in document.blocks] == [1, 1, 1, 2]
 
 
+def test_what_stands_above_and_below_every_page_is_left_out() -> None:
+    pages = [["Annual report", f"What page {number} says.", f"Page {number} of 4"] for number in range(1, 5)]
+
+    document = extract(a_pdf(*pages), PDF)
+
+    assert told(document) == [("prose", f"What page {number} says.") for number in range(1, 5)]
+
+
+def test_chapters_that_begin_on_pages_of_their_own_are_kept() -> None:
+    pages = [[f"Chapter {number}", "It begins", "and ends."] for number in range(1, 5)]
+
+    assert extract(a_pdf(*pages), PDF).text.count("Chapter") == 4
+
+
 def test_a_pdf_that_everybody_may_read_is_read() -> None:
     assert extract(a_sealed_pdf(), PDF).text == "The code is 4711."
 
