@@ -25,7 +25,7 @@ def word_hits(asked: Mapping[str, str], texts: Mapping[str, str], total: int) ->
     counted = {key: Counter(text.split()) for key, text in texts.items()}
     lengths = {key: counts.total() for key, counts in counted.items()}
     mean = sum(lengths.values()) / max(len(lengths), 1)
-    weights = {stem: _weight(sum(stem in counts for counts in counted.values()), total) for stem in asked}
+    weights = {stem: rarity(sum(stem in counts for counts in counted.values()), total) for stem in asked}
     most = sum(weights.values())
     hits: dict[str, WordHit] = {}
     for key, counts in counted.items():
@@ -36,5 +36,6 @@ def word_hits(asked: Mapping[str, str], texts: Mapping[str, str], total: int) ->
     return hits
 
 
-def _weight(having: int, total: int) -> float:
+def rarity(having: int, total: int) -> float:
+    """What a word weighs that so many of so many texts have."""
     return math.log(1 + max(total - having + 0.5, 0) / (having + 0.5))

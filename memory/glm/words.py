@@ -1,7 +1,6 @@
 """Units that have the words of a question."""
 
 import asyncio
-import math
 from collections.abc import Collection
 from functools import reduce
 from operator import add
@@ -14,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.kem_query import KemQuery
 from memory.asker import Asker
 from memory.glm.acl import readable_by
-from memory.glm.bm25 import WordHit, word_hits
+from memory.glm.bm25 import WordHit, rarity, word_hits
 from memory.glm.conditions import meeting
 from memory.glm.tables import KemRow, TextRow
 from memory.stems import questioned
@@ -45,12 +44,12 @@ class Words:
         if not asked:
             return {}
         async with self.database.reading() as session:
-            proposed = _by_rank(asked) if self.database.is_sqlite else await _by_rarity(session, asked)
+            # The nearest power of two: how many there are that the asker may not read is nobody's business.
+            total = 1 << (await session.scalar(select(func.max(TextRow.seq))) or 0).bit_length()
+            proposed = _by_rank(asked) if self.database.is_sqlite else await _by_rarity(session, asked, total)
             wanted = proposed.where(meeting(query), readable_by(asker)).limit(self._candidates)
             texts = {row.id: row.stems for row in await session.execute(wanted)}
-            newest = await session.scalar(select(func.max(TextRow.seq))) or 0
-        # The nearest power of two: how many there are that the asker may not read is nobody's business.
-        return await asyncio.to_thread(word_hits, asked, texts, 1 << newest.bit_length())
+        return await asyncio.to_thread(word_hits, asked, texts, total)
 
 
 def _by_rank(asked: Collection[str]) -> Select[str, str]:
@@ -61,13 +60,13 @@ def _by_rank(asked: Collection[str]) -> Select[str, str]:
     return rows.where(literal_column("kem_words").op("MATCH")(question)).order_by(index.c.rank)
 
 
-async def _by_rarity(session: AsyncSession, asked: Collection[str]) -> Select[str, str]:
+async def _by_rarity(session: AsyncSession, asked: Collection[str], total: int) -> Select[str, str]:
     """PostgreSQL counts words that are there; which of them are rare it has to be asked."""
     has = [_WORDS.op("@@")(cast(f"'{stem}'", TSQUERY)) for stem in asked]
     some = [select(TextRow.seq).where(each).limit(_COMMON).subquery() for each in has]
     counts = await session.execute(select(*(select(func.count()).select_from(each).scalar_subquery() for each in some)))
     pairs = zip(has, counts.one(), strict=True)
-    weights = [case((each, math.log(1 + _COMMON / (1 + count))), else_=0.0) for each, count in pairs]
+    weights = [case((each, rarity(count, total)), else_=0.0) for each, count in pairs]
     wanted = cast(" | ".join(f"'{stem}'" for stem in asked), TSQUERY)
     return _rows().where(_WORDS.op("@@")(wanted)).order_by(reduce(add, weights).desc())
 
