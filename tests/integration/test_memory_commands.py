@@ -129,6 +129,13 @@ def test_rows_and_vectors_agree(shell: Shell) -> None:
     assert {"kems", "with_vector", "vectors", "waiting", "missing", "stale", "surplus"} <= report.keys()
 
 
+def test_memory_that_is_of_the_wanted_model_has_nowhere_to_go(shell: Shell) -> None:
+    progress = shell.json("glm", "reindex")
+
+    assert (progress["model"], progress["done"]) == ("multilingual-e5-small", progress["total"])
+    assert refused(shell, "glm", "reindex", "another")["code"] == "conflict"
+
+
 def test_the_index_is_not_made_anew_under_a_running_memory(shell: Shell) -> None:
     assert refused(shell, "glm", "rebuild")["code"] == "conflict"
 

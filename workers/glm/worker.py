@@ -75,6 +75,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
         self._opened = self.memory
         older.wake()
         await older.following.catch_up(_LAST_WITHIN_S)
+        await older.index.clear()
         await older.close()
         await self.memory.relay.reconcile()
 
