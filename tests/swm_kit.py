@@ -1,6 +1,7 @@
 """The working memory over real stores, before a global memory that may be away."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +90,14 @@ class Desk:
         draft = a_draft(content, **fields)
         (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
         return outcome
+
+    async def carry(self) -> list[Happening]:
+        """As often as it takes, while the global memory is there."""
+        happened: list[Happening] = []
+        with suppress(GlmAway):
+            while await self.writes.count("glm"):
+                happened += await self.keeping_up.carry()
+        return happened
 
     async def publish(self, content: str = "It is Friday.", by: Asker = RESEARCHER, **fields: Any) -> Kem:
         outcome = await self.try_to_publish(content, by, **fields)

@@ -25,3 +25,6 @@ class CounterStore(Protocol):
 
     async def forget_old(self) -> None:
         """Operations that nobody repeats any more."""
+
+    async def clear(self) -> int:
+        """Have them all begin anew; how many there were."""

@@ -8,7 +8,7 @@ from bus_schema.glm import BatchItem
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.erasing import USER_KEY
-from memory.swm.glm import Glm, GlmAway
+from memory.swm.glm import Glm
 from memory.swm.happenings import Happening
 from memory.swm.shelf import Shelf
 from memory.swm.writes import Write, Writes
@@ -28,32 +28,26 @@ class KeepingUp:
                 await self._shelf.put(write.kem)
 
     async def carry(self) -> list[Happening]:
-        """Store the writes that wait, as far as the global memory takes them; what it refuses is not kept."""
+        """Store the writes that come first; what the global memory refuses does not stay at hand. Raises GlmAway."""
+        writes = await self._writes.next("glm")
         happened: list[Happening] = []
-        while writes := await self._writes.next("glm"):
-            try:
-                arrived = [await self._stored(publisher, list(some)) for publisher, some in _by_publisher(writes)]
-            except GlmAway as away:
-                logger().info("writes wait for the global memory", reason=str(away))
-                break
-            settled = [pair for group in arrived for pair in group]
+        for publisher, some in _by_publisher(writes):
+            settled = await self._stored(publisher, list(some))
             happened += [each for write, item in settled for each in await self._settle(write, item)]
             await self._writes.arrived([write.seq for write, _ in settled])
-            if len(settled) < len(writes):
-                break
         return happened
 
     async def changed(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[Happening]:
         """The global memory tells that it has this version. Raises GlmAway."""
-        if await self._writes.pending([kem_id]):
+        at_hand = await self._shelf.find(kem_id)
+        is_known = at_hand is not None and (at_hand.version, at_hand.updated_at) == (version, updated_at)
+        if is_known or (at_hand is None and is_new) or await self._writes.pending([kem_id]):
             return []
+        found = await self._glm.fetch([kem_id])
         async with self._shelf.turn:
-            at_hand = await self._shelf.find(kem_id)
-            if at_hand is None and is_new:
+            if await self._shelf.find(kem_id) != at_hand or await self._writes.pending([kem_id]):
+                # Published meanwhile, which is newer.
                 return []
-            if at_hand is not None and (at_hand.version, at_hand.updated_at) == (version, updated_at):
-                return []
-            found = await self._glm.fetch([kem_id])
             if found:
                 await self._shelf.renew(found[0])
                 return [Happening("KEM_UPDATED", kem_id, found[0], is_told=True)]

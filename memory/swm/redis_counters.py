@@ -1,10 +1,12 @@
 """Counters in a Redis that evicts nothing."""
 
 from datetime import timedelta
+from typing import Any
 
 from memory.swm.counters import MOST, Addition
 from memory.swm.redis_coordination import Coordination
 from memory.swm.refusals import CounterFull
+from mindbus.logs import logger
 
 KEPT = timedelta(days=1)
 _KEY = "swm_counter:"
@@ -43,3 +45,14 @@ class RedisCounters:
 
     async def forget_old(self) -> None:
         """As in CounterStore: Redis does it."""
+
+    async def clear(self) -> int:
+        """As in CounterStore."""
+        operations = await self._redis.ask(lambda redis: _drop(redis, f"{_OPERATION}*"))
+        counters = await self._redis.ask(lambda redis: _drop(redis, f"{_KEY}*"))
+        logger().info("counters cleared", counters=counters, operations=operations)
+        return counters
+
+
+async def _drop(redis: Any, pattern: str) -> int:
+    return sum([await redis.delete(key) async for key in redis.scan_iter(match=pattern, count=1000)])

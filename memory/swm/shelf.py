@@ -8,6 +8,8 @@ from memory.swm.cache import CacheAway, KemCache
 from memory.swm.writes import Write, Writes
 from mindbus.logs import logger
 
+_ANY = "kem_any"
+
 
 class Shelf:
     """Writes that the cache cannot take wait in the database; until it has them, it is not asked: it knows too little.
@@ -71,6 +73,8 @@ class Shelf:
         """Give the cache what it has missed. Raises CacheAway."""
         if not self._is_behind:
             return
+        # Whoever publishes must not wait for a cache that does not answer.
+        await self.cache.get(_ANY)
         async with self.turn:
             while writes := await self._writes.next("cache"):
                 for write in writes:

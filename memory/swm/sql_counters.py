@@ -62,6 +62,12 @@ class SqlCounters:
         async with self._database.transaction() as session:
             await session.execute(delete(OperationRow).where(OperationRow.made_at < self._clock() - KEPT))
 
+    async def clear(self) -> int:
+        """As in CounterStore."""
+        async with self._database.transaction() as session:
+            await session.execute(delete(OperationRow))
+            return len((await session.scalars(delete(CounterRow).returning(CounterRow.name))).all())
+
     async def _save(self, orders: Sequence[_Order]) -> None:
         now = self._clock()
         async with self._database.transaction() as session:

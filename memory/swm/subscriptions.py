@@ -58,12 +58,11 @@ class Subscriptions:
         self._database = database
         self._subscribers: dict[str, Subscriber] = {}
 
-    async def open(self) -> list[str]:
-        """Those that there are, so that their queues can be kept."""
+    async def open(self) -> None:
+        """Know those that there are."""
         async with self._database.reading() as session:
             rows = (await session.scalars(select(SubscriptionRow))).all()
         self._subscribers = {row.subscription_id: _subscriber(row) for row in rows}
-        return list(self._subscribers)
 
     async def add(self, subscription_id: str, agent_id: str, topics: Sequence[SubscriptionTopic], by: Asker) -> None:
         """Twice is as good as once. Raises MalformedFilter, NotYourSubscription."""

@@ -38,6 +38,8 @@ class Writes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Whether there may be some: mostly there are none, which need not be looked up again and again.
+        self._may_wait: dict[Target, bool] = {"glm": True, "cache": True}
 
     async def add(self, writes: Sequence[Write]) -> None:
         """From now on they are not lost."""
@@ -53,12 +55,20 @@ class Writes:
         ]
         async with self._database.transaction() as session:
             session.add_all(rows)
+        for write in writes:
+            self._may_wait[write.target] = True
 
     async def next(self, target: Target, limit: int = BATCH) -> list[Write]:
         """Those that come first."""
+        if not self._may_wait[target]:
+            return []
+        # Before it looks, for what comes meanwhile.
+        self._may_wait[target] = False
         query = select(WriteRow).where(WriteRow.target == target).order_by(WriteRow.seq).limit(limit)
         async with self._database.reading() as session:
-            return [_write(row) for row in await session.scalars(query)]
+            found = [_write(row) for row in await session.scalars(query)]
+        self._may_wait[target] |= bool(found)
+        return found
 
     async def count(self, target: Target) -> int:
         """How many there are."""
@@ -68,6 +78,8 @@ class Writes:
 
     async def pending(self, kem_ids: Collection[str]) -> set[str]:
         """Which of these units are on their way into the global memory."""
+        if not self._may_wait["glm"]:
+            return set()
         query = select(WriteRow.kem_id).where(WriteRow.target == "glm", WriteRow.kem_id.in_(kem_ids))
         async with self._database.reading() as session:
             return set(await session.scalars(query))

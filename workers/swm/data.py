@@ -4,23 +4,29 @@ from collections.abc import Awaitable
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from memory.swm.cache import CacheAway
+from memory.swm.counters import CounterStore
 from memory.swm.keeping_up import KeepingUp
 from memory.swm.subscriptions import Subscriptions
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling
+from workers.swm.answering import answering
 
 
 class DataDesk:
-    """The part of the working memory that forgets: locks, counters have nothing to say of anybody."""
+    """The part of the working memory that forgets; locks end by themselves, their fencing numbers must go on."""
 
+    counters: CounterStore
     keeping_up: KeepingUp
     subscriptions: Subscriptions
 
     @on_command
     async def clear(self, _command: ClearData, handling: Handling) -> Removed:
         handling.require_operator()
-        return Removed.of(await _away_or(self.keeping_up.clear()) | {"subscriptions": await self.subscriptions.clear()})
+        counts = await _away_or(self.keeping_up.clear())
+        with answering(handling):
+            counts["counters"] = await self.counters.clear()
+        return Removed.of(counts | {"subscriptions": await self.subscriptions.clear()})
 
     @on_command
     async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:

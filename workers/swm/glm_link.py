@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Collection, Sequence
 
-from bus_schema.glm import MAX_PAGE, BatchReport, BatchStoreKems, KemPage, RetrieveKems
+from bus_schema.glm import MAX_PAGE, BatchItem, BatchReport, BatchStoreKems, KemPage, RetrieveKems
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.swm.glm import GlmAway
+from mindbus.bus.claims import ClaimTooLarge
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused
+from mindbus.logs import logger
 
 _WITHIN_S = 10.0
 
@@ -33,9 +35,18 @@ class GlmLink:
         return await _answer(self._bus.acting_as(asker).request(question, timeout_s=_WITHIN_S))
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
-        """As in Glm."""
+        """As in Glm; a batch that is too large, or refused as a whole, is stored unit by unit."""
         batch = BatchStoreKems(kems=tuple(drafts))
-        return await _answer(self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S))
+        try:
+            return await _answer(self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S))
+        except ClaimTooLarge:
+            logger().info("batch is too large", units=len(drafts))
+        except Refused as no:
+            if len(drafts) == 1:
+                item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=no.code, error=str(no))
+                return BatchReport(items=(item,))
+        reports = [await self.store([draft], publisher) for draft in drafts]
+        return BatchReport(items=tuple(item for report in reports for item in report.items))
 
 
 async def _answer(asked: Awaitable[ResultT]) -> ResultT:

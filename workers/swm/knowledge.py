@@ -1,5 +1,6 @@
 """Answers for units at hand: publishes them, finds them, brings them from the global memory."""
 
+import asyncio
 from collections.abc import Sequence
 
 from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStored, KemUpdated
@@ -14,10 +15,13 @@ from memory.swm.working_memory import WorkingMemory
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.handling import Handling
+from mindbus.logs import logger
 from mindbus.refusal import Refusal
 from workers.drafts import Drafts
 from workers.swm.answering import answering
 from workers.swm.telling import Telling, told
+
+_AGAIN_S = 1.0
 
 
 class KnowledgeDesk:
@@ -74,9 +78,14 @@ class KnowledgeDesk:
     async def hear_of_end(self, event: KemDeleted) -> list[Telling]:
         return await told(await self.keeping_up.deleted(event.kem_id), self.subscriptions)
 
-    @every(seconds=0.1)
+    @every(seconds=0.05)
     async def carry(self) -> list[Telling]:
-        return await told(await self.keeping_up.carry(), self.subscriptions)
+        try:
+            return await told(await self.keeping_up.carry(), self.subscriptions)
+        except GlmAway as away:
+            logger().warning("writes wait for the global memory", reason=str(away))
+            await asyncio.sleep(_AGAIN_S)
+            return []
 
     @every(seconds=0.2)
     async def tell_of_evicted(self) -> list[Telling]:

@@ -1,7 +1,5 @@
 """The working memory: one worker made of the desks in this folder."""
 
-import asyncio
-
 from memory.swm.cache import CacheAway, KemCache
 from memory.swm.coordination import coordination_in
 from memory.swm.embedded_cache import EmbeddedCache
@@ -54,12 +52,12 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
         self.turnstile = Turnstile(self.locks, kit.clock)
 
     async def start(self) -> None:
-        """Take up what an earlier instance has left: writes on their way, queues of subscribers."""
+        """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""
         await upgrade(self._database, MIGRATIONS)
         await self._coordination.open()
         await self._shelf.open()
         await self.keeping_up.refill()
-        await asyncio.gather(*map(self.bus.keep_queue, await self.subscriptions.open()))
+        await self.subscriptions.open()
 
     async def stop(self) -> None:
         """Let go of everything."""

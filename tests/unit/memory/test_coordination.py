@@ -196,6 +196,14 @@ async def test_a_counter_counts_each_operation_once(stores: Coordinating) -> Non
     assert await stores.counters.value("drafts") == 3
 
 
+async def test_cleared_counters_begin_anew(stores: Coordinating) -> None:
+    for name in ("drafts", "pages"):
+        await stores.counters.add(Addition(name, 5, "op-1"))
+
+    assert await stores.counters.clear() == 2
+    assert await stores.counters.add(Addition("drafts", 1, "op-1")) == 1
+
+
 async def test_a_counter_stays_within_what_is_exact(stores: Coordinating) -> None:
     await stores.counters.add(Addition("drafts", MOST, "op-1"))
 

@@ -109,7 +109,7 @@ async def test_a_writer_changes_content_but_not_rights(desk: Desk) -> None:
 async def test_what_is_to_be_kept_takes_the_times_of_the_global_memory(desk: Desk) -> None:
     kem = await desk.publish(id="kem_1", persist=True)
     desk.library.clock.advance(seconds=3)
-    await desk.keeping_up.carry()
+    await desk.carry()
 
     kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
     (at_hand,) = (await desk.memory.query(KemQuery(), RESEARCHER, None, 50)).items
@@ -121,7 +121,7 @@ async def test_what_is_to_be_kept_takes_the_times_of_the_global_memory(desk: Des
 
 async def test_what_is_not_to_be_kept_stays_out_of_the_global_memory(desk: Desk) -> None:
     await desk.publish(id="kem_1")
-    await desk.keeping_up.carry()
+    await desk.carry()
 
     assert await desk.library.found(ids=["kem_1"]) == []
 
@@ -132,7 +132,7 @@ async def test_a_newer_version_at_hand_is_not_overwritten_by_an_older_answer(des
     desk.library.clock.advance(seconds=1)
     await desk.publish("second", id="kem_1")
     assert len(writes) == 1
-    await desk.keeping_up.carry()
+    await desk.carry()
 
     at_hand = await desk.cache.get("kem_1")
     assert at_hand is not None
@@ -143,7 +143,7 @@ async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> No
     desk.glm.is_away = True
     for number in range(250):
         await desk.publish(f"fact {number}", id=f"kem_{number}", persist=True)
-    await desk.keeping_up.carry()
+    await desk.carry()
 
     # Killed before it came back, twice.
     again = another(another(desk))
@@ -152,7 +152,7 @@ async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> No
     await again.keeping_up.refill()
     assert len(await again.found(order_by="id asc")) == 50
     again.glm.is_away = False
-    await again.keeping_up.carry()
+    await again.carry()
 
     assert await desk.library.retrieval.count(KemQuery(), RESEARCHER) == 250
     assert again.glm.stored == [f"kem_{number}" for number in range(250)]
@@ -166,7 +166,7 @@ async def test_nobody_else_reads_what_may_be_private_until_somebody_can_say(desk
     assert await desk.found(CRITIC) == []
     assert await desk.found(RESEARCHER) == ["kem_1"]
     desk.glm.is_away = False
-    await desk.keeping_up.carry()
+    await desk.carry()
     kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
     assert (kept.visibility, kept.content) == ("private", "new content")
 
@@ -176,7 +176,7 @@ async def test_what_the_global_memory_refuses_does_not_stay_at_hand(desk: Desk) 
     desk.glm.is_away = True
     await desk.publish(id="kem_1", persist=True)
     desk.glm.is_away = False
-    happened = await desk.keeping_up.carry()
+    happened = await desk.carry()
 
     assert [(each.event_type, each.kem_id) for each in happened] == [("KEM_EVICTED", "kem_1")]
     assert await desk.found(RESEARCHER) == []
@@ -201,7 +201,7 @@ async def test_loading_brings_what_the_asker_may_read(desk: Desk) -> None:
 
 async def test_what_changes_in_the_global_memory_is_fresh_at_hand(desk: Desk) -> None:
     await desk.publish(id="kem_1", persist=True)
-    await desk.keeping_up.carry()
+    await desk.carry()
     desk.library.clock.advance(seconds=1)
     changed = await desk.library.update("kem_1", content="It is Monday.")
     happened = await desk.keeping_up.changed("kem_1", changed.version, changed.updated_at, is_new=False)
@@ -224,7 +224,7 @@ async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
     await desk.publish(id="kem_1", persist=True)
     happened = await desk.keeping_up.deleted("kem_1")
     desk.glm.is_away = False
-    await desk.keeping_up.carry()
+    await desk.carry()
 
     assert [each.event_type for each in happened] == ["KEM_DELETED"]
     assert await desk.found() == []
@@ -259,7 +259,7 @@ async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: Switc
     await desk.publish("kept", id="kem_1", persist=True)
     await desk.publish("shared", id="kem_2")
     await desk.keeping_up.deleted("kem_0")
-    await desk.keeping_up.carry()
+    await desk.carry()
     assert await desk.found() == ["kem_1"]
     with pytest.raises(CacheAway):
         await desk.shelf.catch_up()
@@ -273,7 +273,7 @@ async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: Switc
 
 async def test_until_the_cache_has_caught_up_it_is_not_believed(desk: Desk, cache: SwitchedCache) -> None:
     await desk.publish("old", id="kem_1", persist=True)
-    await desk.keeping_up.carry()
+    await desk.carry()
     cache.is_away = True
     await desk.keeping_up.deleted("kem_1")
     await desk.library.delete("kem_1")
