@@ -6,10 +6,8 @@ from bus_schema.glm import MAX_PAGE, BatchItem, BatchReport, BatchStoreKems, Kem
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.swm.glm import GlmAway
-from mindbus.bus.claims import ClaimTooLarge
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused
-from mindbus.logs import logger
 
 _WITHIN_S = 10.0
 
@@ -35,12 +33,10 @@ class GlmLink:
         return await _answer(self._bus.acting_as(asker).request(question, timeout_s=_WITHIN_S))
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
-        """As in Glm; a batch that is too large, or refused as a whole, is stored unit by unit."""
+        """As in Glm; a batch that is refused as a whole is stored unit by unit."""
         batch = BatchStoreKems(kems=tuple(drafts))
         try:
             return await _answer(self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S))
-        except ClaimTooLarge:
-            logger().info("batch is too large", units=len(drafts))
         except Refused as no:
             if len(drafts) == 1:
                 item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=no.code, error=str(no))
