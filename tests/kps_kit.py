@@ -1,6 +1,6 @@
 """Knowledge processing with an embedder that is quick, beside a memory that obeys."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
@@ -50,8 +50,14 @@ def kps_with(embedder: HashingEmbedder) -> Callable[[Kit], Worker]:
     async def opened() -> HashingEmbedder:
         return embedder
 
+    return kps_opening(opened)
+
+
+def kps_opening(open_embedder: Callable[[], Awaitable[HashingEmbedder]]) -> Callable[[Kit], Worker]:
+    """How to build the worker over what is opened."""
+
     def make(kit: Kit) -> Worker:
-        return KpsWorker(kit, opened)
+        return KpsWorker(kit, open_embedder)
 
     make.name = "kps"  # type: ignore[attr-defined]  # as a Worker class has one
     return make

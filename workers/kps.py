@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
+from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchItem, BatchStoreKems, RetrieveKems
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
@@ -45,16 +46,22 @@ class KpsWorker(Worker):
     def __init__(self, kit: Kit, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
         self._kit = kit
         self._open_embedder = open_embedder
+        self._embedder: Embedder | None = None
+        self._opening = asyncio.Lock()
         self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
 
     async def start(self) -> None:
-        """Load the model before the first message."""
-        self._embedder = await self._open_embedder()
+        """Load the model before the first message; where it is away, messages wait for it."""
+        try:
+            await self._ready_embedder()
+        except EmbedderAway as away:
+            logger().warning("nothing is embedded yet", reason=str(away))
 
     async def stop(self) -> None:
         """Let go of model and reading process."""
         await self._reader.close()
-        await self._embedder.close()
+        if self._embedder is not None:
+            await self._embedder.close()
 
     @on_command
     async def process(self, command: ProcessRawData, handling: Handling) -> tuple[ProcessedData, KemProcessed]:
@@ -138,13 +145,19 @@ class KpsWorker(Worker):
         page = await aside(f"look/{handling.attempt}/{ids[0]}", lambda: ask(bus, query))
         return {item.kem.id: item.kem for item in page.items}
 
-    async def _embedded(self, texts: Sequence[str]) -> list[object]:
+    async def _embedded(self, texts: Sequence[str]) -> list[Embedding]:
         try:
-            return list(await self._embedder.passages(texts))
+            return await (await self._ready_embedder()).passages(texts)
         except EmbedderAway as away:
             raise TemporaryFailure(str(away)) from away
         except EmbedderFailure as failure:
             raise PermanentFailure(str(failure)) from failure
+
+    async def _ready_embedder(self) -> Embedder:
+        async with self._opening:
+            if self._embedder is None:
+                self._embedder = await self._open_embedder()
+            return self._embedder
 
     async def _report(self, command: ProcessRawData, done: int, total: int) -> None:
         progress = KemProcessingProgress(source=command.source, done=done, total=total)

@@ -189,6 +189,18 @@ NOT_READABLE: Sequence[tuple[str, bytes, str, type[Refusal]]] = [
     ("text as PDF", b"Hello", PDF, DeclaredTypeDiffers),
     ("a DOCX cut off", a_docx("x")[:300], DOCX, CorruptDocument),
     ("a DOCX with a password", a_protected_docx(), DOCX, Protected),
+    (
+        "a DOCX of encrypted parts",
+        a_docx("x").replace(b"PK\1\2\x14\3\x14\0\0", b"PK\1\2\x14\3\x14\0\1"),
+        DOCX,
+        Protected,
+    ),
+    (
+        "a DOCX with a broken part",
+        zipped({"word/document.xml": b"<a/>" * 99}).replace(b"\x08\0", b"\x63\0"),
+        DOCX,
+        CorruptDocument,
+    ),
     ("old Word as DOCX", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), DOCX, DeclaredTypeDiffers),
     ("a PDF as DOCX", a_pdf(["x"]), DOCX, DeclaredTypeDiffers),
     ("another archive as DOCX", zipped({"a.txt": b"x"}), DOCX, DeclaredTypeDiffers),

@@ -13,11 +13,12 @@ from bus_schema.ids import mint
 from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
+from memory.embedding.failures import EmbedderAway
 from mindbus import Handling, Refused, Settings
 from mindbus.bus.failures import TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
-from tests.kps_kit import ObedientMemory, kps_with
+from tests.kps_kit import ObedientMemory, kps_opening, kps_with
 from tests.storage_kit import an_envelope
 from tests.waiting import until
 from workers.kps import KpsWorker
@@ -143,6 +144,23 @@ async def test_an_embedder_that_is_away_is_waited_for(desk: Desk) -> None:
 
     with pytest.raises(TemporaryFailure):
         await desk.process(raw_content="One text.")
+
+
+async def test_a_model_that_is_away_at_the_start_is_asked_again(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    async def opened() -> HashingEmbedder:
+        tries.append(1)
+        if len(tries) == 1:
+            raise EmbedderAway
+        return HashingEmbedder()
+
+    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+    async with fleet_of(ObedientMemory, kps_opening(opened), settings=settings) as fleet:
+        done = await fleet.bus.request(ProcessRawData(raw_content="One text.", content_type="text/plain"))
+
+    assert done.status == "stored"
+    assert len(tries) == 2
 
 
 async def test_what_memory_refuses_is_refused(desk: Desk) -> None:
