@@ -33,19 +33,21 @@ from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from memory.embedding.nano import MODEL
-from memory.glm.service import database_of, rebuild_vectors
+from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.glm.vector_relay import IndexGone
+from memory.vectors.index import IndexAway
 from mindbus import Handling, Refused, Settings
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
+from mindbus.bus.worker import utc_now
 from mindbus.tasks import end
 from tests.fleets import settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
 from tests.waiting import until
-from workers.fleet import FLEET
 from workers.drafts import drafts_of
+from workers.fleet import FLEET
 from workers.glm.worker import GlmWorker
 
 RESEARCHER, CRITIC, ANNA = "agent.researcher.1", "agent.critic.1", "user.anna"
@@ -57,11 +59,13 @@ class Desk:
 
     def __init__(self, worker: GlmWorker) -> None:
         self.worker = worker
+        self.source = "/mb/test/1"
         self.told: list[Event] = []
 
     async def hear(self, message: Command[Any], by: str = RESEARCHER) -> Any:
         """The result, once its transaction is committed."""
-        handling = Handling(an_envelope(message, by), self.worker.name)
+        envelope = an_envelope(message, by).model_copy(update={"source": self.source})
+        handling = Handling(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
         async with self.worker.ledger.entry(self.worker.name, handling.message_id) as entry:
@@ -236,6 +240,15 @@ async def test_of_a_hidden_unit_there_is_no_word_on_any_path(desk: Desk) -> None
     assert await desk.found(ids=["hidden"]) == [hidden.id]
 
 
+async def test_the_working_memory_reads_everything_whoever_borrows_its_name_does_not(desk: Desk) -> None:
+    kem = await desk.store(visibility="private")
+
+    assert await desk.found("svc.swm", ids=[kem.id]) == []
+    desk.source = "/mb/swm/1a2b3c4d"
+    assert await desk.found("svc.swm", ids=[kem.id]) == [kem.id]
+    assert await desk.found(CRITIC, ids=[kem.id]) == []
+
+
 async def test_a_reader_reads_a_writer_changes_neither_shares(desk: Desk) -> None:
     rights: dict[str, Any] = {"visibility": "readers", "readers": ["agent.critic"], "writers": ["user.anna"]}
     kem = await desk.store(embeddings=EAST, **rights)
@@ -328,6 +341,15 @@ async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(de
     await database.dispose()
     await desk.worker.start()
     assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
+
+
+async def test_a_qdrant_that_does_not_answer_is_said_at_the_start(settings: Settings) -> None:
+    away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
+    database = database_of(away)
+
+    with pytest.raises(IndexAway, match="Qdrant"):
+        await open_memory(database, away, utc_now)
+    await database.dispose()
 
 
 @pytest.fixture
