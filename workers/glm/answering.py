@@ -14,14 +14,14 @@ from mindbus.logs import logger
 from mindbus.refusal import Refusal
 
 # It keeps units at hand for others, to whose rights it looks itself.
-_TRUSTED = frozenset({"svc.swm"})
+_TRUSTED = "swm"
 _SOON = timedelta(seconds=1)
 
 
 @contextmanager
 def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
     """Who asks; every no of memory is written down, then put into the bus's words."""
-    asker = Asker(handling.requester, is_trusted=handling.requester in _TRUSTED)
+    asker = Asker(handling.requester, is_trusted=_is_trusted(handling))
     try:
         yield asker
     except Refusal as no:
@@ -42,3 +42,9 @@ def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
         raise TemporaryFailure(str(away)) from away
     except EmbedderFailure as failure:
         raise Refused(Code.UNAVAILABLE, str(failure)) from failure
+
+
+def _is_trusted(handling: Handling) -> bool:
+    """The working memory itself, not whoever acts in its name."""
+    envelope = handling.envelope
+    return envelope.mbrequester == f"svc.{_TRUSTED}" and envelope.source.startswith(f"/mb/{_TRUSTED}/")
