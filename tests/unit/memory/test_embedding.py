@@ -73,12 +73,14 @@ async def test_a_question_lies_in_the_same_space(embedder: Embedder) -> None:
     assert max(range(len(TEXTS)), key=lambda n: cosine(question, passages[n])) == 2
 
 
+@pytest.mark.slow
 async def test_a_text_beyond_all_measure_is_cut_rather_than_refused(embedder: Embedder) -> None:
     (vector,) = await embedder.passages([LONG])
 
     assert cosine(vector, (await embedder.passages([LONG[:1000]]))[0]) > 0.9
 
 
+@pytest.mark.slow
 async def test_questions_are_answered_while_documents_are_embedded(embedder: Embedder) -> None:
     many = asyncio.ensure_future(embedder.passages(TEXTS * 10))
     first = await asyncio.wait_for(embedder.query("Кто поймал щуку?"), timeout=30)
