@@ -1,6 +1,6 @@
 """Memory goes over to another model without a moment in which it answers worse."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from memory.glm.spaces import space_in_use
 from memory.glm.tables import KemRow
 from memory.glm.vector_relay import VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import VectorIndex
+from memory.vectors.index import IndexAway, VectorIndex
+from memory.vectors.points import Point
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import RESEARCHER, Library, a_draft
 
@@ -26,10 +27,10 @@ class Move:
     """From one model to another, with as many indexes."""
 
     def __init__(self, library: Library, folder: Path) -> None:
-        self.library = library
+        self.library, self.folder = library, folder
         self.older, self.newer = HashingEmbedder("older"), HashingEmbedder("newer", 32)
         self.live = EmbeddedIndex(folder / "older.vectors", self.older.space)
-        self.next = EmbeddedIndex(folder / "newer.vectors", self.newer.space)
+        self.next: EmbeddedIndex = EmbeddedIndex(folder / "newer.vectors", self.newer.space)
         library.writing.space = library.changing.space = self.older.space
         self.relay = VectorRelay(library.database, self.live)
 
@@ -124,14 +125,16 @@ async def test_what_changes_at_the_last_moment_goes_over_too(move: Move) -> None
     class Late(EmbeddedIndex):
         is_late = True
 
-        async def write(self, points: object, gone: object) -> None:
-            await super().write(points, gone)  # type: ignore[arg-type]
+        async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+            await super().write(points, gone)
             if self.is_late:
                 self.is_late = False
                 await move.library.delete("kem_0")
                 await move.store(0, "Zebras under the older id")
 
-    move.next.__class__ = Late
+    move.next, older = Late(move.folder / "late.vectors", move.newer.space), move.next
+    await move.next.open()
+    await older.close()
 
     await move.run()
 
@@ -139,12 +142,39 @@ async def test_what_changes_at_the_last_moment_goes_over_too(move: Move) -> None
     assert await move.near("zebras", move.newer, move.next) == "kem_0"
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+async def test_an_index_that_goes_away_is_filled_the_next_time(move: Move, is_written: bool) -> None:
+    class Failing(EmbeddedIndex):
+        is_away = True
+
+        async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+            if is_written or not self.is_away:
+                await super().write(points, gone)
+            if self.is_away:
+                raise IndexAway("out for lunch")
+
+    failing = Failing(move.folder / "failing.vectors", move.newer.space)
+    await failing.open()
+    move.next, older = failing, move.next
+    await older.close()
+    with pytest.raises(IndexAway):
+        await move.run()
+    assert await space_in_use(move.library.database) is None
+    assert await move.near("number 3", move.older, move.live) == "kem_3"
+
+    failing.is_away = False
+    await move.run()
+
+    assert move.newer.embedded == KEMS
+    assert await move.is_whole()
+
+
 async def test_another_model_begins_anew(move: Move) -> None:
     move.newer.after = 2
     with pytest.raises(EmbedderAway):
         await move.run()
     third = HashingEmbedder("third", 32)
-    index = EmbeddedIndex(Path(move.library.database.url.database or "").parent / "third.vectors", third.space)
+    index = EmbeddedIndex(move.folder / "third.vectors", third.space)
     await index.open()
 
     steps = [step async for step in Reindexing(move.library.database, third, index, batch=BATCH).run()]
