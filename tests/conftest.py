@@ -257,6 +257,7 @@ def redis_url(redis_server: str) -> str:
     """A Redis with nothing in it, set up as it was built to be."""
     with Redis.from_url(redis_server) as redis:
         redis.flushall()
+        redis.config_set("maxmemory", 0)
         redis.config_set("maxmemory-policy", "noeviction")
         redis.config_set("notify-keyspace-events", "")
     return redis_server

@@ -140,6 +140,7 @@ def backbone(rungs: Iterable[Rung]) -> Topology:
         exchanges=(
             Exchange(EVENTS),
             Exchange(REPLIES),
+            Exchange(SUBSCRIBERS),
             Exchange(DEAD, "direct"),
             Exchange(UNROUTED, "fanout"),
             # A retry whose queue is gone must not block the rung for the others.

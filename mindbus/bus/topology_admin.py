@@ -12,8 +12,8 @@ from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, declare, requested_cance
 from mindbus.bus.topology import Queue, Topology
 from mindbus.management import Management, QueueState
 
-# Queues that live and die with their clients are nobody's to prune.
-_PASSING = ("mb.reply.", "mb.tap.")
+# Queues that live and die with their clients, or wait for them, are nobody's to prune.
+_PASSING = ("mb.reply.", "mb.tap.", "mb.sub.")
 _MOVING = ".moving"
 
 

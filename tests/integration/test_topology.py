@@ -7,7 +7,7 @@ import aio_pika
 import pytest
 
 from mindbus import Settings
-from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, rungs_of
+from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, of_subscriber, rungs_of
 from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
 from mindbus.management import Management
 from tests.brokers import Broker
@@ -51,7 +51,9 @@ async def test_what_is_missing_is_named_and_applied(vhost_url: str, api: Managem
 
 
 async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Management) -> None:
-    await apply(vhost_url, WANTED + of_service("retired", takes_commands=True, event_keys=()))
+    # A subscriber that is away is no stranger.
+    others = of_service("retired", takes_commands=True, event_keys=()) + of_subscriber("away")
+    await apply(vhost_url, WANTED + others)
     async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
         await channel.default_exchange.publish(aio_pika.Message(b"precious"), "mb.q.retired")
     await until(lambda: _depth(api, "mb.q.retired", 1))

@@ -214,3 +214,28 @@ async def test_what_was_evicted_while_nobody_listened_is_told_at_the_start(redis
     assert await until(cache.evicted) == ["kem_1"]
     assert await found(cache, metadata_filters={"type": "a"}) == ["kem_2"]
     await cache.close()
+
+
+@pytest.mark.backends
+async def test_what_redis_has_no_room_for_is_told_and_indexes_stay_whole(redis_url: str, library: Library) -> None:
+    cache = RedisCache(redis_url, INDEXED)
+    await cache.open()
+    async with Redis.from_url(redis_url, decode_responses=True) as redis:
+        used = (await redis.info("memory"))["used_memory"]
+        await redis.config_set("maxmemory", used + 3_000_000)
+        put = [f"kem_{number}" for number in range(300)]
+        for kem_id in put:
+            await cache.put(a_kem(library, kem_id, content="x" * 30_000, metadata={"type": "a"}))
+        told: list[str] = []
+
+        async def all_are_told() -> bool:
+            told.extend(await cache.evicted())
+            there = {str(key).removeprefix("swm_kem:") for key in await redis.keys("swm_kem:*")}
+            return bool(told) and sorted([*told, *there]) == sorted(put)
+
+        await until(all_are_told)
+        indexed = set(map(str, await redis.smembers("swm_idx:meta:type:a")))
+        assert indexed == set(put) - set(told)
+        # To answer takes room, too.
+        assert set(await found(cache, metadata_filters={"type": "a"})) <= indexed
+    await cache.close()
