@@ -8,6 +8,7 @@ from agents.card_rules import BadCard
 from agents.cards import UnknownCard
 from bus_schema.replies import Code
 from memory.glm.vector_relay import IndexGone
+from memory.swm.redis_link import WrongRedis
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
@@ -44,6 +45,7 @@ _CODES: dict[type[Exception], Code] = {
     StoreNotSupported: Code.INVALID,
     NotGuaranteed: Code.INVALID,
     NoSuchRange: Code.INVALID,
+    WrongRedis: Code.INVALID,
     AlreadyUp: Code.CONFLICT,
     CannotReplay: Code.CONFLICT,
     StillInUse: Code.CONFLICT,

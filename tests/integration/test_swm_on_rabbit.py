@@ -117,6 +117,22 @@ async def test_what_one_publishes_another_hears_within_a_second(alice: Client, b
                 await anext(aiter(hearing))
 
 
+async def test_what_has_no_room_is_heard_as_evicted_within_a_second(settings: Settings) -> None:
+    small = settings.model_copy(update={"swm_max_bytes": 1024**2})
+    async with fleet_of(FLEET["swm"], settings=small) as fleet:
+        alice, bob = fleet.bus.acting_as("agent.alice"), fleet.bus.acting_as("agent.bob")
+        mine = await subscribe(bob, "metadata.project_id=alpha")
+        first = await alice.request(PublishKem(kem=a_draft(metadata={"project_id": "alpha"})))
+        async with bob.heard_by(mine) as hearing:
+            events = aiter(hearing)
+            assert (await next_event(events))[0] == "published"
+            for _ in range(20):
+                await alice.request(PublishKem(kem=a_draft("x" * 60_000)))
+            began = time.monotonic()
+            assert await next_event(events) == ("evicted", {"kem_id": first.id})
+            assert time.monotonic() - began < SOON_S
+
+
 async def test_a_subscriber_that_was_away_catches_up_in_order(alice: Client, bob: Client) -> None:
     mine = await subscribe(bob)
     kems = [await alice.request(PublishKem(kem=a_draft(f"fact {number}"))) for number in range(5)]
