@@ -55,7 +55,7 @@ class LockRow(Base):
 class CounterRow(Base):
     """What a counter stands at."""
 
-    __tablename__ = "counters"
+    __tablename__ = "shared_counters"
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
     value: Mapped[int] = mapped_column(BigInteger)
 

@@ -41,13 +41,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("told_kems", "subscriptions", "counter_operations", "counters", "locks", "writes"):
+    for table in ("told_kems", "subscriptions", "counter_operations", "shared_counters", "locks", "writes"):
         op.drop_table(table)
 
 
 def _create_counters() -> None:
     op.create_table(
-        "counters",
+        "shared_counters",
         sa.Column("name", sa.String(128), nullable=False),
         sa.Column("value", sa.BigInteger, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_counters"),
