@@ -107,7 +107,7 @@ def postgres_is_empty(empty_postgres_url: str) -> Subject:
 def test_no_two_services_share_a_table_but_the_ledger() -> None:
     tables = [set(metadata.tables) for _migrations, metadata in TABLES.values()]
     for one, other in combinations(tables, 2):
-        assert one & other == {"inbox", "outbox"}
+        assert one & other <= {"inbox", "outbox"}
 
 
 @ON_FILES
