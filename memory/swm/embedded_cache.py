@@ -20,7 +20,8 @@ class EmbeddedCache:
         self._evicted: list[str] = []
 
     async def open(self) -> None:
-        """Nothing to open."""
+        """As in KemCache: whatever is left of an earlier lead may be out of date."""
+        self._kems.clear()
 
     async def close(self) -> None:
         """Nothing to close."""

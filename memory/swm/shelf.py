@@ -24,6 +24,7 @@ class Shelf:
 
     async def open(self) -> None:
         """Raises WrongRedis."""
+        self._writes.begin()
         await self.cache.open()
         self._is_behind = await self._writes.count("cache") > 0
 

@@ -39,7 +39,12 @@ class Writes:
     def __init__(self, database: Database) -> None:
         self._database = database
         # Whether there may be some: mostly there are none, which need not be looked up again and again.
-        self._may_wait: dict[Target, bool] = {"glm": True, "cache": True}
+        self._may_wait: dict[Target, bool] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Another instance may have left some."""
+        self._may_wait = {"glm": True, "cache": True}
 
     async def add(self, writes: Sequence[Write]) -> None:
         """From now on they are not lost."""

@@ -35,6 +35,7 @@ from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
 from tests.waiting import until
 from workers.fleet import FLEET
+from workers.swm.worker import SwmWorker
 
 # What has happened is told within this time.
 SOON_S = 1.0
@@ -244,6 +245,19 @@ async def test_without_the_global_memory_units_are_shared_then_kept(settings: Se
         alice = both.bus.acting_as("agent.alice")
         await until(lambda: in_glm(alice, ids=[kem.id]))
         assert await at_hand(alice) == [kem.id]
+
+
+async def test_who_leads_again_knows_what_happened_meanwhile(fleet: Fleet, alice: Client) -> None:
+    swm = fleet[SwmWorker]
+    gone = await alice.request(PublishKem(kem=a_draft("not kept")))
+    await alice.request(IncrementCounter(name="drafts", operation_id="op-1"))
+    # As the runtime does when another instance has led for a while.
+    await swm.start()
+    kept = await alice.request(PublishKem(kem=a_draft("kept"), persist_to_glm_if_new_or_updated=True))
+
+    await until(lambda: in_glm(alice, ids=[kept.id]))
+    assert await at_hand(alice, ids=[gone.id, kept.id]) == [kept.id]
+    assert (await alice.request(IncrementCounter(name="drafts", operation_id="op-2"))).value == 2
 
 
 @pytest.fixture

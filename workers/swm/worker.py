@@ -53,6 +53,8 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
 
     async def start(self) -> None:
         """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""
+        # It may have led before.
+        await self._close()
         await upgrade(self._database, MIGRATIONS)
         await self._coordination.open()
         await self._shelf.open()
@@ -61,8 +63,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
 
     async def stop(self) -> None:
         """Let go of everything."""
-        await self._shelf.cache.close()
-        await self._coordination.close()
+        await self._close()
         await self._database.dispose()
 
     @every(seconds=0.5)
@@ -71,6 +72,10 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
             await self._shelf.catch_up()
         except CacheAway as away:
             logger().debug("writes wait for the cache", reason=str(away))
+
+    async def _close(self) -> None:
+        await self._shelf.cache.close()
+        await self._coordination.close()
 
 
 def cache_of(settings: Settings) -> KemCache:
