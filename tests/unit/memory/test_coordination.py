@@ -62,6 +62,16 @@ async def taken(stores: Coordinating, ticket: str = "1") -> Lock:
     return lock
 
 
+async def test_what_was_closed_opens_again_with_all_it_knew(stores: Coordinating) -> None:
+    lock = await taken(stores)
+    await stores.counters.add(Addition("drafts", 1, "op-1"))
+    await stores.close()
+    await stores.open()
+
+    assert await taken(stores) == lock
+    assert await stores.counters.add(Addition("drafts", 1, "op-2")) == 2
+
+
 async def test_one_alone_holds_a_lock(stores: Coordinating, clock: Clock) -> None:
     lock = await taken(stores)
 

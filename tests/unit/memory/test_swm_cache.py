@@ -143,6 +143,14 @@ async def test_pages_follow_each_other_without_gap_or_repetition(library: Librar
         assert seen == (names if order == "created_at asc" else names[::-1])
 
 
+async def test_a_cache_can_be_closed_then_opened_again(cache: KemCache, library: Library) -> None:
+    await cache.close()
+    await cache.open()
+    await cache.put(a_kem(library))
+
+    assert await found(cache) == ["kem_1"]
+
+
 @pytest.mark.backends
 async def test_redis_holds_the_keys_and_fields_of_the_specification(redis_url: str, library: Library) -> None:
     cache = RedisCache(redis_url, INDEXED, ttl_s=60)
