@@ -18,7 +18,7 @@ from tests.command_line import Shell, eventually, require_rabbitmq
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 
-WORKERS = "storage,orchestrator,tracker,task_manager,context_manager,mood_watcher,context,dialogue,sim"
+WORKERS = "storage,orchestrator,tracker,task_manager,context_manager,mood_watcher,context,dialogue,sim,swm,glm"
 SCENARIO = "name: broken\nlanguage: en\ntriggers: []\n"
 
 
@@ -255,7 +255,7 @@ def test_a_forgotten_user_is_known_to_nobody(shell: Shell, tmp_path: Path) -> No
     removed = forgotten["removed"]
     assert forgotten["user_id"] == "gone"
     agents = ["task_manager", "context_manager", "mood_watcher", "context"]
-    assert list(removed) == [*agents, "orchestrator", "storage"]
+    assert list(removed) == [*agents, "orchestrator", "swm", "glm", "storage"]
     assert (removed["task_manager"], removed["mood_watcher"]) == ({"tasks": 1}, {"notes": 1})
     assert removed["context_manager"]["facts"] >= 1
     assert removed["storage"]["messages"] >= 2
