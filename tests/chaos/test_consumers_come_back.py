@@ -107,18 +107,18 @@ async def _depth(management: Management, vhost: str, depth: int) -> bool:
     return (await management.queue("mb.q.greeter", vhost)).depth == depth
 
 
-async def test_after_the_broker_was_frozen_for_half_a_minute(used_node: PrivateNode, tmp_path: Path) -> None:
-    settings = settings_for(used_node.amqp_url, tmp_path)
+async def test_after_the_broker_was_frozen_for_half_a_minute(own_node: PrivateNode, tmp_path: Path) -> None:
+    settings = settings_for(own_node.amqp_url, tmp_path)
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.request(Greet(name="before"))
-        used_node.freeze()
+        own_node.freeze()
         frozen_at = time.monotonic()
         try:
             with pytest.raises(BusUnavailable, match="cannot be reached, or does not confirm"):
                 await fleet.bus.send(Greet(name="into the ice"))
             await until(lambda: time.monotonic() - frozen_at > FROZEN_S, FROZEN_S + 5)
         finally:
-            used_node.thaw()
+            own_node.thaw()
 
         await greets_again(fleet, "after", within_s=60)
 
