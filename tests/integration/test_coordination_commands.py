@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mindbus.logs import configure_logs
 from tests.command_line import Shell, require_rabbitmq
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -21,13 +20,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield shell
     finally:
         shell.ok("down")
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is everybody's."""
-    yield
-    configure_logs("DEBUG", "console")
 
 
 def refused(shell: Shell, *arguments: str) -> dict[str, Any]:

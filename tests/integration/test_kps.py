@@ -1,7 +1,7 @@
 """Documents on their way into memory: storage, knowledge processing, the global memory on a real broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from bus_schema.kps import KemProcessed, ProcessRawData
 from bus_schema.replies import Code
 from mindbus import Settings
 from mindbus.bus.failures import CommandFailed
-from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
 from tests.command_line import Shell
 from tests.documents import a_docx, a_pdf, a_protected_docx
@@ -24,13 +23,6 @@ from tests.kps_kit import kps_with
 from workers.fleet import FLEET
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow]
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is everybody's."""
-    yield
-    configure_logs("DEBUG", "console")
 
 
 @pytest.fixture

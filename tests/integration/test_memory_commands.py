@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mindbus.logs import configure_logs
 from tests.command_line import Shell, eventually, require_rabbitmq
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,13 +22,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield memory
     finally:
         memory.ok("down")
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is everybody's."""
-    yield
-    configure_logs("DEBUG", "console")
 
 
 def added(shell: Shell, text: str, *options: str) -> str:

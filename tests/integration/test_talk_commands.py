@@ -12,7 +12,6 @@ import pytest
 from bus_schema.conversations import SaveMessage
 from bus_schema.dialogue import conversation_trace
 from mindbus.bus.connecting import connect
-from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from tests.command_line import Shell, eventually, require_rabbitmq
 
@@ -38,13 +37,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield runtime
     finally:
         runtime.ok("down")
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is everybody's."""
-    yield
-    configure_logs("DEBUG", "console")
 
 
 def history(shell: Shell, user: str, *options: str) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from mindbus.logs import configure_logs
 from tests.command_line import Shell, eventually, require_rabbitmq
 from tests.third_party import ECHO, install
 from workers.fleet import FLEET
@@ -48,13 +47,6 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         finally:
             fleet.ok("down")
     assert fleet.processes() == {}
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command sets up the logs of its process, which here is everybody's."""
-    yield
-    configure_logs("DEBUG", "console")
 
 
 @pytest.fixture

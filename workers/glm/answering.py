@@ -10,8 +10,7 @@ from memory.embedding.failures import EmbedderAway, EmbedderFailure
 from memory.vectors.index import IndexAway
 from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handling import Handling
-from mindbus.logs import logger
-from mindbus.refusal import Refusal
+from workers.refusing import refusing
 
 # It keeps units at hand for others, to whose rights it looks itself.
 _TRUSTED = "swm"
@@ -23,19 +22,8 @@ def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
     """Who asks; every no of memory is written down, then put into the bus's words."""
     asker = Asker(handling.requester, is_trusted=_is_trusted(handling))
     try:
-        yield asker
-    except Refusal as no:
-        logger().warning(
-            "memory refused",
-            type=handling.envelope.type,
-            message_id=handling.message_id,
-            requester=asker.identity,
-            kem_id=kem_id,
-            refusal=type(no).__name__,
-            is_denied=no.is_denied,
-            details=no.details,
-        )
-        raise Refused(no.code, str(no), no.details) from no
+        with refusing("glm", handling, kem_id=kem_id):
+            yield asker
     except IndexAway as away:
         raise TemporaryFailure(str(away), _SOON) from away
     except EmbedderAway as away:
