@@ -1,7 +1,7 @@
 """Listens for simulations to run."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -136,6 +136,8 @@ class SimWorker(Worker):
         if record.is_running and self._play is None:
             self._play = self._played_from(record)
             await self._run(self._play, record)
+        elif not record.is_running:
+            await self._written(lambda: self._notes.unasked(_ONLY, lambda last: (last, ()), self._bus.publish))
 
     async def _last(self) -> Record:
         while True:
@@ -158,31 +160,33 @@ class SimWorker(Worker):
         return Play(self._bus, record.sim_id, messages, order.speed, tally)
 
     async def _run(self, play: Play, record: Record) -> None:
-        reason = await play.run(lambda: self._save(play, record.sim_id, is_running=True))
-        counts = play.tally.counts(record.sim_id)
-        await self._bus.publish(SimStopped(counts=counts, reason=reason))
-        await self._save(play, record.sim_id, is_running=False)
+        reason = await play.run(lambda: self._save(play, record.sim_id))
+
+        def ended(last: Record) -> tuple[Record, Sequence[SimStopped]]:
+            if not last.is_running:
+                return last, ()
+            stopped = SimStopped(counts=play.tally.counts(record.sim_id), reason=reason)
+            return last.model_copy(update=_progress(play.tally, record.sim_id) | {"is_running": False}), (stopped,)
+
+        await self._written(lambda: self._notes.unasked(_ONLY, ended, self._bus.publish))
         self._play = None
 
-    async def _save(self, play: Play, sim_id: str, *, is_running: bool) -> None:
-        """While it runs, once in a while is often enough; its end has to be written down."""
-        tally = play.tally
-        change = {
-            "done": tally.done,
-            "failed": tuple(sorted(number for number in tally.failed if number <= tally.done)),
-            "counts": tally.counts(sim_id),
-            "is_running": is_running,
-        }
+    async def _save(self, play: Play, sim_id: str) -> None:
+        """While it runs, once in a while is often enough."""
+        change = _progress(play.tally, sim_id)
+        try:
+            await self._notes.change(_ONLY, lambda record: record.model_copy(update=change))
+        except (TemporaryFailure, BusUnavailable) as away:
+            logger().warning("simulation not written down", reason=str(away))
+
+    async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Its end has to be written down, then told."""
         while True:
             try:
-                await self._notes.change(_ONLY, lambda record: record.model_copy(update=change))
+                return await write()
             except (TemporaryFailure, BusUnavailable) as away:
                 logger().warning("simulation not written down", reason=str(away))
-                if is_running:
-                    return
                 await asyncio.sleep(_LOOKS_AGAIN_S)
-            else:
-                return
 
     def _performance(self, order: StartSim) -> tuple[Simulation, str]:
         """Raises Refused where it cannot be played."""
@@ -194,3 +198,11 @@ class SimWorker(Worker):
             raise Refused(Code.NOT_FOUND, str(unknown)) from unknown
         except (BadFile, NobodyResponsible, AnotherLanguage) as bad:
             raise Refused(Code.INVALID, str(bad)) from bad
+
+
+def _progress(tally: Tally, sim_id: str) -> dict[str, object]:
+    return {
+        "done": tally.done,
+        "failed": tuple(sorted(number for number in tally.failed if number <= tally.done)),
+        "counts": tally.counts(sim_id),
+    }
