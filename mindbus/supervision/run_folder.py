@@ -13,6 +13,8 @@ from mindbus.private_files import write_private
 from mindbus.settings import Settings
 
 _ENDS_WITHIN_S = 5.0
+# A process that was killed is still there for a moment.
+_DIES_WITHIN_S = 1.0
 _LOOK_AGAIN_S = 0.05
 
 
@@ -65,10 +67,11 @@ class RunFolder:
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
-        given_up_at = time.monotonic() + _ENDS_WITHIN_S
+        began = time.monotonic()
         while not _locked(lock):
             pid = self.supervisor_pid(lock)
-            if (pid and is_alive(pid)) or time.monotonic() > given_up_at:
+            patience_s = _DIES_WITHIN_S if pid and is_alive(pid) else _ENDS_WITHIN_S
+            if time.monotonic() - began > patience_s:
                 os.close(lock)
                 raise AlreadyUp(self.data_dir, pid)
             time.sleep(_LOOK_AGAIN_S)

@@ -1,5 +1,6 @@
 import os
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -22,6 +23,15 @@ def test_one_up_at_a_time(folder: RunFolder) -> None:
 
     os.close(lock)
     assert not folder.is_taken()
+
+
+def test_what_is_just_being_killed_is_waited_for(folder: RunFolder) -> None:
+    lock = folder.take()
+    ending = Timer(0.1, os.close, [lock])
+    ending.start()
+
+    os.close(folder.take())
+    ending.join()
 
 
 def test_the_lock_is_held_until_the_last_who_inherited_it_is_gone(folder: RunFolder) -> None:
