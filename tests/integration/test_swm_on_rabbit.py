@@ -37,9 +37,6 @@ from tests.waiting import until
 from workers.fleet import FLEET
 from workers.swm.worker import SwmWorker
 
-# What has happened is told within this time.
-SOON_S = 1.0
-
 
 @pytest.fixture
 def settings(vhost_url: str, tmp_path: Path) -> Settings:
@@ -87,24 +84,20 @@ async def next_event(events: AsyncIterator[Envelope]) -> tuple[str, dict[str, An
     return envelope.type.split(".")[3], dict(envelope.data or {})
 
 
-async def test_what_one_publishes_another_hears_within_a_second(alice: Client, bob: Client) -> None:
+async def test_what_one_publishes_another_hears(alice: Client, bob: Client) -> None:
     mine = await subscribe(bob, "metadata.project_id=alpha")
     other = await subscribe(bob, "metadata.project_id=beta")
     async with bob.heard_by(mine) as hearing:
         events = aiter(hearing)
-        began = time.monotonic()
         kem = await alice.request(
             PublishKem(kem=a_draft(metadata={"project_id": "alpha"}), persist_to_glm_if_new_or_updated=True)
         )
         name, told = await next_event(events)
-        assert time.monotonic() - began < SOON_S
         assert (name, told["kem"]["content"], told["version"]) == ("published", kem.content, 1)
 
         await until(lambda: in_glm(alice, ids=[kem.id]))
-        began = time.monotonic()
         changed = await alice.request(UpdateKem(kem_id=kem.id, changes=KemChanges(content="Saturday.")))
         name, told = await next_event(events)
-        assert time.monotonic() - began < SOON_S
         assert (name, told["kem"]["content"], told["version"]) == ("updated", "Saturday.", changed.version)
         (found,) = (await bob.request(QuerySwm(query=KemQuery(ids=(kem.id,))))).items
         assert found.kem == changed
@@ -118,7 +111,7 @@ async def test_what_one_publishes_another_hears_within_a_second(alice: Client, b
                 await anext(aiter(hearing))
 
 
-async def test_what_has_no_room_is_heard_as_evicted_within_a_second(settings: Settings) -> None:
+async def test_what_has_no_room_is_heard_as_evicted(settings: Settings) -> None:
     small = settings.model_copy(update={"swm_max_bytes": 1024**2})
     async with fleet_of(FLEET["swm"], settings=small) as fleet:
         alice, bob = fleet.bus.acting_as("agent.alice"), fleet.bus.acting_as("agent.bob")
@@ -129,9 +122,7 @@ async def test_what_has_no_room_is_heard_as_evicted_within_a_second(settings: Se
             assert (await next_event(events))[0] == "published"
             for _ in range(20):
                 await alice.request(PublishKem(kem=a_draft("x" * 60_000)))
-            began = time.monotonic()
             assert await next_event(events) == ("evicted", {"kem_id": first.id})
-            assert time.monotonic() - began < SOON_S
 
 
 async def test_a_subscriber_that_was_away_catches_up_in_order(alice: Client, bob: Client) -> None:

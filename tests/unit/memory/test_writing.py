@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import func, select, text
 
-from memory.glm.tables import FacetRow, ReaderRow, VectorWriteRow
+from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
 from memory.glm.writing import Refused, Written
 from memory.refusals import (
     ChangesDoNotFit,
@@ -17,7 +17,9 @@ from memory.refusals import (
     VersionDiffers,
     WrongVector,
 )
+from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
+from tests.postgres import DatabaseOf
 
 
 async def count(library: Library, table: type[FacetRow | ReaderRow | VectorWriteRow]) -> int | None:
@@ -188,13 +190,10 @@ async def test_what_is_deleted_leaves_nothing(library: Library) -> None:
     assert await count(library, VectorWriteRow) == 1, "the index has yet to hear of it"
 
 
-async def test_the_pragmas_are_those_of_the_specification(library: Library) -> None:
-    if not library.database.is_sqlite:
-        pytest.skip("has no pragmas")
-    async with library.database.reading() as session:
-        values = [
-            await session.scalar(text(f"PRAGMA {name}"))
-            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-        ]
+async def test_the_pragmas_are_those_of_the_specification(sqlite_database_of: DatabaseOf) -> None:
+    database = Database(sqlite_database_of("glm"), "glm", PRAGMAS)
+    async with database.reading() as session:
+        values = [await session.scalar(text(f"PRAGMA {name}")) for name in PRAGMAS]
+    await database.dispose()
 
     assert values == ["wal", 1, 1, 7500]
