@@ -7,8 +7,8 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
-from memory.metadata import facets
 from memory.stems import stems
+from mindbus.metadata import facets
 
 
 def body_columns(kem: KemBody) -> dict[str, Any]:

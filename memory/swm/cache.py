@@ -5,10 +5,6 @@ from typing import Protocol
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.metadata import facets
-
-PRIORITY = "priority"
-_LEAST, _MOST = -10, 10
 
 
 class CacheAway(Exception):
@@ -43,16 +39,3 @@ class KemCache(Protocol):
 
     async def clear(self) -> int:
         """Drop all; how many there were."""
-
-
-def texts_in(kem: Kem) -> list[tuple[str, str]]:
-    """What of its metadata can be indexed: texts alone, members of lists included."""
-    return [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
-
-
-def priority_of(kem: Kem) -> int:
-    """How important its agent says it is, from -10 to 10: the number under `priority` in its metadata."""
-    given = kem.metadata.get(PRIORITY)
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return 0
-    return max(_LEAST, min(_MOST, round(given)))

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.swm.cache import CacheAway, texts_in
-from memory.swm.matching import texts_wanted
+from memory.swm.cache import CacheAway
 from memory.swm.redis_hashes import BY_CREATED, BY_UPDATED, KEM, REVERSE, by_metadata, fields_of, kem_of, seconds
 from memory.swm.redis_link import RedisAway, RedisLink, WrongRedis, wait_for_redis
 from memory.swm.redis_scripts import CLEAN, DROP, PUT
 from mindbus.indexed_cache import Policy
+from mindbus.kem_matching import texts_in, texts_wanted
 from mindbus.logs import logger
 from mindbus.tasks import end
 

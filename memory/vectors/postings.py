@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, MetadataFilter, NoneOf, OneOf
-from memory.metadata import Facet
+from mindbus.metadata import Facet
 
 Mask = NDArray[np.bool_]
 # To Python, True is 1.

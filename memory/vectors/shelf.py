@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from bus_schema.kem_query import KemQuery
 from memory.asker import Asker
-from memory.metadata import Facet, facets
 from memory.vectors.points import PREFIX, Hit, Point, seconds
 from memory.vectors.postings import Mask, Postings
+from mindbus.metadata import Facet, facets
 
 _FIRST_ROWS = 1024
 # Below this share it is quicker to copy the vectors that are meant than to compare all of them.

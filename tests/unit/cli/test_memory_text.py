@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bus_schema.kem_query import KemQuery
-from memory.metadata import meets
 from mindbus.cli.failures import Misused
 from mindbus.cli.memory_text import parse_metadata, query_of
+from mindbus.metadata import meets
 
 
 def test_a_text_is_a_text_unless_it_is_said_to_be_json() -> None:

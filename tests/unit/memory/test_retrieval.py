@@ -7,8 +7,8 @@ import pytest
 
 from bus_schema.kem_query import KemQuery
 from memory.asker import Asker
-from memory.metadata import meets
 from memory.refusals import NoSuchKem, NotACursor
+from mindbus.metadata import meets
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 
 SWM = Asker("svc.swm", is_trusted=True)

@@ -14,12 +14,12 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.asker import Asker
-from memory.metadata import meets
 from memory.space import Space
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
 from memory.vectors.points import Point, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
+from mindbus.metadata import meets
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
 from tests.unit.memory.test_retrieval import METADATA, a_tree
