@@ -10,6 +10,7 @@ from bus_schema.replies import Code
 from gateway.api_artifacts import router as artifacts
 from gateway.api_dialogues import router as dialogues
 from gateway.api_fleet import router as fleet
+from gateway.api_memory import router as memory
 from gateway.api_runs import router as runs
 from gateway.api_sim import router as sim
 from gateway.api_timeline import router as timeline
@@ -48,7 +49,7 @@ def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
     _say_what_is_wrong(app)
     app.include_router(login_routes(keys, wrong_tokens))
     asks_for_token = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
-    for router in (dialogues, timeline, runs, artifacts, fleet, sim):
+    for router in (dialogues, timeline, runs, artifacts, memory, fleet, sim):
         app.include_router(
             router, prefix="/api", dependencies=[asks_for_token], responses={422: _PROBLEM, "default": _PROBLEM}
         )

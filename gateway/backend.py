@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Self
 
 from gateway.desks.artifacts import ArtifactDesk
 from gateway.desks.dialogues import DialogueDesk
 from gateway.desks.fleet import FleetDesk
+from gateway.desks.memory import MemoryDesk, readable_to
 from gateway.desks.runs import RunDesk
 from gateway.desks.sim import SimDesk
 from gateway.desks.timeline import TimelineDesk
 from gateway.feed import Feed
+from gateway.memory_changes import MemoryChanges
 from gateway.tail import Tail
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
@@ -20,7 +23,7 @@ from mindbus.settings import Settings
 LOCAL_USER = "user.local"
 
 
-class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, FleetDesk, SimDesk):
+class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, FleetDesk, SimDesk):
     """The gateway's part on the bus, made of the desks; messages are said as their user, all else asked as one.
 
     What it raises is what `gateway.problems` knows.
@@ -31,15 +34,18 @@ class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, FleetDesk, SimD
         self.shelf = open_artifacts(self.bus, settings, clock)
         self.feed = Feed(self.bus, settings.heartbeat_s, clock)
         self.tail = Tail(self.timeline, self.feed)
+        self.memory_changes = MemoryChanges(self.feed, partial(readable_to, self.bus))
 
     async def start(self) -> None:
         """Listen."""
         await self.feed.start()
         await self.shelf.start()
         self.tail.start()
+        self.memory_changes.start()
 
     async def stop(self) -> None:
         """Listen no more."""
+        await self.memory_changes.stop()
         await self.tail.stop()
         await self.shelf.stop()
         await self.feed.stop()

@@ -17,6 +17,7 @@ from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
 from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.management import ManagementUnavailable
+from mindbus.refusal import Refusal
 from mindbus.sdk.failures import (
     ArtifactNotFound,
     ArtifactRefused,
@@ -62,7 +63,7 @@ _CODES: dict[type[Exception], Code] = {
     TooManyStreams: Code.UNAVAILABLE,
 }
 
-EXPECTED: tuple[type[Exception], ...] = (CommandFailed, ArtifactRefused, ValidationError, *_CODES)
+EXPECTED: tuple[type[Exception], ...] = (CommandFailed, ArtifactRefused, Refusal, ValidationError, *_CODES)
 
 
 class Flaw(BaseModel):
@@ -88,6 +89,8 @@ class Problem(BaseModel):
         """What an expected error means to who asked."""
         if isinstance(error, (CommandFailed, ArtifactRefused)):
             return told(error.code, error.message if isinstance(error, CommandFailed) else str(error))
+        if isinstance(error, Refusal):
+            return told(error.code, str(error))
         if isinstance(error, ValidationError):
             return told(Code.INVALID, explain(error), flaws=flaws_of(map(dict, error.errors(include_url=False))))
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), Code.INTERNAL)

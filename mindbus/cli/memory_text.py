@@ -8,12 +8,12 @@ from pydantic import BaseModel, ValidationError
 
 from bus_schema.envelope import explain
 from bus_schema.kem_query import KemQuery
-from memory.filters import Both, Either, Equals, Filter, parse_filter
+from memory.filters import Filter, parse_filter
+from memory.questions import CannotBeAsked, question_of
 from memory.refusals import MalformedFilter
 from mindbus.cli.failures import Misused
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-_METADATA = "metadata."
 
 
 def valid(kind: type[ModelT], fields: dict[str, Any]) -> ModelT:
@@ -49,41 +49,9 @@ def filter_of(text: str | None) -> Filter:
 
 def query_of(text: str | None, **fields: Any) -> KemQuery:
     """A question with the filter's conditions in it. Raises Misused where a question cannot say them."""
-    found = filter_of(text)
-    parts = found.parts if isinstance(found, Both) else (found,)
-    named = [ids for ids in map(_ids, parts) if ids]
-    if len(named) > 1:
-        raise Misused("kem_id can be asked for once: join several by OR")
-    trees = [_tree(part) for part in parts if not _ids(part)]
-    filters: dict[str, Any] = {"metadata_filters": {"AND": trees}} if trees else {}
-    return valid(KemQuery, filters | ({"ids": named[0]} if named else {}) | fields)
-
-
-def _ids(part: Filter) -> tuple[str, ...]:
-    """The ids of which a unit must have one, if that is all that this part says."""
-    match part:
-        case Equals(name="kem_id", value=kem_id):
-            return (kem_id,)
-        case Either(parts=parts) if all(map(_ids, parts)):
-            return tuple(kem_id for each in parts for kem_id in _ids(each))
-    return ()
-
-
-def _tree(part: Filter) -> dict[str, Any]:
-    match part:
-        case Both(parts=parts):
-            return {"AND": list(map(_tree, parts))}
-        case Either(parts=parts):
-            return {"OR": list(map(_tree, parts))}
-        case Equals(name=name, value=value) if name.startswith(_METADATA):
-            return {name.removeprefix(_METADATA): {"any_of": _readings(value)}}
-    raise Misused(f"{part.name} cannot be joined with other conditions here; event types are for `memory watch`")
-
-
-def _readings(text: str) -> list[str | int | float | bool]:
-    """As a text, and as the number or truth that it may be."""
     try:
-        scalar = json.loads(text)
-    except ValueError:
-        return [text]
-    return [text, scalar] if isinstance(scalar, bool | int | float) else [text]
+        return question_of(text or "", **fields)
+    except (MalformedFilter, CannotBeAsked) as wrong:
+        raise Misused(str(wrong)) from wrong
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid

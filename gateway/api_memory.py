@@ -1,0 +1,90 @@
+"""Shared memory, over HTTP: found, counted, followed."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import Response
+from fastapi.sse import format_sse_event
+from pydantic import BaseModel, ConfigDict, Field
+
+from bus_schema.glm import MAX_PAGE, KemPage, MemoryStats
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery, OrderBy
+from bus_schema.links import KemId
+from gateway.backend import Backend
+from gateway.desks.memory import Facets
+from gateway.serving import Desk, OpenStreams
+from memory.filters import Filter, parse_filter
+from memory.questions import question_of
+
+router = APIRouter(tags=["memory"])
+
+_RETRY_MS = 2000
+FilterText = Annotated[str, Field(max_length=1000, description="`metadata.KEY=VALUE`, joined by AND, OR, ( ).")]
+
+
+class Wanted(BaseModel):
+    """Which units; all that is given is ANDed."""
+
+    model_config = ConfigDict(extra="forbid")
+    q: str | None = Field(default=None, min_length=1, max_length=2000, description="What is looked for.")
+    filter: FilterText = ""
+    order: OrderBy | None = None
+
+    def query(self) -> KemQuery:
+        """The same as memory is asked. Raises MalformedFilter, CannotBeAsked."""
+        return question_of(self.filter, text_query=self.q, order_by=self.order)
+
+
+class WantedPage(Wanted):
+    explain: bool = False
+    cursor: str | None = Field(default=None, max_length=512)
+    limit: int = Field(default=20, ge=1, le=MAX_PAGE)
+
+
+@router.get("/memory/kems")
+async def search(wanted: Annotated[WantedPage, Query()], desk: Desk) -> KemPage:
+    """What is nearest to `q` by meaning and by words, else the newest; `explain` tells what each score is made of."""
+    page = await desk.search_memory(wanted.query(), wanted.cursor, wanted.limit, explain=wanted.explain)
+    return page.model_copy(
+        update={"items": tuple(item.model_copy(update={"kem": _told(item.kem)}) for item in page.items)}
+    )
+
+
+@router.get("/memory/kems/{kem_id}")
+async def get(kem_id: Annotated[KemId, Path()], desk: Desk) -> Kem:
+    """One unit, from the global memory, else from what is at hand."""
+    return _told(await desk.kem(kem_id))
+
+
+@router.get("/memory/facets")
+async def facets(wanted: Annotated[Wanted, Query()], desk: Desk) -> Facets:
+    """Values of metadata, content types, counted among the first 200 units of an answer."""
+    return await desk.memory_facets(wanted.query())
+
+
+@router.get("/memory/stats")
+async def stats(desk: Desk) -> MemoryStats:
+    """How much there is to read."""
+    return await desk.memory_stats()
+
+
+@router.get("/memory/changes", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+async def changes(desk: Desk, streams: OpenStreams, filter: Annotated[FilterText, Query()] = "") -> Response:
+    """Changes of units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED."""
+    return streams.respond(_frames(desk, parse_filter(filter)))
+
+
+async def _frames(desk: Backend, wanted: Filter) -> AsyncGenerator[bytes]:
+    async with aclosing(desk.follow_memory(wanted)) as happening:
+        yield format_sse_event(comment="from here on", retry=_RETRY_MS)
+        async for change in happening:
+            told = change if change.kem is None else change.model_copy(update={"kem": _told(change.kem)})
+            yield format_sse_event(event=change.event, data_str=told.model_dump_json())
+
+
+def _told(kem: Kem) -> Kem:
+    """Without its vector, which is long, and for memory itself."""
+    return kem.model_copy(update={"embeddings": None})

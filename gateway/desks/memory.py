@@ -1,0 +1,136 @@
+"""What agents know together, as the gateway's user may read it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Collection, Iterable
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from bus_schema.glm import MAX_PAGE, FoundKem, GetMemoryStats, KemPage, MemoryStats, RetrieveKems
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from bus_schema.messages import Query
+from bus_schema.swm import QuerySwm
+from gateway.feed import Missed
+from gateway.memory_changes import KemChange, MemoryChanges, Readable
+from memory.filters import Filter
+from memory.refusals import NoSuchKem
+from mindbus.bus.client import Client
+from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.logs import logger
+from mindbus.metadata import facets
+
+_MOST_VALUES: Final = 50
+_WAITING: Final = 1000
+
+
+class TooSlow(Exception):
+    """Changes came faster than they were taken; what is missing can be searched for."""
+
+
+class FacetValue(BaseModel):
+    """A value with the number of units that have it."""
+
+    model_config = ConfigDict(frozen=True)
+    value: str | bool | float
+    count: int
+
+
+class Facets(BaseModel):
+    """What units have in common, the most frequent first; of so many units, those that come first in the answer."""
+
+    model_config = ConfigDict(frozen=True)
+    counted: int
+    is_all: bool
+    content_types: list[FacetValue]
+    metadata: dict[str, list[FacetValue]]
+
+
+class MemoryDesk:
+    """Memory decides what its asker may read; what is denied looks like what is not there."""
+
+    bus: Client
+    memory_changes: MemoryChanges
+
+    async def search_memory(
+        self, query: KemQuery, cursor: str | None = None, limit: int = 20, *, explain: bool = False
+    ) -> KemPage:
+        """What is nearest to a text; without one, the newest."""
+        page = await self.bus.request(RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain))
+        self.memory_changes.saw(*(item.kem for item in page.items))
+        return page
+
+    async def kem(self, kem_id: str) -> Kem:
+        """A unit that is kept, or is at hand at least. Raises NoSuchKem."""
+        query = KemQuery(ids=(kem_id,))
+        for question in (RetrieveKems(query=query, page_size=1), QuerySwm(query=query, page_size=1)):
+            for item in (await self.bus.request(question)).items:
+                self.memory_changes.saw(item.kem)
+                return item.kem
+        raise NoSuchKem
+
+    async def memory_stats(self) -> MemoryStats:
+        """How much there is."""
+        return await self.bus.request(GetMemoryStats())
+
+    async def memory_facets(self, query: KemQuery) -> Facets:
+        """Counted among as many of the first units as one answer has."""
+        page = await self.search_memory(query, limit=MAX_PAGE)
+        return facets_of(page.items, is_all=page.next_cursor is None)
+
+    async def follow_memory(self, wanted: Filter) -> AsyncGenerator[KemChange]:
+        """Changes that a filter describes, from now on. Raises TooSlow."""
+        waiting: asyncio.Queue[KemChange | Missed] = asyncio.Queue(_WAITING)
+
+        def take(item: KemChange | Missed) -> None:
+            if waiting.full():
+                waiting.get_nowait()
+                item = Missed()
+            waiting.put_nowait(item)
+
+        with self.memory_changes.told_to(take):
+            while True:
+                item = await waiting.get()
+                if isinstance(item, Missed):
+                    raise TooSlow(TooSlow.__doc__)
+                if item.meets(wanted):
+                    yield item
+
+
+def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
+    """What can be counted of units that were found."""
+    kems = [item.kem for item in found]
+    values: dict[str, Counter[str | bool | float]] = {}
+    for kem in kems:
+        # A list may name a value twice; a truth is no number here.
+        for key, _, value in {(key, type(value), value) for key, value in facets(kem.metadata)}:
+            values.setdefault(key, Counter())[value] += 1
+    return Facets(
+        counted=len(kems),
+        is_all=is_all,
+        content_types=_counted(Counter(kem.content_type for kem in kems)),
+        metadata={key: _counted(counts) for key, counts in sorted(values.items())},
+    )
+
+
+async def readable_to(bus: Client, kem_ids: Collection[str]) -> Readable:
+    """Those of these units that the client may read, in the global memory or at hand."""
+    found: dict[str, Kem] = {}
+    is_all = True
+    for kind in (RetrieveKems, QuerySwm):
+        missing = tuple(sorted(set(kem_ids) - found.keys()))
+        if not missing:
+            break
+        question: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
+        try:
+            found |= {item.kem.id: item.kem for item in (await bus.request(question)).items}
+        except (BusUnavailable, CommandFailed) as away:
+            logger().warning("changes told without content", reason=str(away))
+            is_all = False
+    return Readable(found, is_all)
+
+
+def _counted(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
+    return [FacetValue(value=value, count=count) for value, count in ordered[:_MOST_VALUES]]
