@@ -1,12 +1,11 @@
 """Which embedder to use."""
 
-import asyncio
-
 from memory.embedding.embedder import Embedder
 from memory.embedding.endpoint import Endpoint
-from memory.embedding.local import LocalEmbedder, Model, one_thread
+from memory.embedding.local import Model
 from memory.embedding.nano import MODEL, NanoModel
 from memory.embedding.sentences import SentenceModel
+from memory.embedding.sharing import shared_embedder
 from memory.space import Space
 
 
@@ -24,9 +23,7 @@ async def open_embedder(
         if dims is not None:
             return EndpointEmbedder(endpoint, Space(model, dims))
         return await EndpointEmbedder.asked(endpoint, model)
-    thread = one_thread()
-    loaded = await asyncio.get_running_loop().run_in_executor(thread, _loaded, model, threads)
-    return LocalEmbedder(loaded, thread)
+    return await shared_embedder(model, threads, lambda: _loaded(model, threads))
 
 
 def _loaded(model: str, threads: int) -> Model:

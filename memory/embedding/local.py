@@ -1,8 +1,9 @@
 """Models that run in this process."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -29,10 +30,15 @@ class Model(Protocol):
 
 
 class LocalEmbedder:
-    """One thread does all the arithmetic: two at a time on few cores take longer than one after the other."""
+    """One thread does all the arithmetic: two at a time on few cores take longer than one after the other.
 
-    def __init__(self, model: Model, thread: ThreadPoolExecutor) -> None:
+    Where others use model and thread as well, `let_go` says that this one does so no longer.
+    """
+
+    def __init__(self, model: Model, thread: ThreadPoolExecutor, let_go: Callable[[], None] | None = None) -> None:
         self._model, self._thread = model, thread
+        self._let_go = let_go or partial(thread.shutdown, cancel_futures=True)
+        self._is_closed = False
 
     @property
     def space(self) -> Space:
@@ -53,7 +59,9 @@ class LocalEmbedder:
 
     async def close(self) -> None:
         """As in Embedder."""
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        if not self._is_closed:
+            self._is_closed = True
+            await asyncio.to_thread(self._let_go)
 
     async def _in_turn(self, batch: Sequence[str]) -> list[Embedding]:
         loop = asyncio.get_running_loop()
