@@ -48,3 +48,4 @@ bench: setup-tests ## Every benchmark, beside its peers; takes an hour
 	$(BIN)/python -m benchmarks.storage
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.dialogue
+	$(BIN)/python -m benchmarks.memory

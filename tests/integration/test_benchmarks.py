@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks.jobs import CALLERS, NAMES
+from benchmarks.memory import PLACES
+from benchmarks.memory_units import questions
 from mindbus import Settings
+from tests.clocks import NOON
 
 ROOT = Path(__file__).parents[2]
 RATIOS = {"mindbus/faststream", "mindbus/aio_pika"}
@@ -81,3 +84,15 @@ async def test_a_quick_run_of_the_dialogue_has_every_number() -> None:
     report = await _report_of("benchmarks.dialogue", "--quick")
     assert report
     assert all(value > 0 for value in report.values())
+
+
+async def test_a_quick_run_of_memory_has_a_time_for_every_question_in_every_place() -> None:
+    report = await _report_of("benchmarks.memory", "--quick")
+
+    assert all(report[name] > 0 for name in ("stored_per_s", "worker_peak_mib", "start_s"))
+    assert _are_numbers(report["points_per_s"], {"embedded", "qdrant"})
+    measured = {question.name: question.is_measured for question in questions(NOON)}
+    assert set(report["asked_ms"]) == set(measured)
+    for name, by_place in report["asked_ms"].items():
+        assert set(by_place) == (set(PLACES) if measured[name] else {"bus", "worker"})
+        assert all(0 < p50 <= p99 for p50, p99 in by_place.values())

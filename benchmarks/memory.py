@@ -1,0 +1,244 @@
+"""`python -m benchmarks.memory` stores a hundred thousand units, asks for what is near, beside Qdrant's client."""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from statistics import quantiles
+
+from qdrant_client import AsyncQdrantClient
+
+from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
+from bus_schema.embeddings import Embedding
+from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
+from memory.asker import Asker
+from memory.glm.service import GlobalMemory, database_of, open_memory
+from memory.glm.vector_relay import VectorRelay
+from memory.vectors.index import VectorIndex
+from memory.vectors.qdrant import QdrantIndex
+from mindbus.bus.client import Client
+from mindbus.bus.connecting import connect
+from mindbus.bus.worker import utc_now
+from mindbus.logs import configure_logs
+from mindbus.node.private import PrivateNode
+from mindbus.settings import Settings
+from mindbus.supervision.health import HealthFolder
+from tests.killed_workers import workers_of
+
+HITS = 10
+ASKER = Asker("agent.researcher.1")
+# Over the bus, inside the worker, its index alone; beside it the peer's index.
+PLACES = ("bus", "worker", "index", "qdrant")
+_AT_ONCE = 4
+_PATIENCE_S = 120.0
+
+Ask = Callable[[Question, Embedding], Awaitable[int]]
+
+
+class Unsound(Exception):
+    """Rows and vectors differ, or something was refused, so that the time says nothing."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many units, how often each question is asked; of the peer, which is slow, less often."""
+
+    units: int
+    times: int
+    peer_times: int
+
+
+FULL = Extent(units=100_000, times=200, peer_times=15)
+QUICK = Extent(units=1000, times=3, peer_times=2)
+
+
+@dataclass
+class Report:
+    """Milliseconds by question and place, p50 then p99; the worker's weight, what comes in per second."""
+
+    stored_per_s: float = 0.0
+    worker_peak_mib: float = 0.0
+    start_s: float = 0.0
+    points_per_s: dict[str, float] = field(default_factory=dict)
+    asked_ms: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+
+    def note(self, question: Question, place: str, took: Sequence[float]) -> None:
+        cuts = quantiles(took, n=100, method="inclusive")
+        self.asked_ms.setdefault(question.name, {})[place] = (round(cuts[49], 2), round(cuts[98], 2))
+
+
+async def measure(extent: Extent) -> Report:
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
+        folder = Path(name)
+        settings = Settings(data_dir=folder / "data", log_level="ERROR")
+        asked = await _over_the_bus(folder, settings, extent, report)
+        _say("stored, asked over the bus")
+        async with _memory(settings, report) as memory:
+            await _inside(memory, asked, extent.times, report)
+            _say("asked inside the worker")
+            report.points_per_s["embedded"] = await _filled_per_s(memory, memory.index)
+            client = AsyncQdrantClient(path=str(folder / "qdrant"))
+            peer = QdrantIndex(client, memory.index.space, is_server=False)
+            report.points_per_s["qdrant"] = await _filled_per_s(memory, peer)
+            _say("Qdrant's client filled")
+            await _ask_index(peer, "qdrant", asked, extent.peer_times, report)
+            await peer.close()
+    return report
+
+
+async def _over_the_bus(folder: Path, settings: Settings, extent: Extent, report: Report) -> list[Question]:
+    async with _worker(folder, settings) as (bus, pid):
+        report.stored_per_s, middle = await _stored(bus, extent.units)
+        asked = questions(middle)
+        asker = bus.acting_as(ASKER.identity)
+
+        async def ask(question: Question, vector: Embedding) -> int:
+            query = RetrieveKems(query=question.asked(vector), page_size=HITS)
+            return len((await asker.request(query, timeout_s=_PATIENCE_S)).items)
+
+        await _ask_all(ask, "bus", asked, extent.times, report)
+        report.worker_peak_mib = _peak_mib(pid)
+    return asked
+
+
+async def _stored(bus: Client, units: int) -> tuple[float, datetime]:
+    """How many per second, until the last vector is in its index; when half of them were there."""
+    took, middle = 0.0, utc_now()
+    waiting = list[Awaitable[BatchReport]]()
+    for number, (owner, drafts) in enumerate(batches(units)):
+        waiting.append(bus.acting_as(owner).request(BatchStoreKems(kems=drafts), timeout_s=_PATIENCE_S))
+        if len(waiting) == _AT_ONCE or (number + 1) * BATCH >= units:
+            # Only what a client does is on the clock, not the making of units.
+            began = time.perf_counter()
+            _require_stored(await asyncio.gather(*waiting))
+            took += time.perf_counter() - began
+            waiting.clear()
+        if (number + 1) * BATCH <= units // 2:
+            middle = utc_now()
+    began = time.perf_counter()
+    _require_sound(await bus.request(CheckMemory(), timeout_s=_PATIENCE_S), units)
+    return units / (took + time.perf_counter() - began), middle
+
+
+def _require_stored(reports: Sequence[BatchReport]) -> None:
+    if wrong := {item.status for report in reports for item in report.items} - {"stored"}:
+        raise Unsound(f"{Unsound.__doc__} ({wrong})")
+
+
+def _require_sound(found: MemoryReport, units: int) -> None:
+    if not found.is_clean or {found.kems, found.vectors} != {units}:
+        raise Unsound(f"{Unsound.__doc__} ({found})")
+
+
+async def _inside(memory: GlobalMemory, asked: Sequence[Question], times: int, report: Report) -> None:
+    async def ask(question: Question, vector: Embedding) -> int:
+        query = RetrieveKems(query=question.asked(vector), page_size=HITS)
+        return len((await memory.finding.find(query, ASKER)).items)
+
+    await _ask_all(ask, "worker", asked, times, report)
+    await _ask_index(memory.index, "index", asked, times, report)
+
+
+async def _ask_index(index: VectorIndex, place: str, asked: Sequence[Question], times: int, report: Report) -> None:
+    async def ask(question: Question, vector: Embedding) -> int:
+        return len(await index.nearest(vector.raw, question.asked(vector), ASKER, HITS))
+
+    await _ask_all(ask, place, [each for each in asked if each.is_measured], times, report)
+
+
+async def _ask_all(ask: Ask, place: str, asked: Sequence[Question], times: int, report: Report) -> None:
+    """All questions in turn, so that noise falls on all alike; the first turn does not count."""
+    took: dict[str, list[float]] = {question.name: [] for question in asked}
+    for turn, vector in enumerate(asked_vectors(times + 1)):
+        for question in asked:
+            began = time.perf_counter()
+            found = await ask(question, vector)
+            if turn:
+                took[question.name].append(1000 * (time.perf_counter() - began))
+            if found != HITS:
+                raise Unsound(f"{Unsound.__doc__} ({place}, {question.name}: {found})")
+    for question in asked:
+        report.note(question, place, took[question.name])
+
+
+async def _filled_per_s(memory: GlobalMemory, index: VectorIndex) -> float:
+    """The index made anew from the rows."""
+    began = time.perf_counter()
+    count = await VectorRelay(memory.database, index).rebuild()
+    return count / (time.perf_counter() - began)
+
+
+@asynccontextmanager
+async def _worker(folder: Path, settings: Settings) -> AsyncIterator[tuple[Client, int]]:
+    """The global memory as a process of its own, with a client."""
+    async with AsyncExitStack() as stack:
+        node = PrivateNode(folder / "rabbitmq")
+        await node.start()
+        stack.push_async_callback(node.kill)
+        settings = settings.model_copy(update={"amqp_url": node.amqp_url})
+        workers = stack.enter_context(workers_of(settings))
+        await workers.start("glm")
+        bus = await stack.enter_async_context(connect(settings=settings))
+        yield bus, HealthFolder(settings).require("glm").pid
+
+
+@asynccontextmanager
+async def _memory(settings: Settings, report: Report) -> AsyncIterator[GlobalMemory]:
+    """The same memory in this process, since nobody else has it any more."""
+    database = database_of(settings)
+    began = time.perf_counter()
+    memory = await open_memory(database, settings, utc_now)
+    report.start_s = time.perf_counter() - began
+    yield memory
+    await memory.close()
+    await database.dispose()
+
+
+def _peak_mib(pid: int) -> float:
+    """The most that a process ever weighed."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr)
+
+
+def as_text(report: Report, extent: Extent) -> str:
+    """A line for each question, p50 / p99 in each place."""
+    lines = [
+        f"{extent.units} units, {SPACE.dim} dimensions",
+        f"  stored over the bus       {report.stored_per_s:8.0f} units/s",
+        f"  index made anew           {report.points_per_s['embedded']:8.0f} points/s",
+        f"  the same, Qdrant's client {report.points_per_s['qdrant']:8.0f} points/s",
+        f"  worker at its heaviest    {report.worker_peak_mib:8.0f} MiB",
+        f"  start with all of them    {report.start_s:8.1f} s",
+        f"{'p50 / p99 in ms':26}" + "".join(f"{place:>17}" for place in PLACES),
+    ]
+    for name, by_place in report.asked_ms.items():
+        cells = ("{:.1f} / {:.1f}".format(*by_place[place]) if place in by_place else "" for place in PLACES)
+        lines.append(f"  {name:24}" + "".join(f"{cell:>17}" for cell in cells))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few units: shows that it runs, measures nothing")
+    parser.add_argument("--json", action="store_true", help="numbers for programs")
+    options = parser.parse_args()
+    configure_logs("ERROR", "console")
+    extent = QUICK if options.quick else FULL
+    report = asyncio.run(measure(extent))
+    print(json.dumps(asdict(report)) if options.json else as_text(report, extent))
+
+
+if __name__ == "__main__":
+    main()
