@@ -48,6 +48,7 @@ def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep
         inputs=_inputs(plan, run),
         params=run.params,
         deadline=now + timedelta(seconds=plan.timeout_s),
+        started_by=run.started_by,
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from bus_schema.identities import Identity, owner_of
+from bus_schema.links import KemId
 
 ArtifactId = Annotated[str, StringConstraints(pattern=r"^art_[A-Za-z0-9_-]{1,64}$")]
 TraceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}$")]
@@ -48,6 +49,7 @@ class AIContext(BaseModel):
     model_name: str | None = Field(default=None, max_length=200)
     model_params: dict[str, str | int | float | bool | None] = Field(default={}, max_length=50)
     input_artifacts: tuple[ArtifactId, ...] = Field(default=(), max_length=500)
+    input_kems: tuple[KemId, ...] = Field(default=(), max_length=100)
     execution_time_ms: int | None = Field(default=None, ge=0)
 
 

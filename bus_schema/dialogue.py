@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import ArtifactRef, TraceId
 from bus_schema.identities import UserId
+from bus_schema.links import KemId
 from bus_schema.messages import Command, Event
 
 MAX_MESSAGE_CHARS = 32_000
@@ -36,6 +37,7 @@ MessageText = Annotated[
     str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS}), AfterValidator(_sayable)
 ]
 Preview = Annotated[str, Field(max_length=MAX_PREVIEW_CHARS)]
+KemIds = Annotated[tuple[KemId, ...], Field(max_length=20)]
 Role = Literal["user", "assistant"]
 
 
@@ -75,7 +77,10 @@ def _own_trace(fields: dict[str, str]) -> str:
 
 
 class DialogueMessage(BaseModel):
-    """Something was said at a time, by a user or to them; text too long for a message is an artifact."""
+    """Something was said at a time, by a user or to them; text too long for a message is an artifact.
+
+    `kem_ids` are the units of memory that an answer was made with.
+    """
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
@@ -86,6 +91,7 @@ class DialogueMessage(BaseModel):
     ref: ArtifactRef | None = None
     time: AwareDatetime
     trace_id: TraceId = Field(default_factory=_own_trace)
+    kem_ids: KemIds = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -145,12 +151,13 @@ class DialogueState(BaseModel):
 
 
 class Answered(BaseModel):
-    """The assistant's answer, stored like the message that it answers."""
+    """The assistant's answer, stored like the message that it answers; `kem_ids` are what it was made with."""
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
     response_id: DialogueMessageId
     response: str
+    kem_ids: KemIds = ()
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):
@@ -246,3 +253,4 @@ class MessageSent(Event, topic="dialogue", name="message_sent"):
     kind: MessageKind
     in_reply_to: DialogueMessageId | None = None
     preview: Preview = ""
+    kem_ids: KemIds = ()

@@ -6,8 +6,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding, ModelName
-from bus_schema.kem import Content, Kem, KemDraft, KemId, KemNotice, KemSource, KemVisibility, Metadata, People
+from bus_schema.kem import Content, Kem, KemDraft, KemNotice, KemSource, KemVisibility, Metadata, People
 from bus_schema.kem_query import KemQuery
+from bus_schema.links import KemId
 from bus_schema.messages import Command, Event, Nothing, Query
 from bus_schema.replies import Code
 

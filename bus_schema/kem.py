@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import Identity, owner_of
-from bus_schema.links import Link
+from bus_schema.links import KemId, Link
 from bus_schema.messages import Event
 
 MAX_CONTENT_BYTES = 64 * 1024
@@ -57,7 +57,6 @@ def _without_instance(identity: str) -> str:
     return identity
 
 
-KemId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,127}$")]
 # Colons part the keys of indexes, the rest has a meaning in filters, as have the words that join them.
 MetadataKey = Annotated[
     str, StringConstraints(pattern=r"^[^\s:=()\"'<>!,\x00-\x1f]{1,64}$"), AfterValidator(_not_a_joint)

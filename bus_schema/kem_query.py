@@ -17,7 +17,8 @@ from pydantic import (
 from typing_extensions import TypeAliasType
 
 from bus_schema.embeddings import Embedding
-from bus_schema.kem import KemId, MetadataKey
+from bus_schema.kem import MetadataKey
+from bus_schema.links import KemId
 
 MAX_DEPTH = 8
 MAX_CONDITIONS = 64

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, ContentType
-from bus_schema.kem import Content, KemId, KemRights, Metadata
-from bus_schema.links import Link
+from bus_schema.kem import Content, KemRights, Metadata
+from bus_schema.links import KemId, Link
 from bus_schema.messages import Command, Event
 
 
@@ -14,6 +14,9 @@ def _sayable(content: str) -> str:
     if not content.strip():
         raise ValueError("is empty; there is nothing to learn from it")
     return content
+
+
+TextKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,159}$")]
 
 
 class Chunking(BaseModel):
@@ -39,7 +42,11 @@ class ProcessedData(BaseModel):
 
 
 class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_data"):
-    """Make units of an artifact or of a short text; the same again with the same settings makes none."""
+    """Make units of an artifact or of a short text; the same again with the same settings makes none.
+
+    A text that changes has a `key`: whatever its words, its units are those of the key. What memory has of a later
+    `revision` stays as it is, so that nothing is undone by what comes late.
+    """
 
     source: ArtifactRef | None = None
     raw_content: Annotated[Content, AfterValidator(_sayable)] | None = None
@@ -48,11 +55,17 @@ class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_d
     rights: KemRights = KemRights()
     chunking: Chunking = Chunking()
     links: tuple[Link, ...] = Field(default=(), max_length=50)
+    key: TextKey | None = None
+    revision: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
         if (self.source is None) == (self.raw_content is None):
             raise ValueError("give either a source or raw_content")
+        if self.key is not None and self.raw_content is None:
+            raise ValueError("a key is for raw_content; an artifact has its id")
+        if self.revision and self.key is None:
+            raise ValueError("a revision is of what has a key")
         return self
 
 

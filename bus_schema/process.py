@@ -172,6 +172,7 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
     inputs: tuple[NamedInput, ...]
     params: dict[str, str] = Field(default={}, max_length=50)
     deadline: AwareDatetime
+    started_by: Identity | None = None
 
 
 class ProcessStarted(Event, topic="process", name="started"):

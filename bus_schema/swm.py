@@ -7,8 +7,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.glm import MAX_BATCH, MAX_PAGE, BatchReport, KemPage
 from bus_schema.identities import Identity
-from bus_schema.kem import Kem, KemDraft, KemId, KemNotice
+from bus_schema.kem import Kem, KemDraft, KemNotice
 from bus_schema.kem_query import KemQuery
+from bus_schema.links import KemId
 from bus_schema.messages import Command, Event, Nothing, Query
 
 MAX_LEASE_MS = 60 * 60 * 1000
@@ -88,10 +89,14 @@ class Subscription(BaseModel):
 
 
 class Subscribe(Command[Subscription], domain="swm", action="subscribe"):
-    """Hear of changes that the agent may read about; without topics, of all of them."""
+    """Hear of changes that the agent may read about; without topics, of all of them.
+
+    With a `name` it is the agent's subscription of that name, which keeps what it has not read yet.
+    """
 
     agent_id: Identity
     topics: tuple[SubscriptionTopic, ...] = Field(default=(), max_length=50)
+    name: Name | None = None
 
 
 class Unsubscribe(Command[Nothing], domain="swm", action="unsubscribe"):

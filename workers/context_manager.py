@@ -8,11 +8,13 @@ from pydantic import BaseModel, ConfigDict
 from agents.context.habits import open_habits
 from agents.context_manager.agent import ContextManager, big_picture
 from agents.context_manager.knowledge import Knowledge
+from agents.context_manager.memorable import memorable
 from agents.models.language_model import LanguageModel
 from agents.roster import open_roster
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
+from mindbus.bus.handlers import To
 from mindbus.bus.worker import Kit
 from mindbus.sdk.pictures import Known, Pictures
 from mindbus.sdk.processing_agent import ProcessingAgent
@@ -46,12 +48,14 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         """Whoever speaks, the knowledge is one."""
         return _TEAM
 
-    async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
-        """What has become known, or is so no longer; whoever said otherwise should know."""
+    async def process(
+        self, fragment: DialogueFragment, state: TeamKnowledge
+    ) -> tuple[TeamKnowledge, Sequence[Event | To]]:
+        """What has become known, or is so no longer, to be remembered; whoever said otherwise should know."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         agent = ContextManager(self._model, self._roster.people(heard), self._zone)
         knowledge, outcome = await agent.process(fragment, state.knowledge)
-        told: list[Event] = []
+        told: list[Event | To] = [To(each) for each in memorable(outcome.items, fragment, self.name)]
         if outcome.items:
             told.append(
                 ContextUpdated(

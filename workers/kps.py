@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from hashlib import sha256
+from weakref import WeakValueDictionary
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchItem, BatchStoreKems, RetrieveKems
@@ -48,6 +50,7 @@ class KpsWorker(Worker):
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._opening = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
 
     async def start(self) -> None:
@@ -68,15 +71,22 @@ class KpsWorker(Worker):
         bus = self._kit.bus.acting_as(handling.requester, service=self.name)
         units = await self._units(command, bus, handling)
         stored = 0
-        for first in range(0, len(units), _BATCH):
-            batch = units[first : first + _BATCH]
-            stored += await self._keep(batch, bus, handling)
-            if len(units) > _BATCH:
-                await self._report(command, first + len(batch), len(units))
+        async with self._alone(command, handling.owner):
+            for first in range(0, len(units), _BATCH):
+                batch = units[first : first + _BATCH]
+                stored += await self._keep(batch, bus, handling)
+                if len(units) > _BATCH:
+                    await self._report(command, first + len(batch), len(units))
         status = "stored" if stored else "unchanged"
         logger().info("source processed", units=len(units), stored=stored, requester=handling.requester)
         done = {"kem_ids": [unit.kem_id for unit in units], "status": status}
         return ProcessedData.model_validate(done), KemProcessed.model_validate({"source": command.source, **done})
+
+    def _alone(self, command: ProcessRawData, owner: str) -> AbstractAsyncContextManager[object]:
+        """Of two revisions of a text, the one must be stored before the other looks what there is."""
+        if command.key is None:
+            return nullcontext()
+        return self._locks.setdefault(f"{owner} {command.key}", asyncio.Lock())
 
     async def _units(self, command: ProcessRawData, bus: Client, handling: Handling) -> list[Unit]:
         try:

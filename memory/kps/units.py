@@ -15,6 +15,7 @@ from memory.kps.document import Document
 from memory.kps.refusals import MetadataFull
 
 _MARKDOWN = ("text/markdown", "text/x-markdown")
+_REVISION = "revision"
 _COMPARED = ("content_type", "content", "metadata", "source")
 
 
@@ -31,9 +32,11 @@ class Unit:
         return str(self.draft.id)
 
     def is_there(self, kem: Kem | None) -> bool:
-        """Whether memory says the same already."""
+        """Whether memory says the same already, or what is newer."""
         if kem is None:
             return False
+        if _revision(kem.metadata) > _revision(self.draft.metadata):
+            return True
         rights = KemRights.model_fields.keys() & self.draft.model_fields_set
         return all(getattr(kem, name) == getattr(self.draft, name) for name in (*_COMPARED, *rights))
 
@@ -56,7 +59,7 @@ def _unit(command: ProcessRawData, identity: str, number: int, document: Documen
         id=f"kem_{derived(identity, number).replace('-', '')}",
         content_type="text/markdown" if command.content_type.split(";")[0] in _MARKDOWN else "text/plain",
         content=content,
-        metadata={**_found(number, piece), **command.initial_metadata},
+        metadata={**_found(number, piece), **command.initial_metadata, **_revised(command)},
         source=KemSource(artifact=command.source, start=piece.start, end=piece.end, links=command.links),
         **_rights(command.rights),
     )
@@ -72,6 +75,15 @@ def _found(number: int, piece: Piece) -> dict[str, JsonValue]:
     return found
 
 
+def _revised(command: ProcessRawData) -> dict[str, JsonValue]:
+    return {_REVISION: command.revision} if command.revision else {}
+
+
+def _revision(metadata: Mapping[str, JsonValue]) -> float:
+    found = metadata.get(_REVISION, 0)
+    return found if isinstance(found, int | float) else 0
+
+
 def _rights(rights: KemRights) -> Mapping[str, object]:
     """Said only where they are not what everybody's are: units that exist keep theirs."""
     return rights.model_dump() if rights != KemRights() else {}
@@ -79,6 +91,8 @@ def _rights(rights: KemRights) -> Mapping[str, object]:
 
 def _identity(command: ProcessRawData, owner: str) -> str:
     """What makes two processings the same."""
+    if command.key is not None:
+        return "\n".join(("kps", owner, "key", command.key))
     if command.source is not None:
         source = f"{command.source.artifact_id}@{command.source.version}"
     else:

@@ -12,9 +12,11 @@ from bus_schema.dialogue import DialogueFragment
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult
 from bus_schema.messages import Event, Message
-from mindbus.bus.handlers import on_command, on_event
+from mindbus.bus.failures import Unroutable
+from mindbus.bus.handlers import To, on_command, on_event
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
+from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
@@ -43,8 +45,11 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         self.notebook: Notebook[StateT] = Notebook(self.bus, self.name, self.state)  # type: ignore[arg-type]
 
     @abstractmethod
-    async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event]]:
-        """The state after a fragment, with the events that it gives rise to; all of its words are in it."""
+    async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event | To]]:
+        """The state after a fragment, with what is to be told, to whom it may concern or to a service.
+
+        All of its words are in it. A service that was never started here is told nothing.
+        """
 
     def key(self, user_id: str) -> str:
         """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
@@ -89,8 +94,13 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
             failed = self._result(about, "failed", began)
             await aside(f"failed/{handling.attempt}", lambda: self.bus.publish(failed, trace=handling.trace_id))
             raise
+        orders = [each for each in said if isinstance(each, To)]
+        await aside("orders", lambda: self._order(orders))
         await self.after(fragment)
-        return [*said, self._result(about, "found" if said else "nothing", began)]
+        return [
+            *(each for each in said if not isinstance(each, To)),
+            self._result(about, "found" if said else "nothing", began),
+        ]
 
     @on_command
     async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
@@ -110,6 +120,14 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Override to do what follows from a new state; after a crash it is done once more."""
+
+    async def _order(self, orders: Sequence[To]) -> None:
+        """Confirmed before the fragment is done with; a crash in between repeats them under the same ids."""
+        for order in orders:
+            try:
+                await self.bus.send(order.command, to=order.service, trace=order.trace)
+            except Unroutable as nobody:
+                logger().info("nobody takes it", type=order.command.wire.type, reason=str(nobody))
 
     def _result(self, about: str, outcome: str, began: float) -> AgentResult:
         took_ms = int(1000 * (time.monotonic() - began))

@@ -73,17 +73,17 @@ async def locked_dialogue(session: AsyncSession, message: DialogueMessage) -> Di
 async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMessage) -> None:
     dialogue.last_position += 1
     dialogue.last_activity = max(dialogue.last_activity, message.time)
-    columns = message.model_dump(exclude={"trace_id", "ref"})
+    columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids"})
     ref = message.ref.model_dump() if message.ref else None
-    session.add(DialogueMessageRow(**columns, ref=ref, position=dialogue.last_position))
+    kem_ids = list(message.kem_ids) or None
+    session.add(DialogueMessageRow(**columns, ref=ref, kem_ids=kem_ids, position=dialogue.last_position))
     await session.flush()
 
 
 def as_message(row: DialogueMessageRow) -> DialogueMessage:
     """The message as it was said."""
-    return DialogueMessage.model_validate(
-        {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
-    )
+    columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
+    return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
 
 
 def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:

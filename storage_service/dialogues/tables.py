@@ -39,6 +39,7 @@ class DialogueMessageRow(Base):
     content: Mapped[str | None] = mapped_column(Text)
     ref: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
     time: Mapped[datetime] = mapped_column(Utc)
+    kem_ids: Mapped[list[str] | None] = mapped_column(_JSON)
 
 
 class FragmentRow(Base):

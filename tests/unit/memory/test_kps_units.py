@@ -1,7 +1,9 @@
+from bus_schema.kem import Kem
 from bus_schema.kps import Chunking, ProcessRawData
 from memory.kps.chunks import cut
 from memory.kps.formats import extract
 from memory.kps.units import Unit, units_of
+from tests.clocks import NOON
 
 TEXT = f"# Отпуск\n\n## Порядок\n\n{'Заявление подают за месяц до начала. ' * 20}"
 
@@ -28,3 +30,25 @@ def test_rights_are_said_where_they_are_not_everybodys() -> None:
     assert "visibility" not in public.draft.model_fields_set
     assert private.draft.visibility == "private"
     assert public.kem_id == private.kem_id
+
+
+def test_a_text_with_a_key_keeps_its_ids_in_other_words() -> None:
+    (before,), (after,), (another,) = (
+        units(raw_content=text, key=key) for text, key in (("one", "fact_1"), ("two", "fact_1"), ("one", "fact_2"))
+    )
+
+    assert before.kem_id == after.kem_id
+    assert before.kem_id != another.kem_id
+
+
+def test_what_memory_has_of_a_later_revision_stays() -> None:
+    (earlier,), (later,) = (units(key="fact_1", revision=number) for number in (1, 2))
+
+    assert earlier.is_there(stored_as(later))
+    assert not later.is_there(stored_as(earlier))
+
+
+def stored_as(unit: Unit) -> Kem:
+    return Kem.model_validate(
+        unit.draft.model_dump() | {"owner": "user.anna", "created_at": NOON, "updated_at": NOON, "version": 1}
+    )
