@@ -10,11 +10,11 @@ from fastapi.sse import format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 
 from bus_schema.glm import MAX_PAGE, KemPage, MemoryStats
+from bus_schema.identities import UserId
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery, OrderBy
 from bus_schema.links import KemId
-from gateway.backend import Backend
-from gateway.desks.memory import Facets
+from gateway.desks.memory import Facets, SharedMemory
 from gateway.serving import Desk, OpenStreams
 from memory.filters import Filter, parse_filter
 from memory.questions import question_of
@@ -22,6 +22,7 @@ from memory.questions import question_of
 router = APIRouter(tags=["memory"])
 
 _RETRY_MS = 2000
+User = Annotated[UserId | None, Query()]
 FilterText = Annotated[str, Field(max_length=1000, description="`metadata.KEY=VALUE`, joined by AND, OR, ( ).")]
 
 
@@ -29,6 +30,7 @@ class Wanted(BaseModel):
     """Which units; all that is given is ANDed."""
 
     model_config = ConfigDict(extra="forbid")
+    user: UserId | None = Field(default=None, description="Whose rights count; the gateway's own, if nobody's.")
     q: str | None = Field(default=None, min_length=1, max_length=2000, description="What is looked for.")
     filter: FilterText = ""
     order: OrderBy | None = None
@@ -47,38 +49,40 @@ class WantedPage(Wanted):
 @router.get("/memory/kems")
 async def search(wanted: Annotated[WantedPage, Query()], desk: Desk) -> KemPage:
     """What is nearest to `q` by meaning and by words, else the newest; `explain` tells what each score is made of."""
-    page = await desk.search_memory(wanted.query(), wanted.cursor, wanted.limit, explain=wanted.explain)
+    page = await desk.memory_of(wanted.user).search(wanted.query(), wanted.cursor, wanted.limit, explain=wanted.explain)
     return page.model_copy(
         update={"items": tuple(item.model_copy(update={"kem": _told(item.kem)}) for item in page.items)}
     )
 
 
 @router.get("/memory/kems/{kem_id}")
-async def get(kem_id: Annotated[KemId, Path()], desk: Desk) -> Kem:
+async def get(kem_id: Annotated[KemId, Path()], desk: Desk, user: User = None) -> Kem:
     """One unit, from the global memory, else from what is at hand."""
-    return _told(await desk.kem(kem_id))
+    return _told(await desk.memory_of(user).kem(kem_id))
 
 
 @router.get("/memory/facets")
 async def facets(wanted: Annotated[Wanted, Query()], desk: Desk) -> Facets:
     """Values of metadata, content types, counted among the first 200 units of an answer."""
-    return await desk.memory_facets(wanted.query())
+    return await desk.memory_of(wanted.user).facets(wanted.query())
 
 
 @router.get("/memory/stats")
-async def stats(desk: Desk) -> MemoryStats:
+async def stats(desk: Desk, user: User = None) -> MemoryStats:
     """How much there is to read."""
-    return await desk.memory_stats()
+    return await desk.memory_of(user).stats()
 
 
 @router.get("/memory/changes", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
-async def changes(desk: Desk, streams: OpenStreams, filter: Annotated[FilterText, Query()] = "") -> Response:
+async def changes(
+    desk: Desk, streams: OpenStreams, filter: Annotated[FilterText, Query()] = "", user: User = None
+) -> Response:
     """Changes of units as they happen; the filter may name KEM_PUBLISHED, KEM_UPDATED, KEM_EVICTED, KEM_DELETED."""
-    return streams.respond(_frames(desk, parse_filter(filter)))
+    return streams.respond(_frames(desk.memory_of(user), parse_filter(filter)))
 
 
-async def _frames(desk: Backend, wanted: Filter) -> AsyncGenerator[bytes]:
-    async with aclosing(desk.follow_memory(wanted)) as happening:
+async def _frames(memory: SharedMemory, wanted: Filter) -> AsyncGenerator[bytes]:
+    async with aclosing(memory.follow(wanted)) as happening:
         yield format_sse_event(comment="from here on", retry=_RETRY_MS)
         async for change in happening:
             told = change if change.kem is None else change.model_copy(update={"kem": _told(change.kem)})

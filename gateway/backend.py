@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import Self
 
 from gateway.desks.artifacts import ArtifactDesk
 from gateway.desks.dialogues import DialogueDesk
 from gateway.desks.fleet import FleetDesk
-from gateway.desks.memory import MemoryDesk, readable_to
+from gateway.desks.memory import Memories, MemoryDesk
 from gateway.desks.runs import RunDesk
 from gateway.desks.sim import SimDesk
 from gateway.desks.timeline import TimelineDesk
 from gateway.feed import Feed
-from gateway.memory_changes import MemoryChanges
+from gateway.memory_changes import MemoryEar
 from gateway.tail import Tail
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
@@ -34,18 +33,19 @@ class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, Fle
         self.shelf = open_artifacts(self.bus, settings, clock)
         self.feed = Feed(self.bus, settings.heartbeat_s, clock)
         self.tail = Tail(self.timeline, self.feed)
-        self.memory_changes = MemoryChanges(self.feed, partial(readable_to, self.bus))
+        self._memories = Memories(self.bus)
+        self._memory_ear = MemoryEar(self.feed, self._memories.changes)
 
     async def start(self) -> None:
         """Listen."""
         await self.feed.start()
         await self.shelf.start()
         self.tail.start()
-        self.memory_changes.start()
+        self._memory_ear.start()
 
     async def stop(self) -> None:
         """Listen no more."""
-        await self.memory_changes.stop()
+        await self._memory_ear.stop()
         await self.tail.stop()
         await self.shelf.stop()
         await self.feed.stop()

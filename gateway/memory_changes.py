@@ -1,8 +1,7 @@
 """Changes of memory, as far as the gateway's user may read the units."""
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,14 +20,14 @@ from mindbus.logs import logger
 from mindbus.tasks import end
 
 Happened = Literal["stored", "published", "updated", "evicted", "deleted"]
-_Told = KemNotice | KemDeleted | KemEvicted
+_Change = KemNotice | KemDeleted | KemEvicted
+Told = tuple[Envelope, _Change]
 
-_RECENT: Final = 200
 _REMEMBERED: Final = 10_000
 # Many units are stored at once; they are asked for together.
 _TOGETHER: Final = 100
 _GATHER_S: Final = 0.1
-_READ: Final[dict[str, tuple[Happened, type[_Told]]]] = {
+_READ: Final[dict[str, tuple[Happened, type[_Change]]]] = {
     KemStored.wire.type: ("stored", KemStored),
     KemPublished.wire.type: ("published", KemPublished),
     KemUpdated.wire.type: ("updated", KemUpdated),
@@ -70,26 +69,15 @@ Follower = Callable[[KemChange | Missed], None]
 
 
 class MemoryChanges:
-    """Hears of changes once for all who follow, asks memory for the units, so that its rights decide what is told.
+    """What one user is told: memory is asked for the units, so that its rights decide.
 
     Of a unit that is gone nobody can be asked any more who might read it: its end is told if the user has seen it.
     """
 
-    def __init__(self, feed: Feed, fetch: Fetch) -> None:
-        self._feed, self._fetch = feed, fetch
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
         self._seen: LRUCache[str, dict[str, JsonValue]] = LRUCache(_REMEMBERED)
         self._followers: set[Follower] = set()
-        self._hearing: asyncio.Task[None] | None = None
-        self.recent: deque[KemChange] = deque(maxlen=_RECENT)
-
-    def start(self) -> None:
-        """Listen from now on."""
-        self._hearing = asyncio.create_task(self._hear_for_ever(), name="memory changes")
-
-    async def stop(self) -> None:
-        """Listen no more."""
-        if self._hearing is not None:
-            await end(self._hearing)
 
     def saw(self, *kems: Kem) -> None:
         """The user has read these, so that their end is told."""
@@ -105,28 +93,22 @@ class MemoryChanges:
         finally:
             self._followers.discard(follower)
 
-    async def _hear_for_ever(self) -> None:
-        with self._feed.listen() as news:
-            while True:
-                await news.some()
-                await asyncio.sleep(_GATHER_S)
-                heard = news.taken()
-                if any(isinstance(item, Missed) for item in heard):
-                    self._tell(Missed())
-                told = [(item, event) for item in heard if isinstance(item, Envelope) and (event := _event(item))]
-                for first in range(0, len(told), _TOGETHER):
-                    await self._look(told[first : first + _TOGETHER])
+    async def take(self, told: Sequence[Told], *, has_missed: bool) -> None:
+        """Look at what was told, as far as anybody follows."""
+        if has_missed:
+            self._tell(Missed())
+        for first in range(0, len(told) if self._followers else 0, _TOGETHER):
+            await self._look(told[first : first + _TOGETHER])
 
-    async def _look(self, told: list[tuple[Envelope, _Told]]) -> None:
+    async def _look(self, told: Sequence[Told]) -> None:
         asked = {event.kem_id for _, event in told if isinstance(event, KemNotice)}
         found = await self._fetch(asked) if asked else Readable({})
         for envelope, event in told:
             change = self._change(envelope, event, found)
             if change is not None:
-                self.recent.append(change)
                 self._tell(change)
 
-    def _change(self, envelope: Envelope, event: _Told, found: Readable) -> KemChange | None:
+    def _change(self, envelope: Envelope, event: _Change, found: Readable) -> KemChange | None:
         kem_id, kem = event.kem_id, found.kems.get(event.kem_id)
         about: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
         happened = _READ[envelope.type][0]
@@ -148,7 +130,35 @@ class MemoryChanges:
             follower(item)
 
 
-def _event(envelope: Envelope) -> _Told | None:
+class MemoryEar:
+    """Hears of changes once for all users."""
+
+    def __init__(self, feed: Feed, everybody: Callable[[], Iterable[MemoryChanges]]) -> None:
+        self._feed, self._everybody = feed, everybody
+        self._hearing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self._hearing = asyncio.create_task(self._hear_for_ever(), name="memory changes")
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._hearing is not None:
+            await end(self._hearing)
+
+    async def _hear_for_ever(self) -> None:
+        with self._feed.listen() as news:
+            while True:
+                await news.some()
+                await asyncio.sleep(_GATHER_S)
+                heard = news.taken()
+                told = [(item, event) for item in heard if isinstance(item, Envelope) and (event := _event(item))]
+                has_missed = any(isinstance(item, Missed) for item in heard)
+                if told or has_missed:
+                    await asyncio.gather(*(each.take(told, has_missed=has_missed) for each in self._everybody()))
+
+
+def _event(envelope: Envelope) -> _Change | None:
     known = _READ.get(envelope.type)
     if known is None:
         return None

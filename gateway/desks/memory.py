@@ -3,8 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable
+from functools import partial
 from typing import Final
+from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
 from pydantic import BaseModel, ConfigDict
 
 from bus_schema.glm import MAX_PAGE, FoundKem, GetMemoryStats, KemPage, MemoryStats, RetrieveKems
@@ -23,6 +26,7 @@ from mindbus.metadata import facets
 
 _MOST_VALUES: Final = 50
 _WAITING: Final = 1000
+_KEPT: Final = 50
 
 
 class TooSlow(Exception):
@@ -47,39 +51,40 @@ class Facets(BaseModel):
     metadata: dict[str, list[FacetValue]]
 
 
-class MemoryDesk:
-    """Memory decides what its asker may read; what is denied looks like what is not there."""
+class SharedMemory:
+    """Memory as one user may read it; what is denied looks like what is not there."""
 
-    bus: Client
-    memory_changes: MemoryChanges
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+        self.changes = MemoryChanges(partial(readable_to, bus))
 
-    async def search_memory(
+    async def search(
         self, query: KemQuery, cursor: str | None = None, limit: int = 20, *, explain: bool = False
     ) -> KemPage:
         """What is nearest to a text; without one, the newest."""
-        page = await self.bus.request(RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain))
-        self.memory_changes.saw(*(item.kem for item in page.items))
+        page = await self._bus.request(RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain))
+        self.changes.saw(*(item.kem for item in page.items))
         return page
 
     async def kem(self, kem_id: str) -> Kem:
         """A unit that is kept, or is at hand at least. Raises NoSuchKem."""
         query = KemQuery(ids=(kem_id,))
         for question in (RetrieveKems(query=query, page_size=1), QuerySwm(query=query, page_size=1)):
-            for item in (await self.bus.request(question)).items:
-                self.memory_changes.saw(item.kem)
+            for item in (await self._bus.request(question)).items:
+                self.changes.saw(item.kem)
                 return item.kem
         raise NoSuchKem
 
-    async def memory_stats(self) -> MemoryStats:
+    async def stats(self) -> MemoryStats:
         """How much there is."""
-        return await self.bus.request(GetMemoryStats())
+        return await self._bus.request(GetMemoryStats())
 
-    async def memory_facets(self, query: KemQuery) -> Facets:
+    async def facets(self, query: KemQuery) -> Facets:
         """Counted among as many of the first units as one answer has."""
-        page = await self.search_memory(query, limit=MAX_PAGE)
+        page = await self.search(query, limit=MAX_PAGE)
         return facets_of(page.items, is_all=page.next_cursor is None)
 
-    async def follow_memory(self, wanted: Filter) -> AsyncGenerator[KemChange]:
+    async def follow(self, wanted: Filter) -> AsyncGenerator[KemChange]:
         """Changes that a filter describes, from now on. Raises TooSlow."""
         waiting: asyncio.Queue[KemChange | Missed] = asyncio.Queue(_WAITING)
 
@@ -89,13 +94,44 @@ class MemoryDesk:
                 item = Missed()
             waiting.put_nowait(item)
 
-        with self.memory_changes.told_to(take):
+        with self.changes.told_to(take):
             while True:
                 item = await waiting.get()
                 if isinstance(item, Missed):
                     raise TooSlow(TooSlow.__doc__)
                 if item.meets(wanted):
                     yield item
+
+
+class Memories:
+    """One for each user who asks, as long as they are used, the latest a while longer."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+        self._used: WeakValueDictionary[str | None, SharedMemory] = WeakValueDictionary()
+        self._latest: LRUCache[str | None, SharedMemory] = LRUCache(_KEPT)
+
+    def of(self, user_id: str | None) -> SharedMemory:
+        """That of a user, else that of whoever asks here."""
+        memory = self._used.get(user_id)
+        if memory is None:
+            memory = SharedMemory(self._bus if user_id is None else self._bus.acting_as(f"user.{user_id}"))
+        self._used[user_id] = self._latest[user_id] = memory
+        return memory
+
+    def changes(self) -> list[MemoryChanges]:
+        """What each of them is told of."""
+        return [memory.changes for memory in self._used.values()]
+
+
+class MemoryDesk:
+    """Asks in the name of a user, as dialogues do: memory decides what they may read."""
+
+    _memories: Memories
+
+    def memory_of(self, user_id: str | None = None) -> SharedMemory:
+        """That of a user, else the gateway's own."""
+        return self._memories.of(user_id)
 
 
 def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
