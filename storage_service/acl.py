@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select
+from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.identities import is_operator, owner_of
@@ -33,12 +33,21 @@ class Asker:
         return is_operator(self.identity)
 
 
+# As it is, or the place in a statement where it comes with each execution.
+Given = str | BindParameter[str]
+
+
 def readable_by(asker: Asker) -> ColumnElement[bool]:
     """The condition on a manifest; every read carries it, so that what is denied looks exactly like what is absent."""
+    return readable_as(asker.owner, asker.trace_id)
+
+
+def readable_as(owner: Given, trace: Given | None) -> ColumnElement[bool]:
+    """The same in a statement that serves many askers."""
     is_theirs = or_(
         ManifestRow.visibility == "public",
-        ManifestRow.owner == asker.owner,
-        and_(ManifestRow.visibility == "trace", _takes_part(asker)),
+        ManifestRow.owner == owner,
+        and_(ManifestRow.visibility == "trace", _takes_part(owner, trace)),
     )
     return and_(ManifestRow.expired_at.is_(None), is_theirs)
 
@@ -51,12 +60,13 @@ async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:
 
 def supersedable_by(asker: Asker) -> ColumnElement[bool]:
     """The condition on a predecessor; that everybody may read it does not make it everybody's to correct."""
-    return or_(ManifestRow.owner == asker.owner, and_(ManifestRow.visibility != "private", _takes_part(asker)))
+    takes_part = _takes_part(asker.owner, asker.trace_id)
+    return or_(ManifestRow.owner == asker.owner, and_(ManifestRow.visibility != "private", takes_part))
 
 
-def _takes_part(asker: Asker) -> ColumnElement[bool]:
+def _takes_part(owner: Given, trace: Given | None) -> ColumnElement[bool]:
     members = exists().where(TraceMemberRow.trace_id == ManifestRow.trace_id).correlate(ManifestRow)
-    listed = members.where(TraceMemberRow.member == asker.owner)
-    if asker.trace_id is None:
+    listed = members.where(TraceMemberRow.member == owner)
+    if trace is None:
         return listed
-    return or_(listed, and_(ManifestRow.trace_id == asker.trace_id, ~members))
+    return or_(listed, and_(ManifestRow.trace_id == trace, ~members))

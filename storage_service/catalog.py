@@ -32,10 +32,10 @@ class Catalog:
         """In order of commit, so that what is committed between two pages comes after both. Raises NotACursor."""
         after = position_of(wanted.cursor)
         async with self.database.reading() as session:
-            places = await Search(session, wanted, asker, self.pace).places(after, wanted.limit + 1)
+            search = Search(session, wanted, asker, self.pace)
+            places = await search.places(after, wanted.limit + 1)
             page = places[: wanted.limit]
-            found = select(ManifestRow.__table__).where(ManifestRow.position.in_(page), readable_by(asker))
-            rows = (await session.execute(found.order_by(ManifestRow.position))).all()
+            rows = await search.manifests(page)
         next_cursor = str(page[-1]) if len(places) > wanted.limit else None
         return ManifestPage(items=tuple(map(as_manifest, rows)), next_cursor=next_cursor)
 

@@ -1,8 +1,10 @@
 """When the artifacts of each stretch of commits were made: where in the order of commit a search for a time begins."""
 
 from datetime import datetime
+from functools import cache
+from typing import cast
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import Select, bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from storage_service.inserts import next_number, upserting
@@ -28,14 +30,20 @@ async def positions_of(
     session: AsyncSession, position: int, made_after: datetime | None, made_before: datetime | None
 ) -> tuple[int, int] | None:
     """The first from this one on, with the last, at which an artifact made in that time may be; none without any."""
-    overlaps: list[ColumnElement[bool]] = [SpanRow.stretch >= position // COMMITS]
-    if made_after is not None:
-        overlaps.append(SpanRow.latest >= made_after)
-    if made_before is not None:
-        overlaps.append(SpanRow.earliest < made_before)
-    query = select(func.min(SpanRow.stretch), func.max(SpanRow.stretch)).where(*overlaps)
-    found = (await session.execute(query)).one()
-    if found[0] is None:
+    query = _overlapping(made_after is not None, made_before is not None)
+    values = {"stretch": position // COMMITS, "made_after": made_after, "made_before": made_before}
+    found = (await session.execute(query, values)).one()
+    first, last = cast("tuple[int | None, int | None]", found)
+    if first is None or last is None:
         return None
-    first, last = found
     return max(position, first * COMMITS), (last + 1) * COMMITS - 1
+
+
+@cache
+def _overlapping(has_begin: bool, has_end: bool) -> Select[int, int]:
+    overlaps = [SpanRow.stretch >= bindparam("stretch", type_=SpanRow.stretch.type)]
+    if has_begin:
+        overlaps.append(SpanRow.latest >= bindparam("made_after", type_=SpanRow.latest.type))
+    if has_end:
+        overlaps.append(SpanRow.earliest < bindparam("made_before", type_=SpanRow.earliest.type))
+    return select(func.min(SpanRow.stretch), func.max(SpanRow.stretch)).where(*overlaps)

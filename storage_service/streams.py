@@ -1,13 +1,28 @@
 """Manifests in order of commit, each stream of them along one index."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, literal_column, null, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Select,
+    bindparam,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    union_all,
+)
 
 from storage_service.models import ManifestRow, TraceMemberRow
 
+# The values come with each execution.
+AFTER, UNTIL = bindparam("after", type_=BigInteger), bindparam("until", type_=BigInteger)
+SKIPPED, MOST = bindparam("skipped", type_=BigInteger), bindparam("most", type_=BigInteger)
+ME, HERE = bindparam("me", type_=ManifestRow.owner.type), bindparam("here", type_=ManifestRow.trace_id.type)
 _UNEXPIRED = ManifestRow.expired_at.is_(None)
 
 
@@ -21,32 +36,31 @@ class Stream:
     where: tuple[ColumnElement[bool], ...]
     besides: tuple[ColumnElement[bool], ...] = ()
 
-    def reach(self, after: int, count: int) -> ColumnElement[Any]:
-        """The position of the one that is so many further on; null where there are not so many."""
-        return self._beyond(after).order_by(ManifestRow.position).limit(1).offset(count - 1).scalar_subquery()
+    def reach(self) -> ColumnElement[Any]:
+        """The position of the one after so many that are skipped; null where there are not so many."""
+        return self._beyond().order_by(ManifestRow.position).limit(1).offset(SKIPPED).scalar_subquery()
 
-    def next(self, after: int) -> ColumnElement[Any]:
+    def next(self) -> ColumnElement[Any]:
         """A position before which none of them can be of use; null where none can any more."""
-        return self.reach(after, 1)
+        return self._beyond().order_by(ManifestRow.position).limit(1).scalar_subquery()
 
-    def size(self, after: int, at_most: int) -> Select[int]:
+    def size(self) -> Select[int]:
         """How many there are, counted only so far."""
-        return select(func.count()).select_from(self._beyond(after).limit(at_most).subquery())
+        return select(func.count()).select_from(self._beyond().limit(MOST).subquery())
 
-    def places(self, after: int, until: int) -> Select[int]:
-        """Those between two positions, `until` being one of them."""
-        between = ManifestRow.position.between(after + 1, until)
-        return select(ManifestRow.position).where(*self.where, *self.besides, _UNEXPIRED, between)
+    def places(self) -> Select[int]:
+        """Those between two positions, the latter being one of them."""
+        return self._beyond().where(*self.besides, ManifestRow.position <= UNTIL)
 
-    def _beyond(self, after: int) -> Select[int]:
-        return select(ManifestRow.position).where(*self.where, _UNEXPIRED, ManifestRow.position > after)
+    def _beyond(self) -> Select[int]:
+        return select(ManifestRow.position).where(*self.where, _UNEXPIRED, ManifestRow.position > AFTER)
 
 
 @dataclass(frozen=True)
 class OfTraces(Stream):
     """What some traces may read, all of it in one stretch: for when that is little."""
 
-    def reach(self, after: int, count: int) -> ColumnElement[Any]:
+    def reach(self) -> ColumnElement[Any]:
         """As in Stream."""
         return null()
 
@@ -55,19 +69,19 @@ class OfTraces(Stream):
 class OfAllTraces(Stream):
     """What any trace may read: where somebody takes part in many of them, no small part of it is of use."""
 
-    member: str | None = None
-    here: str | None = None
+    is_of_member: bool = False
+    is_here: bool = False
 
-    def next(self, after: int) -> ColumnElement[Any]:
+    def next(self) -> ColumnElement[Any]:
         """As in Stream; for a member of not too many, the nearest of what each of its own has next."""
-        if self.member is None:
-            return super().next(after)
+        if not self.is_of_member:
+            return super().next()
         of_theirs = Stream((ManifestRow.trace_id == TraceMemberRow.trace_id, ManifestRow.visibility == "trace"))
-        nearest = func.min(of_theirs.next(after).correlate(TraceMemberRow))
-        found = select(nearest.label("position")).where(TraceMemberRow.member == self.member)
-        if self.here is None:
+        nearest = func.min(of_theirs.next().correlate(TraceMemberRow))
+        found = select(nearest.label("position")).where(TraceMemberRow.member == ME)
+        if not self.is_here:
             return found.scalar_subquery()
-        either = union_all(found, select(of_trace(self.here, "trace").next(after))).subquery()
+        either = union_all(found, select(of_trace(HERE, "trace").next())).subquery()
         return select(func.min(either.c.position)).scalar_subquery()
 
 
@@ -76,30 +90,31 @@ def public() -> Stream:
     return Stream((_literally("public"),))
 
 
-def of_owner(owner: str, *visibilities: str) -> Stream:
-    """What somebody owns, as far as it is shown so."""
-    return Stream((ManifestRow.owner == owner,), (ManifestRow.visibility.in_(visibilities),))
+def of_owner(*visibilities: str) -> Stream:
+    """What the asker owns, as far as it is shown so."""
+    return Stream((ManifestRow.owner == ME,), (or_(*(ManifestRow.visibility == each for each in visibilities)),))
 
 
-def of_value(column: Any, value: str) -> Stream:
+def of_value(column: Any, value: BindParameter[str]) -> Stream:
     """Those that have this value."""
     return Stream((column == value,))
 
 
-def of_trace(trace_id: str, visibility: str) -> Stream:
+def of_trace(trace: BindParameter[str], visibility: str) -> Stream:
     """What one trace has of one visibility."""
-    return Stream((ManifestRow.trace_id == trace_id, ManifestRow.visibility == visibility))
+    return Stream((ManifestRow.trace_id == trace, ManifestRow.visibility == visibility))
 
 
-def of_others_in(trace_ids: Sequence[str], owner: str) -> OfTraces:
-    """What these traces may read, but for what somebody owns."""
-    where = (ManifestRow.trace_id.in_(trace_ids), ManifestRow.visibility == "trace")
-    return OfTraces(where, (ManifestRow.owner != owner,))
+def of_others_in_each() -> OfTraces:
+    """What some traces may read, but for what the asker owns."""
+    traces = bindparam("traces", expanding=True, type_=ManifestRow.trace_id.type)
+    where = (ManifestRow.trace_id.in_(traces), ManifestRow.visibility == "trace")
+    return OfTraces(where, (ManifestRow.owner != ME,))
 
 
-def of_others_in_any(owner: str, member: str | None, here: str | None) -> OfAllTraces:
-    """What any trace may read, but for what somebody owns."""
-    return OfAllTraces((_literally("trace"),), (ManifestRow.owner != owner,), member, here)
+def of_others_in_any(*, is_of_member: bool, is_here: bool) -> OfAllTraces:
+    """What any trace may read, but for what the asker owns."""
+    return OfAllTraces((_literally("trace"),), (ManifestRow.owner != ME,), is_of_member, is_here)
 
 
 def _literally(visibility: str) -> ColumnElement[bool]:
