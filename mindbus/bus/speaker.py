@@ -21,11 +21,15 @@ class NoTarget(ValueError):
 
 
 class Coordinates(TypedDict, total=False):
-    """Where a message belongs; what is left out is taken from the message at hand."""
+    """Where a message belongs; what is left out is taken from the message at hand.
+
+    With a `message_id` of one's own the same can be said again, to have effect once.
+    """
 
     trace: str | None
     step: str | None
     attempt: int | None
+    message_id: str | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Speaker:
         if handling is not None and handling.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
         parent = current_parent(cause)
-        message_id = handling.next_id(wire_type) if handling else str(uuid7())
+        message_id = where.get("message_id") or (handling.next_id(wire_type) if handling else str(uuid7()))
         return Envelope(
             id=message_id,
             source=self.source,

@@ -18,7 +18,9 @@ class SubscribingDesk:
 
     @on_command
     async def subscribe(self, command: Subscribe, handling: Handling) -> Subscription:
-        subscription_id = f"sub_{derived(handling.message_id, 'subscription').replace('-', '')}"
+        # Whose it is goes by who asks, so that nobody takes another's name.
+        cause = (handling.message_id,) if command.name is None else (handling.owner, command.name)
+        subscription_id = f"sub_{derived(cause[0], 'subscription', *cause[1:]).replace('-', '')}"
         try:
             # The queue is first: from the moment that the subscription is known, nothing is missed.
             queue = await self.bus.keep_queue(subscription_id)

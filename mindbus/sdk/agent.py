@@ -1,0 +1,56 @@
+"""Shared memory for agents: one object for all that they do with it (spec 000 §3.5)."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from mindbus.bus.client import Client
+from mindbus.bus.connecting import connect
+from mindbus.sdk.contribution import Contribution
+from mindbus.sdk.coordination import Coordination
+from mindbus.sdk.local_memory import MAX_BYTES, LocalAgentMemory
+from mindbus.sdk.memory_failures import NotOpen
+from mindbus.sdk.memory_link import MemoryLink
+from mindbus.sdk.patience import Patience
+from mindbus.sdk.swm_events import Listening
+from mindbus.settings import Settings
+
+
+class AgentSDK(Contribution, Coordination, Listening):
+    """`async with AgentSDK("agent.planner", lpa_indexed_keys=["topic"]) as memory`; within a worker, give it its bus.
+
+    All of it is asked for until there is an answer, takes effect once, fails with MemoryAway where there is none.
+    """
+
+    def __init__(
+        self,
+        agent_id: str = "user.local",
+        *,
+        lpa_indexed_keys: Iterable[str] = (),
+        lpa_max_bytes: int = MAX_BYTES,
+        bus: Client | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.agent_id, self._settings = agent_id, settings
+        self.local_memory = LocalAgentMemory(lpa_indexed_keys, lpa_max_bytes)
+        self._own_bus: Client | None = None
+        self._link = None if bus is None else MemoryLink(bus, Patience())
+
+    @property
+    def link(self) -> MemoryLink:
+        """The way to memory. Raises NotOpen."""
+        if self._link is None:
+            raise NotOpen(NotOpen.__doc__)
+        return self._link
+
+    async def __aenter__(self) -> Self:
+        """Go on the bus. Raises NoBroker."""
+        if self._link is None:
+            self._own_bus = connect(self.agent_id, settings=self._settings)
+            self._link = MemoryLink(self._own_bus, Patience())
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        """Leave a bus of its own."""
+        if self._own_bus is not None:
+            await self._own_bus.close()
+            self._own_bus = self._link = None

@@ -1,0 +1,134 @@
+"""What an agent hears of the units that it has subscribed to (spec 000 §7.2.2)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import ValidationError
+
+from bus_schema.envelope import Envelope, explain
+from bus_schema.glm import KemDeleted, KemUpdated
+from bus_schema.kem import Kem, KemNotice
+from bus_schema.messages import Event
+from bus_schema.swm import KemEvicted, KemPublished, Subscribe, SubscriptionTopic, Unsubscribe
+from mindbus.bus.standing import StandingSubscription
+from mindbus.logs import logger
+from mindbus.sdk.local_memory import LocalAgentMemory
+from mindbus.sdk.memory_failures import MemoryAway
+from mindbus.sdk.memory_link import MemoryLink, OnMemory
+from mindbus.tasks import end
+
+EventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
+_KINDS: dict[str, tuple[EventType, type[Event]]] = {
+    KemPublished.wire.type: ("KEM_PUBLISHED", KemPublished),
+    KemUpdated.wire.type: ("KEM_UPDATED", KemUpdated),
+    KemEvicted.wire.type: ("KEM_EVICTED", KemEvicted),
+    KemDeleted.wire.type: ("KEM_DELETED", KemDeleted),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwmEvent:
+    """What has happened to a unit; of one that is gone, or may no longer be read, there is the id alone."""
+
+    event_type: EventType
+    kem_id: str
+    told_at: datetime
+    kem: Kem | None = None
+
+
+class SwmEvents:
+    """Events of one subscription, in order: iterate over it; `async with` makes sure that it is heard from then on.
+
+    Local memory is as the event says when it is handed out. An event that was not finished comes again. A subscription
+    with a name stays when nobody listens: whoever listens under that name next hears what was told meanwhile.
+    """
+
+    def __init__(self, link: MemoryLink, local_memory: LocalAgentMemory, command: Subscribe) -> None:
+        self._link, self._local_memory, self._command = link, local_memory, command
+        self._hearing: StandingSubscription | None = None
+        self.subscription_id = ""
+
+    async def __aenter__(self) -> Self:
+        """Raises MemoryAway, CommandFailed: `invalid` with the position where a filter is malformed."""
+        if self._hearing is None:
+            self.subscription_id = (await self._link.ask(self._command)).subscription_id
+            self._hearing = await self._link.bus.heard_by(self.subscription_id).__aenter__()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        """Stop listening."""
+        hearing, self._hearing = self._hearing, None
+        if hearing is None:
+            return
+        await hearing.__aexit__()
+        if self._command.name is None:
+            try:
+                await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
+            except MemoryAway as away:
+                # A queue that nobody reads goes by itself.
+                logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(away))
+
+    async def __aiter__(self) -> AsyncIterator[SwmEvent]:
+        """Every event, for as long as somebody asks for the next."""
+        async with self:
+            assert self._hearing is not None
+            async for envelope in self._hearing:
+                event = _event(envelope)
+                if event is not None:
+                    self._refresh(event)
+                    yield event
+
+    def _refresh(self, event: SwmEvent) -> None:
+        if event.kem is None:
+            self._local_memory.drop(event.kem_id)
+        else:
+            self._local_memory.keep(event.kem)
+
+
+class Listening(OnMemory):
+    """The part of the SDK that hears of changes."""
+
+    def handle_swm_events(self, *filters: str, name: str | None = None) -> SwmEvents:
+        """What happens to units that meet any of the filters, such as `metadata.project_id=alpha`; else to all.
+
+        Local memory follows. The same `name` goes on where it was, whatever has become of the process meanwhile.
+        """
+        topics = tuple(SubscriptionTopic(filter_criteria=text) for text in filters)
+        return SwmEvents(
+            self.link, self.local_memory, Subscribe(agent_id=self.link.bus.owner, topics=topics, name=name)
+        )
+
+    @asynccontextmanager
+    async def kept_fresh(self, *filters: str, name: str | None = None) -> AsyncIterator[None]:
+        """Have local memory follow what `handle_swm_events` would hear, by itself, until the block ends."""
+        async with self.handle_swm_events(*filters, name=name) as events:
+            following = asyncio.create_task(_follow(events), name="local memory follows")
+            try:
+                yield
+            finally:
+                await end(following)
+        if not following.cancelled():
+            following.result()
+
+
+async def _follow(events: SwmEvents) -> None:
+    async for event in events:
+        logger().debug("local memory follows", event_type=event.event_type, kem_id=event.kem_id)
+
+
+def _event(envelope: Envelope) -> SwmEvent | None:
+    if envelope.type not in _KINDS:
+        # Told by a newer service.
+        return None
+    event_type, kind = _KINDS[envelope.type]
+    try:
+        event = kind.model_validate(envelope.data)
+    except ValidationError as invalid:
+        logger().warning("unreadable event", type=envelope.type, reason=explain(invalid))
+        return None
+    kem = event.kem if isinstance(event, KemNotice) else None
+    return SwmEvent(event_type, str(getattr(event, "kem_id", "")), envelope.time, kem)
