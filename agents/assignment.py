@@ -7,7 +7,7 @@ from agents.materials import provenance
 from agents.models.language_model import Message
 from agents.models.prompt import Material, Step, lay_out
 from agents.roles import Role
-from agents.text import Language, language_of
+from agents.text import Language, first_words, language_of
 from bus_schema.artifacts import Manifest
 from bus_schema.process import BRIEF, ExecuteStep
 
@@ -33,6 +33,7 @@ class Assignment:
 
     order: ExecuteStep
     inputs: Sequence[Input]
+    memory: Sequence[Material] = ()
 
     @property
     def run_id(self) -> str:
@@ -56,24 +57,34 @@ class Assignment:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """All that the result depends on apart from role and model."""
+        """All that the result depends on apart from role and model; what memory adds by the way is no other task."""
         params = (f"{name}={value}" for name, value in sorted(self.order.params.items()))
         inputs = (f"{each.name} {each.manifest.id} {each.manifest.checksum}" for each in self.inputs)
         return (self.order.produces, self.order.instructions, *params, *inputs)
+
+    @property
+    def question(self) -> str:
+        """What to ask memory: what the run is about, then what the step is to do with it."""
+        briefs = [each.material.text for each in self.inputs if each.name == BRIEF] or [
+            each.material.text for each in self.inputs[:1]
+        ]
+        return "\n".join((*self.order.params.values(), *(first_words(each, 60) for each in briefs)))
 
     def prompt(self, role: Role, step: Step, more: Iterable[Material] = ()) -> tuple[Message, Message]:
         """What the model is told: the role's words as system, everything from outside as user."""
         craft = role.produces[self.produces]
         task = {"write": craft.write, "self-critique": craft.check, "revise": craft.write}[step]
         system = f"{role.system}\n{task}\n{_HOW[step]}\n{_BOUNDARY}"
-        materials = (*(each.material for each in self.inputs), *more)
+        materials = (*(each.material for each in self.inputs), *self.memory, *more)
         return lay_out(self.produces, step, system, self._instructions(), materials)
 
     def _instructions(self) -> str:
         parts = [self.order.instructions.strip(), f"Write in {self._language()}."]
         if self.order.params:
             parts.append("\n".join(f"{name}: {value}" for name, value in self.order.params.items()))
-        parts.append("The material:\n" + "\n".join(provenance(each.name, each.manifest) for each in self.inputs))
+        given = (provenance(each.name, each.manifest) for each in self.inputs)
+        remembered = (f"{each.id}: from the team's memory; use it where it bears on the task" for each in self.memory)
+        parts.append("The material:\n" + "\n".join((*given, *remembered)))
         return "\n\n".join(parts)
 
     def _language(self) -> str:

@@ -30,6 +30,7 @@ class Thought(TypedDict, total=False):
     text: str
     remarks: list[str]
     satisfied: bool
+    recalled: list[str]
     rounds: int
     calls: int
     prompt_tokens: int
@@ -117,7 +118,7 @@ class _Work:
         """The first version."""
         text, cost = await self._text("write", ())
         await self._report(f"first version written, {len(text)} characters")
-        return {"last": "write", "text": text, "rounds": 0, **_added(state, cost)}
+        return {"last": "write", "text": text, "rounds": 0, **self._added(state, cost)}
 
     async def criticise(self, state: Thought) -> Thought:
         """What its own writer thinks of it."""
@@ -131,7 +132,7 @@ class _Work:
             "last": "self-critique",
             "satisfied": is_content,
             "remarks": verdict.remarks,
-            **_added(state, cost),
+            **self._added(state, cost),
         }
 
     async def revise(self, state: Thought) -> Thought:
@@ -139,7 +140,7 @@ class _Work:
         text, cost = await self._text("revise", (self._attempt(state), remarks(state["remarks"])))
         rounds = state["rounds"] + 1
         await self._report(f"revision {rounds} written, {len(text)} characters")
-        return {"last": "revise", "text": text, "rounds": rounds, **_added(state, cost)}
+        return {"last": "revise", "text": text, "rounds": rounds, **self._added(state, cost)}
 
     async def _text(self, step: Step, more: Sequence[Material]) -> "tuple[str, _Cost]":
         cost = _Cost(self._model)
@@ -149,6 +150,11 @@ class _Work:
         if not completion.text.strip():
             raise NothingWritten(NothingWritten.__doc__)
         return completion.text, cost
+
+    def _added(self, state: Thought, cost: "_Cost") -> Thought:
+        """What it has cost so far, with all that was ever shown of memory: another attempt may be shown other units."""
+        shown = (each.id for each in self._assignment.memory)
+        return {"recalled": list(dict.fromkeys([*state.get("recalled", ()), *shown])), **_spent(state, cost)}
 
     def _attempt(self, state: Thought) -> Material:
         return Material(ATTEMPT, self._assignment.produces, state["text"])
@@ -176,7 +182,7 @@ class _Cost:
         return False
 
 
-def _added(thought: Thought, cost: _Cost) -> Thought:
+def _spent(thought: Thought, cost: _Cost) -> Thought:
     return {
         "calls": thought.get("calls", 0) + cost.model.calls,
         "prompt_tokens": thought.get("prompt_tokens", 0) + cost.model.usage.prompt_tokens,

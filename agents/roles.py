@@ -25,13 +25,17 @@ class NotTheirCraft(ValueError):
 
 
 class Role(BaseModel):
-    """A member of the team; `prompt_version` changes with every word that the model is told."""
+    """A member of the team; `prompt_version` changes with every word that the model is told.
+
+    One that `remembers` is shown what memory has on the matter, beside what it is given.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     name: ServiceName
     description: str = Field(min_length=1, max_length=500)
     prompt_version: str = Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", max_length=20)
     max_rounds: int = Field(default=2, ge=0, le=10)
+    remembers: bool = False
     model: ModelParams = ModelParams()
     system: str = Field(min_length=1, max_length=8000)
     produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)

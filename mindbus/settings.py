@@ -109,6 +109,11 @@ class Settings(BaseSettings):
         default=32 * 1024**2, ge=1024, description="Largest document that knowledge processing reads."
     )
     kps_timeout_s: float = Field(default=60, gt=0, description="How long it may take to read one, in seconds.")
+    recall_timeout_s: float = Field(
+        default=2,
+        ge=0,
+        description="How long whoever answers or writes waits for what memory finds, in seconds; 0: it is not asked.",
+    )
     retention: str = Field(
         default="",
         description="How long artifacts of a type are kept at most, such as draft=30d,critique=7d; default: for ever.",

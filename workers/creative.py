@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from agents.assignment import Assignment, Input
 from agents.creative import Mind, NothingWritten, Thought
 from agents.materials import LARGEST_INPUT_BYTES, UnusableInput, read_material
 from agents.models.failures import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
+from agents.models.prompt import Material
+from agents.recollection import recollected
 from agents.roles import NotTheirCraft, Role, shipped_role
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
@@ -21,9 +24,11 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
+from mindbus.sdk.recall import Recall
 from mindbus.sdk.steps import StepArtifacts
 from workers.minds import model_of
 
+_RECALLED_WORDS = 400
 _IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)
 
 
@@ -40,6 +45,7 @@ class CreativeWorker(Worker):
         self._model = model or model_of(kit.settings)
         self._bus = kit.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, kit.settings, kit.clock)
+        self._recall = Recall(self._bus, kit.settings.recall_timeout_s)
         self._opened = AsyncExitStack()
 
     @property
@@ -87,12 +93,20 @@ class CreativeWorker(Worker):
             return hands.ending(made)
         await self._artifacts.wait_for_room()
         assignment = Assignment(order, [await _input(hands, each) for each in order.inputs])
+        assignment = replace(assignment, memory=await self._recalled(assignment))
         thought = await self._mind.think(assignment, lambda note: self._report(order, note))
         text = f"{thought['text'].strip()}\n"
         made = await hands.put(text.encode(), "text/markdown", self._context(assignment, thought))
         logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(thought))
         await self._mind.forget(assignment)
         return hands.ending(made)
+
+    async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
+        """What memory has on it, as far as whoever started the run may read that."""
+        started_by = assignment.order.started_by
+        if started_by is None or not self.role.remembers:
+            return ()
+        return recollected(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
 
     def _later(self, order: ExecuteStep, handling: Handling, trouble: Exception) -> StepFailed:
         """Keep the attempt, whose thoughts so far are paid for; the last time, leave it to the orchestrator."""
@@ -113,6 +127,7 @@ class CreativeWorker(Worker):
             model_name=self._model.name,
             model_params=self.role.model.model_dump(exclude_none=True) | {"max_rounds": self.role.max_rounds},
             input_artifacts=tuple(dict.fromkeys(each.manifest.id for each in assignment.inputs)),
+            input_kems=tuple(thought.get("recalled", ())),
             execution_time_ms=thought["took_ms"],
         )
 

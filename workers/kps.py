@@ -30,6 +30,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from workers.forgotten import forget, is_forgotten
 
 _BATCH = 32
 
@@ -77,6 +78,9 @@ class KpsWorker(Worker):
                 stored += await self._keep(batch, bus, handling)
                 if len(units) > _BATCH:
                     await self._report(command, first + len(batch), len(units))
+        if await is_forgotten(self._kit.bus, command, handling):
+            await forget(bus, (unit.kem_id for unit in units), handling)
+            units, stored = [], 0
         status = "stored" if stored else "unchanged"
         logger().info("source processed", units=len(units), stored=stored, requester=handling.requester)
         done = {"kem_ids": [unit.kem_id for unit in units], "status": status}

@@ -7,6 +7,7 @@ from agents.guides import Guide, shipped_guide
 from agents.models.conversation import Turn, lay_out_conversation
 from agents.models.language_model import LanguageModel, Message
 from agents.models.prompt import Material
+from agents.recollection import MEMORY
 from agents.text import words
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 
@@ -58,16 +59,17 @@ class Dialogue:
     def prompt(self, said: Sequence[DialogueMessage], memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:
         """What the model is shown: as much of the talk, of what is remembered as there is room for."""
         window = in_window(said, self._window_words)
-        return lay_out_conversation(self._guide.system, map(_turn, window), self._materials(memory))
+        materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
+        return lay_out_conversation(self._guide.system, map(_turn, window), materials)
 
-    def _materials(self, memory: Sequence[Snippet]) -> list[Material]:
-        room, shown = self._memory_words, []
-        for snippet in memory:
+    def shown(self, memory: Sequence[Snippet]) -> Sequence[Snippet]:
+        """As much of what is remembered as there is room for."""
+        room = self._memory_words
+        for number, snippet in enumerate(memory):
             room -= len(words(snippet.text))
             if room < 0:
-                break
-            shown.append(Material(snippet.id, "memory", snippet.text))
-        return shown
+                return memory[:number]
+        return memory
 
 
 def in_window(said: Sequence[DialogueMessage], budget_words: int) -> list[DialogueMessage]:

@@ -18,9 +18,10 @@ from mindbus.cli.failures import Failed, Misused
 from mindbus.settings import Settings
 from workers.fleet import whole_fleet
 
-# Whoever makes data comes before whoever keeps it.
-CLEAR = ("sim", "orchestrator", "swm", "glm", "storage")
-FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "swm", "glm", "storage")
+# Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
+# kept of which storage has the messages.
+CLEAR = ("sim", "orchestrator", "storage", "swm", "glm")
+FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "storage", "swm", "glm")
 
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:

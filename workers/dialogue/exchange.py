@@ -7,14 +7,18 @@ from datetime import datetime
 
 from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
 from agents.models.failures import ModelFailure, ModelUnavailable
+from agents.recollection import recollected
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.pictures import Known, Pictures
+from mindbus.sdk.recall import Recall
 
 _TALK_MESSAGES = 40
+# Leaves room for the picture.
+_RECALLED_WORDS = 250
 
 Hear = Callable[[str], Awaitable[None]]
 
@@ -32,9 +36,9 @@ class Exchanges:
     """Raises what Conversations raises; PermanentFailure where the model has nothing to say."""
 
     def __init__(
-        self, talks: Conversations, agent: Dialogue, pictures: Pictures, clock: Callable[[], datetime]
+        self, talks: Conversations, agent: Dialogue, pictures: Pictures, recall: Recall, clock: Callable[[], datetime]
     ) -> None:
-        self._talks, self._agent, self._pictures, self._clock = talks, agent, pictures, clock
+        self._talks, self._agent, self._pictures, self._recall, self._clock = talks, agent, pictures, recall, clock
 
     async def have(
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
@@ -54,16 +58,34 @@ class Exchanges:
         known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
         if known:
             return Exchange(said, known)
-        kind = MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE
+        talk = _up_to(said, recent)
+        remembered = await self._remembered(talk[-1], pictured)
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
-            kind=kind,
-            content=await self._thought(_up_to(said, recent), pictured, hear),
+            kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
+            content=await self._thought(talk, remembered, hear),
             time=self._clock(),
+            kem_ids=tuple(each.id for each in remembered if each.id not in {known.id for known in pictured}),
         )
         return await self._kept(said, answer)
+
+    async def _remembered(self, said: DialogueMessage, pictured: Sequence[Known]) -> Sequence[Snippet]:
+        """What the model is shown: what memory has on the matter, then what is always kept in mind, each once."""
+        found = []
+        # An instruction says all that it takes to follow it.
+        if said.kind is not MessageKind.HIDDEN:
+            found = list(await self._recall.about(said.content or "", f"user.{said.user_id}"))
+        recalled = recollected(found, _RECALLED_WORDS)
+        shown = {material.id for material in recalled}
+        facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
+        return self._agent.shown(
+            [
+                *(Snippet(material.id, material.text) for material in recalled),
+                *(Snippet(known.id, known.text) for known in pictured if known.id not in facts),
+            ]
+        )
 
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
@@ -75,8 +97,7 @@ class Exchanges:
                 raise
             return known, False
 
-    async def _thought(self, talk: Sequence[DialogueMessage], known: Sequence[Known], hear: Hear) -> str:
-        remembered = [Snippet(each.id, each.text) for each in known]
+    async def _thought(self, talk: Sequence[DialogueMessage], remembered: Sequence[Snippet], hear: Hear) -> str:
         pieces = []
         try:
             async for piece in self._agent.answer(talk, remembered):

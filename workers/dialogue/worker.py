@@ -36,6 +36,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.pictures import Pictures
+from mindbus.sdk.recall import Recall
 from workers.dialogue.closing import Closing
 from workers.dialogue.exchange import Exchange, Exchanges
 from workers.minds import model_of
@@ -60,7 +61,8 @@ class DialogueWorker(Worker):
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(kit.bus, settings, kit.clock)
         self._talks = Conversations(kit.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        self._exchanges = Exchanges(self._talks, Dialogue(self._model), Pictures(kit.bus), kit.clock)
+        recall = Recall(kit.bus, settings.recall_timeout_s)
+        self._exchanges = Exchanges(self._talks, Dialogue(self._model), Pictures(kit.bus), recall, kit.clock)
         self._closing = Closing(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
@@ -96,6 +98,7 @@ class DialogueWorker(Worker):
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
             response=exchange.answer.content or "",
+            kem_ids=exchange.answer.kem_ids,
         )
         return answered, *await self._ending(exchange, handling)
 
@@ -176,6 +179,7 @@ class DialogueWorker(Worker):
             kind=answer.kind,
             in_reply_to=exchange.said.message_id,
             preview=_preview(answer),
+            kem_ids=answer.kem_ids,
         )
         told = [Told(sent, answer.trace_id)]
         if exchange.buffered is None or exchange.buffered >= self._most_messages:
