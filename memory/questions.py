@@ -35,9 +35,13 @@ def question_of(text: str, **fields: Any) -> KemQuery:
 
 def condition(key: str, value: bool | float | str) -> str:
     """How a filter says that a key of metadata has this value."""
-    written = value if isinstance(value, str) else json.dumps(value)
-    quoted = written.replace("\\", "\\\\").replace('"', '\\"')
+    quoted = written(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'{_METADATA}{key}="{quoted}"'
+
+
+def written(value: bool | float | str) -> str:
+    """A value as a filter has it: as in JSON, texts without their quotes."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _ids(part: Filter) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class FacetValue(BaseModel):
     """A value with the number of units that have it."""
 
     model_config = ConfigDict(frozen=True)
-    value: str | bool | float
+    value: str | bool | int | float
     count: int
 
 

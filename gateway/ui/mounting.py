@@ -13,6 +13,7 @@ from gateway.backend import Backend
 from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.frame import Frame, Ground
+from gateway.ui.memory.screen import MemoryScreen
 from gateway.ui.pulse import Pulse
 from gateway.ui.runs.artifact_screen import ArtifactScreen
 from gateway.ui.runs.list_screen import RunListScreen
@@ -46,6 +47,7 @@ class Screens:
         self._page("/chat", "chat", ChatScreen.draw)
         self._page("/runs", "runs", RunListScreen.draw)
         self._page("/fleet", "fleet", FleetScreen.draw)
+        self._page("/memory", "memory", MemoryScreen.draw)
         self._page("/sim", "sim", SimScreen.draw)
         self._run_page()
         self._artifact_page()

@@ -14,10 +14,10 @@ from gateway.ui.trouble import TROUBLE
 from gateway.ui.words import Words
 from mindbus.logs import logger
 
-_SCREENS: Final = (("timeline", "T"), ("chat", "C"), ("runs", "R"), ("fleet", "F"), ("sim", "S"))
+_SCREENS: Final = (("timeline", "T"), ("chat", "C"), ("runs", "R"), ("fleet", "F"), ("memory", "M"), ("sim", "S"))
 _KEYS: Final = (
     ("Ctrl K", "keys.palette"),
-    ("G T · C · R · F · S", "keys.go"),
+    ("G T · C · R · F · M · S", "keys.go"),
     ("/", "keys.search"),
     ("J K ↑ ↓", "keys.move"),
     ("Enter", "keys.open"),
@@ -135,6 +135,7 @@ class Palette:
             Found(
                 "palette.search", "filter", words("palette.by_trace", name=wanted), f"/timeline?trace={quote(wanted)}"
             ),
+            Found("palette.search", "memory", words("palette.in_memory", name=wanted), f"/memory?q={quote(wanted)}"),
             Found("palette.search", "chat", words("palette.talk_to", name=wanted), f"/chat?with={quote(wanted)}"),
         ]
 

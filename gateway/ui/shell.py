@@ -13,8 +13,8 @@ from gateway.ui.parts import anchor, attributes, box, icon_button, show_if, text
 from gateway.ui.pulse import Health
 from gateway.ui.words import Words
 
-SCREENS: Final = ("timeline", "chat", "runs", "fleet", "sim")
-_ON_PHONE: Final = ("timeline", "chat", "runs", "fleet")
+SCREENS: Final = ("timeline", "chat", "runs", "fleet", "memory", "sim")
+_ON_PHONE: Final = ("timeline", "chat", "runs", "fleet", "memory")
 _THEMES: Final = (("dark", "moon"), ("light", "sun"), ("system", "system"))
 _TONGUES: Final = (("en", "English"), ("ru", "Русский"))
 
@@ -114,7 +114,9 @@ class Shell:
 
     def _menu(self, *, _more: bool) -> None:
         with ui.menu().classes("mb-menu"):
-            self._option(self.words("nav.sim"), "location.href = '/sim'", "sim")
+            for name in SCREENS:
+                if name not in _ON_PHONE:
+                    self._option(self.words(f"nav.{name}"), f"location.href = '/{name}'", name)
             for key, picture in _THEMES:
                 self._option(self.words(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
             for key, said in _TONGUES:

@@ -70,7 +70,7 @@ class Aside:
         if not facts:
             return
         with box("mb-aside-part", "section"):
-            with self._title("layers", self.words("aside.facts")):
+            with self._title("memory", self.words("aside.facts")):
                 text(str(len(facts)), "mb-meta mb-num")
             for fact in facts[:_MOST]:
                 self._fact(fact, knowledge.replaced_by(fact))

@@ -1,0 +1,154 @@
+"""One unit: what it says, why it was found, where it came from, how it is stored."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from nicegui.element import Element
+
+from bus_schema.kem import Kem
+from gateway.ui.icons import icon
+from gateway.ui.memory.pieces import asked, changed, show
+from gateway.ui.memory.provenance import Step, content_target, steps_of
+from gateway.ui.memory.results import Hit, said_by
+from gateway.ui.parts import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
+from gateway.ui.words import Words
+from memory.questions import written
+from mindbus.metadata import facets
+
+_PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": "task", "notification": "bell"}
+
+
+class Detail:
+    """Opens at the side; on a phone, from below."""
+
+    def __init__(self, words: Words, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]) -> None:
+        self.words, self._place, self._close, self._pick = words, place, close, pick
+
+    def close(self) -> None:
+        """Nothing is chosen."""
+        self._place.clear()
+        self._place.classes(add="mb-hidden")
+
+    def show(self, hit: Hit) -> None:
+        """All of one unit."""
+        kem = hit.kem
+        self._place.clear()
+        self._place.classes(remove="mb-hidden")
+        with self._place:
+            self._head(hit)
+            with box("mb-scroll mb-grow"):
+                self._content(hit)
+                if hit.found.score is not None:
+                    self._why(hit)
+                self._origin(kem)
+                self._stored(kem)
+        attributes(self._place, aria_label=kem.id)
+
+    def show_nothing(self) -> None:
+        """There is no such unit, or not for this user."""
+        self._place.clear()
+        self._place.classes(remove="mb-hidden")
+        with self._place, box("mb-drawer-part"):
+            text(self.words("memory.not_there"), "", "p")
+            button(self.words("close"), self._close, "mb-small")
+
+    def _head(self, hit: Hit) -> None:
+        words = self.words
+        with box("mb-head mb-drawer-head"):
+            with box("mb-grow mb-line-x"):
+                identifier(words, hit.kem.id)
+                if hit.is_gone:
+                    tag(words("memory.deleted"), "err")
+                elif hit.before is not None:
+                    tag(words("memory.changed"), "kem", dot=True)
+            link = icon_button("link", words("timeline.copy_link"))
+            link.on("click", js_handler="() => mbCopy(location.href)")
+            icon_button("close", words("close"), self._close)
+
+    def _content(self, hit: Hit) -> None:
+        kem = hit.kem
+        with box("mb-drawer-part"):
+            with box("mb-kem-text"):
+                said, found_by = said_by(kem, self.words), hit.found.explain.words if hit.found.explain else ()
+                show(changed(hit.before, said) if hit.before not in (None, said) else asked(said, found_by))
+            if kem.ref is not None:
+                anchor(content_target(kem), self.words("memory.open_artifact"))
+            with box("mb-line-x mb-wrap"):
+                for key, value in facets(kem.metadata):
+                    self._metadata(key, written(value))
+
+    def _metadata(self, key: str, value: str) -> None:
+        made = attributes(box("mb-tag mb-pickable", "button"), type="button", title=self.words("memory.pick"))
+        with made.on("click", lambda: self._pick(key, value)):
+            text(f"{key}=", "mb-t3")
+            text(value, "mb-ell")
+
+    def _why(self, hit: Hit) -> None:
+        words, explain = self.words, hit.found.explain
+        with box("mb-drawer-part", "section"):
+            with box("mb-line-x"):
+                text(words("memory.why"), "mb-meta mb-medium mb-grow", "h3")
+                text(words.number(hit.found.score or 0, 2), "mb-num mb-strong")
+            if explain is not None:
+                said = ", ".join(explain.words)
+                self._evidence("memory.lexical", "processed", explain.lexical, said or words("memory.no_words"))
+                self._evidence("memory.dense", "process", explain.dense, words("memory.cosine"))
+
+    def _evidence(self, key: str, colour: str, value: float | None, note: str) -> None:
+        words = self.words
+        with box("mb-evidence"):
+            text(words(key), "mb-t2")
+            with attributes(box("mb-score"), aria_hidden="true"):
+                box("", "i").style(f"width: {100 * max(value or 0, 0):.1f}%; --c: var(--{colour})")
+            text("–" if value is None else words.number(value, 2), "mb-num mb-strong")
+            attributes(text(words("memory.not_compared") if value is None else note, "mb-meta mb-ell"), title=note)
+
+    def _origin(self, kem: Kem) -> None:
+        words = self.words
+        with box("mb-drawer-part", "section"):
+            text(words("memory.origin"), "mb-meta mb-medium", "h3")
+            steps = steps_of(kem)
+            with box("mb-origin"):
+                for step in steps:
+                    self._step(step)
+                with box("mb-origin-step"):
+                    icon("memory", "mb-i14 mb-kem-colour")
+                    said = words("memory.this_unit", version=kem.version, owner=kem.owner)
+                    text(said, "mb-grow")
+            if not steps:
+                text(words("memory.no_origin", owner=kem.owner), "mb-meta", "p")
+
+    def _step(self, step: Step) -> None:
+        words = self.words
+        with box("mb-origin-step"):
+            icon(_PICTURES.get(step.kind, "open"), "mb-i14 mb-t3")
+            with box("mb-stack mb-grow"):
+                with box("mb-line-x"):
+                    text(words(f"memory.link.{step.kind}"), "mb-t2")
+                    identifier(words, step.id, step.target)
+                if step.span is not None:
+                    start, end = map(words.number, step.span)
+                    text(words("memory.span", start=start, end=end), "mb-cap mb-t3 mb-num")
+
+    def _stored(self, kem: Kem) -> None:
+        words, now = self.words, datetime.now(UTC)
+        vector = kem.embeddings
+        rows = {
+            "owner": kem.owner,
+            "readers": ", ".join([words(f"memory.visibility.{kem.visibility}"), *kem.readers]),
+            "writers": ", ".join(kem.writers),
+            "content_type": kem.content_type,
+            "vector": words("memory.no_vector") if vector is None else f"{vector.model}, {vector.dim}",
+            "version": str(kem.version),
+        }
+        with box("mb-drawer-part", "section"):
+            text(words("memory.stored_as"), "mb-meta mb-medium", "h3")
+            with box("mb-facts"):
+                for key, said in rows.items():
+                    if said:
+                        text(words(f"memory.{key}"))
+                        attributes(text(said, "mb-ell"), title=said)
+                for key, at in (("created", kem.created_at), ("updated", kem.updated_at)):
+                    text(words(f"memory.{key}"))
+                    moment(words, at, f"{words.when(at, now)}, {words.time(at)}", "mb-num")

@@ -1,0 +1,81 @@
+"""What the units that were found have in common, to be picked from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nicegui.element import Element
+
+from gateway.desks.memory import Facets, FacetValue
+from gateway.ui.memory.question import Question
+from gateway.ui.parts import attributes, box, text
+from gateway.ui.words import Words
+from memory.questions import written
+
+_MOST_KEYS, _MOST_VALUES = 12, 8
+
+
+@dataclass(frozen=True)
+class _Choice:
+    value: str
+    count: int
+    is_on: bool
+
+
+class FacetLists:
+    """A list for each key, for the content type; drawn anew with each answer."""
+
+    def __init__(self, words: Words, place: Element, ask: Callable[[Question], Any]) -> None:
+        self.words, self._place, self._ask = words, place, ask
+
+    def show(self, facets: Facets, question: Question) -> None:
+        """Those of an answer to this question."""
+        words = self.words
+        self._place.clear()
+        with self._place:
+            types = _choices(facets.content_types, {question.content_type} - {None})
+            self._list(words("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
+            picked = {key for key, _ in question.picks}
+            # Those by which something is set apart come first.
+            keys = sorted(
+                facets.metadata.keys() | picked, key=lambda key: (key not in picked, -_weight(facets, key), key)
+            )
+            for key in keys[:_MOST_KEYS]:
+                on = {value for name, value in question.picks if name == key}
+                choices = _choices(facets.metadata.get(key, []), on)
+                self._list(key, choices, partial(self._toggle, question, key))
+            if facets.counted:
+                note = "memory.counted_all" if facets.is_all else "memory.counted"
+                text(words.count(note, facets.counted), "mb-cap mb-t3 mb-facets-note", "p")
+
+    def _toggle(self, question: Question, key: str, value: str) -> Any:
+        return self._ask(question.toggled(key, value))
+
+    def _list(self, title: str, choices: Sequence[_Choice], on_click: Callable[[str], Any]) -> None:
+        if not choices:
+            return
+        with attributes(box("mb-facet", "section"), aria_label=title):
+            text(title, "mb-label mb-ell", "h2")
+            for choice in choices[:_MOST_VALUES]:
+                made = attributes(box("mb-facet-row", "button"), type="button", aria_pressed=str(choice.is_on).lower())
+                with made.on("click", lambda choice=choice: on_click(choice.value)):
+                    box("mb-facet-box", "i")
+                    attributes(text(choice.value or "«»", "mb-ell mb-grow"), title=choice.value)
+                    text(self.words.number(choice.count), "mb-num mb-t3")
+            if len(choices) > _MOST_VALUES:
+                text(self.words.count("memory.more_values", len(choices) - _MOST_VALUES), "mb-cap mb-t3")
+
+
+def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
+    """The picked ones are there, however few have them."""
+    found = [_Choice(written(value.value), value.count, written(value.value) in on) for value in values]
+    known = {choice.value for choice in found}
+    found += [_Choice(value, 0, True) for value in sorted(map(str, on)) if value not in known]
+    return sorted(found, key=lambda choice: not choice.is_on)
+
+
+def _weight(facets: Facets, key: str) -> float:
+    """What all have, or what each has of its own, tells nothing apart."""
+    counts = [value.count for value in facets.metadata.get(key, [])]
+    return sum(counts) / len(counts) if len(counts) > 1 else 0.0
