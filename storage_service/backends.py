@@ -3,13 +3,8 @@
 from pathlib import Path
 
 from mindbus.files import FileStore
-from mindbus.s3_files import S3Files
 from storage_service.blobs import Blobs
-from storage_service.conformance import Conformance
 from storage_service.local_blobs import LocalBlobs
-from storage_service.s3_blobs import S3Blobs
-from storage_service.s3_objects import S3Objects
-from storage_service.s3_probed import S3ProbedObjects
 
 
 class NoBlobs(TypeError):
@@ -21,9 +16,16 @@ def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once
 
     The orphans of a folder may lie in another one.
     """
-    if isinstance(files, S3Files):
-        conformance = Conformance(S3ProbedObjects(files))
-        return S3Blobs(S3Objects(files.bucket), probe=conformance.probe, must_write_once=must_write_once)
-    if files.local_root is None:
+    if files.local_root is not None:
+        return LocalBlobs(files.local_root, orphans)
+    # Imported here: whoever keeps files in a folder need not pay for it.
+    from mindbus.s3_files import S3Files
+    from storage_service.conformance import Conformance
+    from storage_service.s3_blobs import S3Blobs
+    from storage_service.s3_objects import S3Objects
+    from storage_service.s3_probed import S3ProbedObjects
+
+    if not isinstance(files, S3Files):
         raise NoBlobs(NoBlobs.__doc__)
-    return LocalBlobs(files.local_root, orphans)
+    conformance = Conformance(S3ProbedObjects(files))
+    return S3Blobs(S3Objects(files.bucket), probe=conformance.probe, must_write_once=must_write_once)
