@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from mindbus.bus.handlers import To, Told, every, on_command, on_event, on_topic
     from mindbus.bus.handling import Handling
     from mindbus.bus.worker import Kit, Worker
+    from mindbus.sdk.agent import AgentSDK
     from mindbus.sdk.processing_agent import ProcessingAgent
+    from mindbus.sdk.sync import SyncAgentSDK
     from mindbus.settings import Settings
 
 # Looked up when first used: a health probe must not pay for the AMQP client.
@@ -41,12 +43,15 @@ _HOMES = {
     "mindbus.bus.handling": ("Handling",),
     "mindbus.bus.worker": ("Kit", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
+    "mindbus.sdk.agent": ("AgentSDK",),
     "mindbus.sdk.processing_agent": ("ProcessingAgent",),
+    "mindbus.sdk.sync": ("SyncAgentSDK",),
     "mindbus.settings": ("Settings",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AgentSDK",
     "BusUnavailable",
     "Client",
     "Command",
@@ -64,6 +69,7 @@ __all__ = [
     "Refused",
     "Settings",
     "Subscription",
+    "SyncAgentSDK",
     "TemporaryFailure",
     "To",
     "Told",

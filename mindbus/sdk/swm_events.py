@@ -1,7 +1,7 @@
 """What an agent hears of the units that it has subscribed to (spec 000 §7.2.2)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,7 +72,7 @@ class SwmEvents:
                 # A queue that nobody reads goes by itself.
                 logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(away))
 
-    async def __aiter__(self) -> AsyncIterator[SwmEvent]:
+    async def __aiter__(self) -> AsyncGenerator[SwmEvent]:
         """Every event, for as long as somebody asks for the next."""
         async with self:
             assert self._hearing is not None

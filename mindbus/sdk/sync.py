@@ -1,0 +1,157 @@
+"""Shared memory for programs that do not use asyncio."""
+
+import asyncio
+import concurrent.futures
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from bus_schema.swm import Lock
+from mindbus.sdk.agent import AgentSDK, Options
+from mindbus.sdk.coordination import Terms
+from mindbus.sdk.memory_failures import NotOpen
+from mindbus.sdk.swm_events import SwmEvent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _waiting(
+    method: Callable[Concatenate[AgentSDK, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["SyncAgentSDK", P], T]:
+    """The same, for a thread that waits for it."""
+
+    @functools.wraps(method)
+    def wait_for(self: "SyncAgentSDK", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.wait(method(self.asynchronous, *args, **kwargs))
+
+    return wait_for
+
+
+class SyncAgentSDK:
+    """AgentSDK in a thread of its own: `with SyncAgentSDK("agent.planner") as memory`. Any thread may use it."""
+
+    get_kem = _waiting(AgentSDK.get_kem)
+    query_swm = _waiting(AgentSDK.query_swm)
+    retrieve_kems = _waiting(AgentSDK.retrieve_kems)
+    load_kems_to_lpa_from_swm = _waiting(AgentSDK.load_kems_to_lpa_from_swm)
+    prefetch = _waiting(AgentSDK.prefetch)
+    store_kems = _waiting(AgentSDK.store_kems)
+    publish_kems_to_swm_batch = _waiting(AgentSDK.publish_kems_to_swm_batch)
+    update_kem = _waiting(AgentSDK.update_kem)
+    delete_kem = _waiting(AgentSDK.delete_kem)
+    process_raw_data = _waiting(AgentSDK.process_raw_data)
+    acquire_distributed_lock = _waiting(AgentSDK.acquire_distributed_lock)
+    release_distributed_lock = _waiting(AgentSDK.release_distributed_lock)
+    get_distributed_lock_info = _waiting(AgentSDK.get_distributed_lock_info)
+    increment_distributed_counter = _waiting(AgentSDK.increment_distributed_counter)
+    get_distributed_counter = _waiting(AgentSDK.get_distributed_counter)
+
+    def __init__(self, agent_id: str = "user.local", **options: Unpack[Options]) -> None:
+        self.asynchronous = AgentSDK(agent_id, **options)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="agent sdk", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
+        self._begun = threading.Event()
+
+    def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
+        """As AgentSDK.query_local_memory."""
+        return self.asynchronous.query_local_memory(query)
+
+    @contextmanager
+    def handle_swm_events(self, *filters: str, name: str | None = None) -> Iterator[Iterator[SwmEvent]]:
+        """As AgentSDK.handle_swm_events: `with … as events: for event in events`."""
+        events = self.asynchronous.handle_swm_events(*filters, name=name)
+        self.wait(events.__aenter__())
+        told = aiter(events)
+
+        async def next_told() -> SwmEvent:
+            return await anext(told)
+
+        async def hear_no_more() -> None:
+            await told.aclose()
+            await events.__aexit__()
+
+        def one_by_one() -> Iterator[SwmEvent]:
+            while True:
+                yield self.wait(next_told())
+
+        try:
+            yield one_by_one()
+        finally:
+            self.wait(hear_no_more())
+
+    @contextmanager
+    def distributed_lock(self, name: str, **terms: Unpack[Terms]) -> Iterator[Lock]:
+        """As AgentSDK.distributed_lock, except that a thread cannot be cancelled: it hears LockLost at its end."""
+        held: concurrent.futures.Future[Lock] = concurrent.futures.Future()
+        done = asyncio.Event()
+
+        async def hold() -> None:
+            try:
+                async with self.asynchronous.distributed_lock(name, **terms) as lock:
+                    held.set_result(lock)
+                    await done.wait()
+            except BaseException as failure:
+                # What comes later is heard at the end of the block.
+                if held.done():
+                    raise
+                held.set_exception(failure)
+
+        holding = self._begin(hold())
+        try:
+            yield held.result()
+        finally:
+            self._tell(done)
+            holding.result()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have it done in the thread of the bus. Raises NotOpen."""
+        waiting = self._begin(work)
+        try:
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()
+            raise
+
+    def __enter__(self) -> Self:
+        """Go on the bus. Raises NoBroker."""
+        self._thread.start()
+        self._begun.wait()
+        try:
+            self.wait(self.asynchronous.__aenter__())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        """Leave it."""
+        try:
+            self.wait(self.asynchronous.__aexit__())
+        finally:
+            self._end()
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._begun.set()
+        await self._ended.wait()
+        self._loop = None
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        if self._loop is None:
+            work.close()
+            raise NotOpen(NotOpen.__doc__)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _tell(self, event: asyncio.Event) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(event.set)
+
+    def _end(self) -> None:
+        self._tell(self._ended)
+        self._thread.join()

@@ -1,0 +1,75 @@
+"""What keeps failing is left in peace."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from bus_schema.replies import Code
+from mindbus import CommandFailed
+from mindbus.sdk.breaker import Breaker
+from mindbus.sdk.memory_failures import CircuitOpen, NoAnswer
+
+
+@dataclass
+class Watch:
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture
+def breaker(watch: Watch) -> Breaker:
+    return Breaker(opens_after=2, opens_for_s=5, clock=watch)
+
+
+def fail(breaker: Breaker, failure: Exception | None = None) -> None:
+    failure = failure or NoAnswer("silence")
+    with pytest.raises(type(failure)), breaker.watching():
+        raise failure
+
+
+def test_after_so_many_failures_in_a_row_nobody_gets_through(breaker: Breaker) -> None:
+    fail(breaker)
+    with breaker.watching():
+        pass
+    fail(breaker)
+    fail(breaker)
+
+    with pytest.raises(CircuitOpen), breaker.watching():
+        pytest.fail("it got through")
+
+
+def test_after_a_while_one_tries_for_all(breaker: Breaker, watch: Watch) -> None:
+    fail(breaker)
+    fail(breaker)
+    watch.now_s = 5
+    with breaker.watching(), pytest.raises(CircuitOpen), breaker.watching():
+        pytest.fail("another one got through")
+    with breaker.watching():
+        pass
+
+
+def test_where_the_one_fails_the_while_begins_anew(breaker: Breaker, watch: Watch) -> None:
+    fail(breaker)
+    fail(breaker)
+    watch.now_s = 5
+    fail(breaker)
+    watch.now_s = 9
+
+    with pytest.raises(CircuitOpen), breaker.watching():
+        pytest.fail("it got through")
+
+
+def test_a_no_is_an_answer(breaker: Breaker) -> None:
+    fail(breaker)
+    fail(breaker, CommandFailed(Code.CONFLICT, "taken"))
+    fail(breaker)
+
+    with breaker.watching():
+        pass
