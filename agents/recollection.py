@@ -9,7 +9,7 @@ from bus_schema.glm import Explanation, FoundKem
 MEMORY = "memory"
 _LONGEST_WORDS = 120
 # Of the words of a question that weigh anything, such a share; or so near in meaning, whatever the words.
-_WORDS, _MEANING = 0.15, 0.35
+_WORDS, _MEANING = 0.15, 0.32
 
 
 def recollected(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:

@@ -1,6 +1,7 @@
 """A role's loop: draft, self-critique, revision; what has been paid for is never paid for again."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from agents.assignment import Assignment
 from agents.creative import Mind, NothingWritten, Thought
 from agents.models.failures import ModelUnavailable
 from agents.models.offline import OfflineModel
+from agents.models.prompt import Material
 from agents.roles import Role, shipped_role
 from agents.text import Language, language_of
 from mindbus.sdk.checkpoints import open_checkpoints
@@ -184,6 +186,26 @@ async def test_another_prompt_begins_anew_even_within_an_attempt(memory: Memory)
     await Mind(newer, model, memory).think(an_assignment(), Progress())
 
     assert model.asked == ["write", "self-critique"]
+
+
+async def test_all_of_memory_that_was_ever_shown_is_named_even_if_another_attempt_is_shown_other_units(
+    memory: Memory,
+) -> None:
+    first = replace(an_assignment(), memory=(Material("kem_1", "memory", "Релиз 24 марта."),))
+    second = replace(an_assignment(attempt=2), memory=(Material("kem_2", "memory", "Бюджет 42 тысячи."),))
+
+    def dies(number: int) -> None:
+        if number == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await thought_by(CountingModel(rounds=1, before=dies), memory, first)
+
+    model = CountingModel(rounds=1)
+    thought = await thought_by(model, memory, second)
+
+    assert model.asked == ["self-critique", "revise", "self-critique"]
+    assert thought["recalled"] == ["kem_1", "kem_2"]
 
 
 async def test_checkpoints_hold_the_text_but_never_the_material(database: str, tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ class Book:
         return {state.user_id: list(map(number_of, state.buffer)) for state in found.items}
 
 
+async def test_an_answer_is_kept_with_what_it_was_made_with(book: Book) -> None:
+    answer = {"role": "assistant", "kem_ids": ("kem_1", "kem_2")}
+    await book.say("anna", 1, **answer)
+
+    assert not await book.say("anna", 1, **answer)
+    with pytest.raises(MessageIdTaken):
+        await book.say("anna", 1, role="assistant", kem_ids=("kem_3",))
+
+    stored = await book.messages.get(GetMessage(user_id="anna", message_id=a_message("anna", 1).message_id))
+    assert stored.kem_ids == ("kem_1", "kem_2")
+
+
 def a_message(user: str, number: int, **changes: Any) -> DialogueMessage:
     fields: dict[str, Any] = {
         "message_id": f"msg_{user}-{number}",

@@ -1,0 +1,84 @@
+"""Memory helps those who speak; without it they speak all the same."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from bus_schema.glm import FoundKem, KemPage, RetrieveKems
+from bus_schema.kem import Kem
+from mindbus import Handling, Kit, Settings, Worker, on_command
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.sdk.breaker import Breaker
+from mindbus.sdk.recall import Recall
+from tests.clocks import NOON
+from tests.fleets import fleet_of, settings_for
+
+KEM = Kem(id="kem_1", owner="agent.a", content="Релиз 24 марта.", created_at=NOON, updated_at=NOON, version=1)
+
+
+class Memory(Worker):
+    """Finds one unit for Anna, unless it is out of sorts."""
+
+    name = "glm"
+
+    def __init__(self, _kit: Kit) -> None:
+        self.is_well = True
+        self.asked: list[tuple[str, RetrieveKems]] = []
+
+    @on_command
+    async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
+        self.asked.append((handling.requester, query))
+        if not self.is_well:
+            raise TemporaryFailure("out of sorts")
+        return KemPage(items=(FoundKem(kem=KEM, score=1.0),) if handling.owner == "user.anna" else ())
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_for(f"memory://{tmp_path}", tmp_path)
+
+
+def ids(found: Iterable[FoundKem]) -> list[str]:
+    return [each.kem.id for each in found]
+
+
+async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: Settings) -> None:
+    async with fleet_of(Memory, settings=settings) as fleet:
+        recall = Recall(fleet.bus.acting_as("svc.dialogue"), 5)
+
+        assert ids(await recall.about("  Когда релиз?  ", "user.anna")) == ["kem_1"]
+        assert ids(await recall.about("Когда релиз?", "user.boris")) == []
+
+        (requester, query), _ = fleet[Memory].asked
+    assert requester == "user.anna"
+    assert query.query.text_query == "Когда релиз?"
+    assert query.query.metadata_filters.model_dump() == {"NOT": {"status": "superseded"}}  # type: ignore[union-attr]
+
+
+async def test_nothing_is_asked_where_nothing_was_said_or_nobody_waits(settings: Settings) -> None:
+    async with fleet_of(Memory, settings=settings) as fleet:
+        assert await Recall(fleet.bus, 5).about(" \n", "user.anna") == ()
+        assert await Recall(fleet.bus, 0).about("When is it?", "user.anna") == ()
+        assert fleet[Memory].asked == []
+
+
+async def test_without_a_memory_nothing_is_remembered(settings: Settings) -> None:
+    async with fleet_of(settings=settings) as fleet:
+        assert await Recall(fleet.bus, 5).about("When is it?", "user.anna") == ()
+
+
+async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings: Settings) -> None:
+    now = 0.0
+    async with fleet_of(Memory, settings=settings) as fleet:
+        memory = fleet[Memory]
+        recall = Recall(fleet.bus, 0.1, Breaker(1, 15.0, lambda: now))
+        memory.is_well = False
+
+        assert await recall.about("When is it?", "user.anna") == ()
+        memory.is_well, asked = True, len(memory.asked)
+        assert await recall.about("When is it?", "user.anna") == ()
+        assert len(memory.asked) == asked
+
+        now = 16.0
+        assert ids(await Recall(fleet.bus, 5, Breaker(1, 15.0, lambda: now)).about("When?", "user.anna")) == ["kem_1"]
