@@ -1,5 +1,6 @@
 """Contextualised memory units, the knowledge that agents share (spec 000 §2)."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -23,6 +24,7 @@ from bus_schema.messages import Event
 MAX_CONTENT_BYTES = 64 * 1024
 MAX_METADATA_BYTES = 16 * 1024
 _EXACT = 2**53
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _storable(content: str) -> str:
@@ -162,5 +164,5 @@ def _require_plain(value: JsonValue) -> None:
 def _require_whole(text: str) -> None:
     if "\0" in text:
         raise ValueError("contains a NUL character; remove it")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if _HALVES.search(text):
         raise ValueError("contains half of a character; send whole ones")

@@ -1,6 +1,7 @@
 """JSON without its traps: depth bombs, NaN, duplicate keys."""
 
 import json
+import re
 from typing import Any, NoReturn
 
 MAX_DEPTH = 32
@@ -46,19 +47,15 @@ def _no_constant(name: str) -> NoReturn:
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
+# A string that does not end takes all that is left, so that no text is looked at twice.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
 def _depth(raw: bytes) -> int:
     """The deepest nesting, brackets inside strings left out."""
     depth = deepest = 0
-    in_string = escaped = False
-    for byte in raw:
-        if in_string:
-            in_string = escaped or byte != 0x22
-            escaped = byte == 0x5C and not escaped
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
+    for bracket in _STRING.sub(b"", raw).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
     return deepest

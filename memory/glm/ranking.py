@@ -20,13 +20,14 @@ from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
 from memory.glm.acl import readable_by
 from memory.glm.bm25 import WordHit
-from memory.glm.conditions import meeting
+from memory.glm.conditions import meeting_but_for_metadata
 from memory.glm.fusion import by_score, fused, nearness
 from memory.glm.nearness import Nearness
 from memory.glm.tables import KemRow
 from memory.glm.words import Words
 from memory.vectors.index import IndexAway
 from mindbus.logs import logger
+from mindbus.metadata import meets
 
 # So many of the nearest compete with what the words find.
 _NEAREST = 200
@@ -98,10 +99,15 @@ class Ranking:
 
     async def _vectors(self, kem_ids: Collection[str], query: KemQuery, asker: Asker) -> dict[str, bytes]:
         space = self.nearness.index.space
-        meant = and_(KemRow.id.in_(kem_ids), KemRow.model == space.model, meeting(query), readable_by(asker))
+        meant = and_(KemRow.model == space.model, meeting_but_for_metadata(query), readable_by(asker))
+        columns = select(KemRow.id, KemRow.vector, KemRow.facts)
         async with self.words.database.reading() as session:
-            rows = await session.execute(select(KemRow.id, KemRow.vector).where(meant))
-            return {row.id: row.vector for row in rows if len(row.vector) == space.bytes_of_vector}
+            rows = (await session.execute(columns.where(KemRow.id.in_(kem_ids), meant))).all()
+        return {
+            row.id: row.vector
+            for row in rows
+            if len(row.vector) == space.bytes_of_vector and meets(row.facts, query.metadata_filters)
+        }
 
     async def _found(self, evidence: "_Evidence", query: KemQuery, asker: Asker, limit: int) -> list[FoundKem]:
         scores = evidence.scores

@@ -9,11 +9,12 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.asker import Asker
 from memory.glm.acl import readable_by
-from memory.glm.conditions import meeting
+from memory.glm.conditions import meeting, meeting_but_for_metadata
 from memory.glm.cursors import Place, cursor_after, place_of
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow
 from memory.refusals import NoSuchKem
+from mindbus.metadata import meets
 from mindbus.sql.database import Database
 
 _NEWEST = "updated_at desc"
@@ -50,10 +51,10 @@ class Retrieval:
 
     async def among(self, kem_ids: Sequence[str], query: KemQuery, asker: Asker) -> dict[str, Kem]:
         """Those of these units that the question means, that the asker may read: an index only proposes."""
-        condition = and_(KemRow.id.in_(kem_ids), meeting(query), readable_by(asker))
+        condition = and_(KemRow.id.in_(kem_ids), meeting_but_for_metadata(query), readable_by(asker))
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
-        return {row.id: as_kem(row) for row in rows}
+        return {row.id: as_kem(row) for row in rows if meets(row.facts, query.metadata_filters)}
 
     async def count(self, query: KemQuery, asker: Asker) -> int:
         """How many there are of them, for this asker."""

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
-from bus_schema.kem import Kem, KemBody
+from bus_schema.kem import Kem, KemBody, KemSource
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
 from memory.stems import stems
@@ -29,25 +30,22 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
 
 
 def as_kem(row: KemRow) -> Kem:
-    """The unit that the row keeps."""
-    vector = None if row.vector is None else Embedding.kept(str(row.model), row.vector)
-    return Kem.model_validate(
-        {
-            "id": row.id,
-            "owner": row.owner,
-            "visibility": row.visibility,
-            "readers": row.readers,
-            "writers": row.writers,
-            "content_type": row.content_type,
-            "content": None if row.content is None else row.content.decode(),
-            "ref": row.ref,
-            "metadata": row.facts,
-            "embeddings": vector,
-            "source": row.source,
-            "created_at": row.created_at,
-            "updated_at": row.updated_at,
-            "version": row.version,
-        }
+    """The unit that the row keeps; it was looked at when it came in."""
+    return Kem.model_construct(
+        id=row.id,
+        owner=row.owner,
+        visibility=row.visibility,  # type: ignore[arg-type]  # a plain word in the row
+        readers=tuple(row.readers),
+        writers=tuple(row.writers),
+        content_type=row.content_type,
+        content=None if row.content is None else row.content.decode(),
+        ref=None if row.ref is None else ArtifactRef.model_validate(row.ref),
+        metadata=row.facts,
+        embeddings=None if row.vector is None else Embedding.kept(str(row.model), row.vector),
+        source=None if row.source is None else KemSource.model_validate(row.source),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        version=row.version,
     )
 
 

@@ -1,6 +1,6 @@
 """Which rows have which value."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 
 import numpy as np
@@ -14,25 +14,35 @@ Mask = NDArray[np.bool_]
 _Value = tuple[bool, Facet]
 
 
+# So many rows that it takes its time to go through them again with each question.
+_MANY = 256
+
+
 class Postings:
     """Values to rows, so that a filter costs what it selects, not what there is."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[_Value, set[int]]] = {}
+        # The same as arrays, of what was asked for since it last changed.
+        self._arrays: dict[tuple[str, _Value], NDArray[np.intp]] = {}
 
     def add(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
         """The row has these values."""
-        for key, value in facets:
-            self._rows.setdefault(key, {}).setdefault((isinstance(value, bool), value), set()).add(row)
+        for key, facet in facets:
+            value = isinstance(facet, bool), facet
+            self._rows.setdefault(key, {}).setdefault(value, set()).add(row)
+            self._arrays.pop((key, value), None)
 
     def remove(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
         """The row has them no longer."""
-        for key, value in facets:
+        for key, facet in facets:
+            value = isinstance(facet, bool), facet
             values = self._rows.get(key, {})
-            rows = values.get((isinstance(value, bool), value), set())
+            rows = values.get(value, set())
             rows.discard(row)
             if not rows:
-                values.pop((isinstance(value, bool), value), None)
+                values.pop(value, None)
+            self._arrays.pop((key, value), None)
 
     def meeting(self, wanted: MetadataFilter, size: int) -> Mask:
         """The first `size` rows that a filter means."""
@@ -52,19 +62,31 @@ class Postings:
     def having(self, key: str, condition: Condition, size: int) -> Mask:
         """The first `size` rows of which one value meets a condition."""
         mask = np.zeros(size, dtype=np.bool_)
-        for rows in self._selected(self._rows.get(key, {}), condition):
-            mask[np.fromiter(rows, dtype=np.intp, count=len(rows))] = True
+        values, few = self._rows.get(key, {}), list[int]()
+        for value in _selected(values, condition):
+            if len(values[value]) < _MANY:
+                few += values[value]
+            else:
+                mask[self._array(key, value)] = True
+        mask[few] = True
         return mask
 
-    @staticmethod
-    def _selected(values: dict[_Value, set[int]], condition: Condition) -> list[set[int]]:
-        match condition:
-            case OneOf(any_of=wanted):
-                return [values[each] for each in {(isinstance(one, bool), one) for one in wanted} & values.keys()]
-            case Between():
-                return [rows for (is_flag, value), rows in values.items() if not is_flag and _within(condition, value)]
-            case _:
-                return [values[each] for each in [(isinstance(condition, bool), condition)] if each in values]
+    def _array(self, key: str, value: _Value) -> NDArray[np.intp]:
+        if (known := self._arrays.get((key, value))) is not None:
+            return known
+        rows = self._rows[key][value]
+        array = self._arrays[key, value] = np.fromiter(rows, dtype=np.intp, count=len(rows))
+        return array
+
+
+def _selected(values: Mapping[_Value, set[int]], condition: Condition) -> Iterable[_Value]:
+    match condition:
+        case OneOf(any_of=wanted):
+            return {(isinstance(one, bool), one) for one in wanted} & values.keys()
+        case Between():
+            return [(is_flag, value) for is_flag, value in values if not is_flag and _within(condition, value)]
+        case _:
+            return [each for each in [(isinstance(condition, bool), condition)] if each in values]
 
 
 def _within(bounds: Between, value: Facet) -> bool:

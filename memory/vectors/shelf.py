@@ -15,6 +15,8 @@ from mindbus.metadata import Facet, facets
 _FIRST_ROWS = 1024
 # Below this share it is quicker to copy the vectors that are meant than to compare all of them.
 _FEW = 0.2
+# So many copies stay in the processor's cache until they are compared.
+_BLOCK = 512
 # No key of metadata has a colon.
 _READER = ":reader"
 
@@ -73,13 +75,19 @@ class Shelf:
             return []
         wanted = np.frombuffer(vector, dtype="<f4").astype(np.float64)
         direction = (wanted / np.linalg.norm(wanted)).astype(np.float32)
-        if len(rows) < size * _FEW:
-            scores = self._vectors[rows] @ direction
-        else:
-            scores = (self._vectors[:size] @ direction)[rows]
+        scores = self._scores(rows, direction, size)
         best = np.argpartition(-scores, limit - 1)[:limit] if limit < len(rows) else np.arange(len(rows))
         hits = [Hit(self._points[int(rows[each])].kem_id, float(scores[each])) for each in best]
         return sorted(hits, key=lambda hit: (-hit.score, hit.kem_id))
+
+    def _scores(self, rows: NDArray[np.intp], direction: NDArray[np.float32], size: int) -> NDArray[np.float32]:
+        if len(rows) >= size * _FEW:
+            return np.asarray((self._vectors[:size] @ direction)[rows])
+        scores = np.empty(len(rows), dtype=np.float32)
+        for first in range(0, len(rows), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            scores[block] = self._vectors[rows[block]] @ direction
+        return scores
 
     def _readable(self, asker: Asker, size: int) -> Mask:
         taken: Mask = self._is_taken[:size]
