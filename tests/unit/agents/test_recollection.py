@@ -14,13 +14,13 @@ def found(number: int, text: str | None = "Релиз 24 марта.", *, dense:
 
 
 REF = {"artifact_id": "art_1", "version": 1, "sha256": "a" * 64, "size_bytes": 9, "content_type": "text/plain"}
-NEAR = {"dense": 0.6}
+NEAR = 0.6
 
 
 def test_what_shares_words_or_meaning_is_shown_under_its_id_the_rest_is_not() -> None:
     items = [
         found(1, "The release is on May 12.", dense=0.6, lexical=0.5),
-        found(2, "Релиз 12 мая.", **NEAR),
+        found(2, "Релиз 12 мая.", dense=NEAR),
         found(3, lexical=0.4),
         found(4, dense=0.2, lexical=0.05),
         found(5),
@@ -37,17 +37,17 @@ def test_what_shares_words_or_meaning_is_shown_under_its_id_the_rest_is_not() ->
 
 
 def test_there_is_no_more_of_it_than_there_is_room_for() -> None:
-    assert [each.id for each in recollected([found(1, **NEAR), found(2, **NEAR), found(3, **NEAR)], 7)] == [
+    assert [each.id for each in recollected([found(1, dense=NEAR), found(2, dense=NEAR), found(3, dense=NEAR)], 7)] == [
         "kem_1",
         "kem_2",
     ]
 
 
 def test_a_long_text_is_shown_by_its_beginning() -> None:
-    (material,) = recollected([found(1, "слово " * 1000, **NEAR)], 400)
+    (material,) = recollected([found(1, "слово " * 1000, dense=NEAR)], 400)
 
     assert 100 < len(material.text.split()) < 130
 
 
 def test_what_is_only_pointed_to_is_not_shown() -> None:
-    assert recollected([found(1, None, **NEAR)], 100) == ()
+    assert recollected([found(1, None, dense=NEAR)], 100) == ()
