@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -15,6 +16,8 @@ from mindbus.bus.client import Client, Subscription
 from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.logs import logger
 from mindbus.tasks import end
+
+ItemT = TypeVar("ItemT")
 
 MISSED_HEARTBEATS = 3
 _WAITING = 1000
@@ -38,15 +41,15 @@ class Seen:
     is_silent: bool
 
 
-class Listener:
+class Listener(Generic[ItemT]):
     """What one page or client has yet to hear; who is too slow hears so instead."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = _WAITING) -> None:
         self._most = most
-        self._waiting: deque[Envelope | Missed] = deque()
+        self._waiting: deque[ItemT | Missed] = deque()
         self._news = asyncio.Event()
 
-    def tell(self, item: Envelope | Missed) -> None:
+    def tell(self, item: ItemT | Missed) -> None:
         """Never blocks."""
         if len(self._waiting) >= self._most:
             self._waiting.clear()
@@ -57,7 +60,7 @@ class Listener:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def taken(self) -> list[Envelope | Missed]:
+    def taken(self) -> list[ItemT | Missed]:
         """All that is there now."""
         items = list(self._waiting)
         self._waiting.clear()
@@ -68,7 +71,7 @@ class Listener:
         """Wait until there is something."""
         await self._news.wait()
 
-    async def __aiter__(self) -> AsyncIterator[Envelope | Missed]:
+    async def __aiter__(self) -> AsyncIterator[ItemT | Missed]:
         while True:
             await self.some()
             for item in self.taken():
@@ -81,7 +84,7 @@ class Feed:
     def __init__(self, bus: Client, heartbeat_s: float, clock: Callable[[], datetime]) -> None:
         self._bus, self._clock = bus, clock
         self._silent_after = timedelta(seconds=heartbeat_s * MISSED_HEARTBEATS)
-        self._listeners: set[Listener] = set()
+        self._listeners: set[Listener[Envelope]] = set()
         self._beats: dict[tuple[str, str], tuple[Heartbeat, datetime]] = {}
         self._heard_at: datetime | None = None
         self._hearing: asyncio.Task[None] | None = None
@@ -109,9 +112,9 @@ class Feed:
         return [_seen(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._known(now)]
 
     @contextmanager
-    def listen(self, most: int = _WAITING) -> Iterator[Listener]:
+    def listen(self, most: int = _WAITING) -> Iterator[Listener[Envelope]]:
         """Hear what is told from now on; at most so many events wait."""
-        listener = Listener(most)
+        listener: Listener[Envelope] = Listener(most)
         self._listeners.add(listener)
         try:
             yield listener

@@ -14,7 +14,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.glm import KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.swm import KemEvicted, KemPublished
-from gateway.feed import Feed, Missed
+from gateway.feed import Feed, Listener, Missed
 from memory.filters import Change, Filter
 from mindbus.logs import logger
 from mindbus.tasks import end
@@ -65,7 +65,6 @@ class Readable:
 
 
 Fetch = Callable[[Collection[str]], Awaitable[Readable]]
-Follower = Callable[[KemChange | Missed], None]
 
 
 class MemoryChanges:
@@ -77,7 +76,7 @@ class MemoryChanges:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._seen: LRUCache[str, dict[str, JsonValue]] = LRUCache(_REMEMBERED)
-        self._followers: set[Follower] = set()
+        self._followers: set[Listener[KemChange]] = set()
 
     def saw(self, *kems: Kem) -> None:
         """The user has read these, so that their end is told."""
@@ -85,11 +84,12 @@ class MemoryChanges:
             self._seen[kem.id] = kem.metadata
 
     @contextmanager
-    def told_to(self, follower: Follower) -> Iterator[None]:
-        """Tell of every change from now on; the follower never blocks."""
+    def listen(self) -> Iterator[Listener[KemChange]]:
+        """Hear of every change from now on."""
+        follower: Listener[KemChange] = Listener()
         self._followers.add(follower)
         try:
-            yield
+            yield follower
         finally:
             self._followers.discard(follower)
 
@@ -127,7 +127,7 @@ class MemoryChanges:
 
     def _tell(self, item: KemChange | Missed) -> None:
         for follower in tuple(self._followers):
-            follower(item)
+            follower.tell(item)
 
 
 class MemoryEar:

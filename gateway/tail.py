@@ -125,7 +125,7 @@ class Tail:
         self._grown.set()
         self._grown = asyncio.Event()
 
-    async def _pause(self, news: Listener) -> None:
+    async def _pause(self, news: Listener[Envelope]) -> None:
         """Until there may be more: soon after something was told, now and then in any case."""
         if not self._awaited:
             with suppress(TimeoutError):

@@ -1,6 +1,5 @@
 """What agents know together, as the gateway's user may read it."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable
 from functools import partial
@@ -25,7 +24,6 @@ from mindbus.logs import logger
 from mindbus.metadata import facets
 
 _MOST_VALUES: Final = 50
-_WAITING: Final = 1000
 _KEPT: Final = 50
 
 
@@ -86,17 +84,8 @@ class SharedMemory:
 
     async def follow(self, wanted: Filter) -> AsyncGenerator[KemChange]:
         """Changes that a filter describes, from now on. Raises TooSlow."""
-        waiting: asyncio.Queue[KemChange | Missed] = asyncio.Queue(_WAITING)
-
-        def take(item: KemChange | Missed) -> None:
-            if waiting.full():
-                waiting.get_nowait()
-                item = Missed()
-            waiting.put_nowait(item)
-
-        with self.changes.told_to(take):
-            while True:
-                item = await waiting.get()
+        with self.changes.listen() as news:
+            async for item in news:
                 if isinstance(item, Missed):
                     raise TooSlow(TooSlow.__doc__)
                 if item.meets(wanted):

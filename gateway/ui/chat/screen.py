@@ -1,6 +1,7 @@
 """Chat: dialogues, one or several side by side, what the agents know."""
 
 import asyncio
+import json
 from urllib.parse import quote
 
 from nicegui import ui
@@ -58,6 +59,8 @@ class ChatScreen:
         frame.on_key("Escape", lambda _row: screen.stop())
         if frame.query.get("new"):
             screen._ask_whom()
+        if message_id := frame.query.get("message"):
+            ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
         """What was said on the bus."""

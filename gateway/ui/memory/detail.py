@@ -75,8 +75,10 @@ class Detail:
             if kem.ref is not None:
                 anchor(content_target(kem), self.words("memory.open_artifact"))
             with box("mb-line-x mb-wrap"):
+                shown_below = {step.id for step in steps_of(kem)}
                 for key, value in facets(kem.metadata):
-                    self._metadata(key, written(value))
+                    if value not in shown_below:
+                        self._metadata(key, written(value))
 
     def _metadata(self, key: str, value: str) -> None:
         made = attributes(box("mb-tag mb-pickable", "button"), type="button", title=self.words("memory.pick"))
@@ -151,4 +153,4 @@ class Detail:
                         attributes(text(said, "mb-ell"), title=said)
                 for key, at in (("created", kem.created_at), ("updated", kem.updated_at)):
                     text(words(f"memory.{key}"))
-                    moment(words, at, f"{words.when(at, now)}, {words.time(at)}", "mb-num")
+                    moment(words, at, f"{words.day(at, now)}, {words.time(at)}", "mb-num")

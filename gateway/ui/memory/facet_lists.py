@@ -37,11 +37,8 @@ class FacetLists:
             types = _choices(facets.content_types, {question.content_type} - {None})
             self._list(words("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
             picked = {key for key, _ in question.picks}
-            # Those by which something is set apart come first.
-            keys = sorted(
-                facets.metadata.keys() | picked, key=lambda key: (key not in picked, -_weight(facets, key), key)
-            )
-            for key in keys[:_MOST_KEYS]:
+            keys = picked | {key for key in facets.metadata if _tells_apart(facets, key)}
+            for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MOST_KEYS]:
                 on = {value for name, value in question.picks if name == key}
                 choices = _choices(facets.metadata.get(key, []), on)
                 self._list(key, choices, partial(self._toggle, question, key))
@@ -75,7 +72,7 @@ def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> li
     return sorted(found, key=lambda choice: not choice.is_on)
 
 
-def _weight(facets: Facets, key: str) -> float:
-    """What all have, or what each has of its own, tells nothing apart."""
+def _tells_apart(facets: Facets, key: str) -> bool:
+    """Not what each unit has of its own, nor what all of them have."""
     counts = [value.count for value in facets.metadata.get(key, [])]
-    return sum(counts) / len(counts) if len(counts) > 1 else 0.0
+    return max(counts, default=0) > 1 and counts != [facets.counted]

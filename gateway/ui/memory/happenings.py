@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from nicegui.element import Element
 
-from bus_schema.identities import owner_of
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.pieces import excerpt, show
 from gateway.ui.memory.results import said_by
@@ -56,7 +55,7 @@ class _Row:
             with box("mb-hit-foot"):
                 tag(words(f"memory.event.{change.event}"), _COLOURS.get(change.event, "ok"), dot=True)
                 identifier(words, change.kem_id)
-                attributes(text(owner_of(change.by), "mb-meta mb-ell"), title=change.by)
+                text(change.kem.owner if change.kem else "", "mb-meta mb-ell")
                 box("mb-grow")
                 moment(words, change.at, words.when(change.at, datetime.now(UTC)))
             said = said_by(change.kem, words) if change.kem is not None else ""

@@ -13,7 +13,7 @@ from memory.stems import stems
 Look = Literal["plain", "asked", "added", "struck"]
 
 _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
-_TOKEN = re.compile(r"\s+|\S+")
+_TOKEN = re.compile(r"\S+\s*|\s+")
 _BEFORE = 60
 _MOST_COMPARED = 4000
 

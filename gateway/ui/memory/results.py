@@ -9,11 +9,11 @@ from nicegui.element import Element
 
 from bus_schema.glm import Explanation, FoundKem
 from bus_schema.kem import Kem
+from gateway.ui.icons import icon
 from gateway.ui.memory.pieces import asked, changed, excerpt, show
 from gateway.ui.parts import attributes, box, moment, tag, text
 from gateway.ui.rows import Rows
 from gateway.ui.words import Words
-from memory.questions import written
 from mindbus.metadata import facets
 
 _LENGTH = 240
@@ -76,9 +76,13 @@ class _Row:
             elif hit.before is not None:
                 tag(words("memory.changed"), "kem", dot=True)
             if kem.visibility != "public":
-                tag(words(f"memory.visibility.{kem.visibility}"), "warn")
-            for key, value in list(facets(kem.metadata))[:_MOST_TAGS]:
-                attributes(tag(written(value), "", "mb-ell mb-hit-tag"), title=f"{key}={written(value)}")
+                with box("mb-tag", "span"):
+                    icon("hidden", "mb-i14")
+                    text(words(f"memory.visibility.{kem.visibility}"))
+            # A number says nothing without its key.
+            told = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
+            for key, value in told[:_MOST_TAGS]:
+                attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
             box("mb-grow")
             moment(words, kem.updated_at, words.when(kem.updated_at, datetime.now(UTC)))
 

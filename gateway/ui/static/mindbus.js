@@ -137,6 +137,13 @@ function mbWatch(id) {
   new MutationObserver(() => { if (stuck) place.scrollTop = place.scrollHeight; }).observe(place, { childList: true, subtree: true, characterData: true });
   place.scrollTop = place.scrollHeight;
 }
+// A message that a link names is brought into sight.
+function mbReveal(id) {
+  const found = document.querySelector(`[data-message="${CSS.escape(id)}"]`);
+  if (!found) return;
+  found.classList.add("mb-revealed");
+  setTimeout(() => found.scrollIntoView({ block: "center" }), 100);
+}
 function mbGrow(area) {
   area.style.height = "auto";
   area.style.height = Math.min(area.scrollHeight, 160) + "px";
