@@ -124,7 +124,8 @@ async def _messages(bus: Client, user_id: str, limit: int | None) -> list[Dialog
 
 
 def _told(message: DialogueMessage) -> dict[str, Any]:
-    return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"})
+    named = {"kem_ids"} if message.kem_ids else set()
+    return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"} | named)
 
 
 async def _pointed_at(message: DialogueMessage, artifacts: Artifacts) -> dict[str, Any]:
