@@ -19,6 +19,7 @@ from gateway.ui.palette import Palette
 from gateway.ui.parts import attributes, box, button, text
 from gateway.ui.pulse import Pulse
 from gateway.ui.shell import Shell
+from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import TROUBLE, explain_trouble
 from gateway.ui.viewer import Viewer, first_words, learn
 from mindbus.logs import logger
@@ -51,7 +52,7 @@ class Frame:
         self.shell = Shell(self.words, place, can_leave=COOKIE in request.cookies)
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
-            self._skeleton = _skeleton()
+            self._skeleton = skeleton()
 
     @property
     def backend(self) -> Backend:
@@ -180,13 +181,3 @@ class Frame:
     def _sleep(self, *, is_visible: bool) -> None:
         for timer in self._timers:
             timer.activate() if is_visible else timer.deactivate()
-
-
-def _skeleton() -> Element:
-    with attributes(box("mb-skel"), aria_hidden="true") as made:
-        for width in (38, 30, 44, 26, 34):
-            with box():
-                box("", "i")
-                box("", "i").style(f"width: {width}%")
-                box("", "i").style(f"width: {width + 16}%")
-    return made

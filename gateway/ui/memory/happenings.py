@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from nicegui.element import Element
@@ -57,7 +56,7 @@ class _Row:
                 identifier(words, change.kem_id)
                 text(change.kem.owner if change.kem else "", "mb-meta mb-ell")
                 box("mb-grow")
-                moment(words, change.at, words.when(change.at, datetime.now(UTC)))
+                moment(words, change.at, words.time(change.at))
             said = said_by(change.kem, words) if change.kem is not None else ""
             about = said or " ".join(f"{key}={written(value)}" for key, value in facets(change.metadata))
             if about:

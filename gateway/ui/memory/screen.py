@@ -22,6 +22,7 @@ from gateway.ui.memory.question_bar import QuestionBar
 from gateway.ui.memory.results import Hit, Results
 from gateway.ui.memory.whose import whose_button
 from gateway.ui.parts import Segments, box, button, show_if
+from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
 from memory.refusals import NoSuchKem
 
@@ -50,6 +51,7 @@ class MemoryScreen:
                 self.part = Part(frame.words, place)
                 self.results = Results(frame.words, place, self.choose)
                 with place:
+                    self._skeleton = skeleton()
                     self.nothing = Nothing(frame.words)
                     self._more = button(frame.words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
@@ -82,6 +84,7 @@ class MemoryScreen:
         query = self.bar.query()
         if query is not None:
             await self.part.attempt(lambda: self._look(query))
+        show_if(self._skeleton, False)
 
     async def read_on(self) -> None:
         """The next page."""
