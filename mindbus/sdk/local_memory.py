@@ -35,6 +35,10 @@ class LocalAgentMemory:
         kem = self._kems.get(kem_id)
         return None if kem is None else _copy(kem)
 
+    def peek(self, kem_id: str) -> Kem | None:
+        """The same, for whoever only looks at it: it does not count as used, it is no copy."""
+        return self._kems.peek(kem_id)
+
     def query(self, query: KemQuery | None = None) -> list[Kem]:
         """Those that meet all that the question says, the newest first unless it names an order. Raises NotAtHand."""
         query = query or KemQuery()

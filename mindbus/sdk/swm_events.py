@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Self
@@ -19,6 +19,7 @@ from mindbus.logs import logger
 from mindbus.sdk.local_memory import LocalAgentMemory
 from mindbus.sdk.memory_failures import MemoryAway
 from mindbus.sdk.memory_link import MemoryLink, OnMemory
+from mindbus.sdk.notices import heeding_notices
 from mindbus.tasks import end
 
 EventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
@@ -50,27 +51,25 @@ class SwmEvents:
     def __init__(self, link: MemoryLink, local_memory: LocalAgentMemory, command: Subscribe) -> None:
         self._link, self._local_memory, self._command = link, local_memory, command
         self._hearing: StandingSubscription | None = None
+        self._open = AsyncExitStack()
         self.subscription_id = ""
 
     async def __aenter__(self) -> Self:
         """Raises MemoryAway, CommandFailed: `invalid` with the position where a filter is malformed."""
         if self._hearing is None:
-            self.subscription_id = (await self._link.ask(self._command)).subscription_id
-            self._hearing = await self._link.bus.heard_by(self.subscription_id).__aenter__()
+            async with AsyncExitStack() as opening:
+                await opening.enter_async_context(heeding_notices(self._link.bus, self._local_memory))
+                self.subscription_id = (await self._link.ask(self._command)).subscription_id
+                if self._command.name is None:
+                    opening.push_async_callback(self._unsubscribe)
+                self._hearing = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
+                self._open = opening.pop_all()
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
         """Stop listening."""
-        hearing, self._hearing = self._hearing, None
-        if hearing is None:
-            return
-        await hearing.__aexit__()
-        if self._command.name is None:
-            try:
-                await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
-            except MemoryAway as away:
-                # A queue that nobody reads goes by itself.
-                logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(away))
+        self._hearing = None
+        await self._open.aclose()
 
     async def __aiter__(self) -> AsyncGenerator[SwmEvent]:
         """Every event, for as long as somebody asks for the next."""
@@ -81,6 +80,13 @@ class SwmEvents:
                 if event is not None:
                     self._refresh(event)
                     yield event
+
+    async def _unsubscribe(self) -> None:
+        try:
+            await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
+        except MemoryAway as away:
+            # A queue that nobody reads goes by itself.
+            logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(away))
 
     def _refresh(self, event: SwmEvent) -> None:
         if event.kem is None:
