@@ -17,21 +17,23 @@ class WordHit(NamedTuple):
     words: tuple[str, ...]
 
 
-def word_hits(asked: Mapping[str, str], texts: Mapping[str, str], total: int) -> dict[str, WordHit]:
+def word_hits(
+    asked: Mapping[str, str], texts: Mapping[str, str], total: int, counts: Mapping[str, int]
+) -> dict[str, WordHit]:
     """BM25 as a share of the most there could be: of a question of which only small words are found, little is left.
 
-    `asked` are stems with their words, `texts` all that have one of them, of `total` texts.
+    `asked` are stems with their words, `texts` those to be judged, of `total` texts; `counts` is how many have a stem.
     """
     counted = {key: Counter(text.split()) for key, text in texts.items()}
-    lengths = {key: counts.total() for key, counts in counted.items()}
+    lengths = {key: each.total() for key, each in counted.items()}
     mean = sum(lengths.values()) / max(len(lengths), 1)
-    weights = {stem: rarity(sum(stem in counts for counts in counted.values()), total) for stem in asked}
+    weights = {stem: rarity(counts.get(stem, 0), total) for stem in asked}
     most = sum(weights.values())
     hits: dict[str, WordHit] = {}
-    for key, counts in counted.items():
+    for key, each in counted.items():
         burden = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[key] / mean)
-        found = [stem for stem in asked if stem in counts]
-        score = sum(weights[stem] * counts[stem] / (counts[stem] + burden) for stem in found) / most
+        found = [stem for stem in asked if stem in each]
+        score = sum(weights[stem] * each[stem] / (each[stem] + burden) for stem in found) / most
         hits[key] = WordHit(score, tuple(dict.fromkeys(asked[stem] for stem in found)))
     return hits
 

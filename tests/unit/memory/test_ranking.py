@@ -191,6 +191,27 @@ async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) 
     assert "rare" in await search.ids("release moved common zebra")
 
 
+async def test_of_common_words_the_newest_texts_that_have_them_all_are_judged(search: Searcher) -> None:
+    search.ranking.words = Words(search.library.database, candidates=5, common=10)
+    search.embedder.away = True
+    await search.library.store_all(*(a_draft("A common note", id=f"common_{n:02}") for n in range(20)))
+    await search.library.store_all(*(a_draft("A common report", id=f"report_{n:02}") for n in range(20)))
+
+    assert set(await search.ids("common note")) == {f"common_{n}" for n in range(15, 20)}
+    # Nobody has both.
+    assert set(await search.ids("note report")) == {f"report_{n}" for n in range(15, 20)}
+    rare = await search.ranked("common note zebra release")
+    assert {item.kem.id for item in rare.items} == {"friday", "long"}
+
+
+async def test_a_common_word_is_little_evidence_however_many_texts_are_judged(search: Searcher) -> None:
+    search.ranking.words = Words(search.library.database, candidates=5, common=10)
+    await search.library.store_all(*(a_draft("A common note", id=f"common_{n}") for n in range(60)))
+
+    found = await search.ranked("common cats")
+    assert [item.kem.id for item in found.items][:1] == ["cats"]
+
+
 async def test_the_limit_cuts_what_is_least(search: Searcher) -> None:
     everything = await search.ids("release moved")
 
@@ -213,7 +234,8 @@ async def test_a_question_is_embedded_once(search: Searcher) -> None:
 
 def test_a_rare_word_weighs_more_than_a_common_one() -> None:
     texts = {f"common_{n}": "release note" for n in range(9)} | {"rare": "zebra note", "both": "zebra release"}
-    hits = word_hits({"releas": "x", "zebra": "zebra", "release": "release"}, texts, 16)
+    counts = {"release": 10, "zebra": 2}
+    hits = word_hits({"releas": "x", "zebra": "zebra", "release": "release"}, texts, 16, counts)
 
     assert hits["both"].score > hits["rare"].score > hits["common_0"].score
     assert hits["both"].words == ("zebra", "release")
@@ -223,7 +245,7 @@ def test_of_a_long_question_few_common_words_are_little_evidence() -> None:
     texts = {f"text_{n}": "the report was late" for n in range(10)}
     asked = {stem: stem for stem in ("report", "vaccin", "spoil", "winter", "cold")}
 
-    assert word_hits(asked, texts, 16)["text_0"].score < 0.05
+    assert word_hits(asked, texts, 16, {"report": 10})["text_0"].score < 0.05
 
 
 def test_words_that_say_little_leave_it_to_meaning() -> None:
