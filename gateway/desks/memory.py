@@ -25,6 +25,8 @@ from mindbus.metadata import facets
 
 _MOST_VALUES: Final = 50
 _KEPT: Final = 50
+# Whoever looks at a screen waits no longer.
+_WITHIN_S: Final = 10.0
 
 
 class TooSlow(Exception):
@@ -60,7 +62,9 @@ class SharedMemory:
         self, query: KemQuery, cursor: str | None = None, limit: int = 20, *, explain: bool = False
     ) -> KemPage:
         """What is nearest to a text; without one, the newest."""
-        page = await self._bus.request(RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain))
+        page = await self._bus.request(
+            RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain), timeout_s=_WITHIN_S
+        )
         self.changes.saw(*(item.kem for item in page.items))
         return page
 
@@ -68,14 +72,14 @@ class SharedMemory:
         """A unit that is kept, or is at hand at least. Raises NoSuchKem."""
         query = KemQuery(ids=(kem_id,))
         for question in (RetrieveKems(query=query, page_size=1), QuerySwm(query=query, page_size=1)):
-            for item in (await self._bus.request(question)).items:
+            for item in (await self._bus.request(question, timeout_s=_WITHIN_S)).items:
                 self.changes.saw(item.kem)
                 return item.kem
         raise NoSuchKem
 
     async def stats(self) -> MemoryStats:
         """How much there is."""
-        return await self._bus.request(GetMemoryStats())
+        return await self._bus.request(GetMemoryStats(), timeout_s=_WITHIN_S)
 
     async def facets(self, query: KemQuery) -> Facets:
         """Counted among as many of the first units as one answer has."""
@@ -149,7 +153,7 @@ async def readable_to(bus: Client, kem_ids: Collection[str]) -> Readable:
             break
         question: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
         try:
-            found |= {item.kem.id: item.kem for item in (await bus.request(question)).items}
+            found |= {item.kem.id: item.kem for item in (await bus.request(question, timeout_s=_WITHIN_S)).items}
         except (BusUnavailable, CommandFailed) as away:
             logger().warning("changes told without content", reason=str(away))
             is_all = False

@@ -28,6 +28,7 @@ from memory.refusals import NoSuchKem
 
 _PAGE = 50
 _HEAR_EVERY_S = 0.25
+_LOOK_AGAIN_EVERY_S = 5.0
 _VIEWS = ("search", "changes")
 
 
@@ -40,6 +41,7 @@ class MemoryScreen:
         self.memory = frame.backend.memory_of(question.user)
         self.found = Found()
         self._chosen: Hit | None = None
+        self._is_away = False
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
@@ -68,6 +70,7 @@ class MemoryScreen:
         news = listening.__enter__()
         ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
         frame.every(_HEAR_EVERY_S, lambda: screen.hear(news.taken()))
+        frame.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
         frame.on_key("Escape", lambda _row: screen.choose(None))
         await screen.look()
         if wanted := frame.query.get("kem"):
@@ -83,8 +86,13 @@ class MemoryScreen:
         """Ask memory what is written."""
         query = self.bar.query()
         if query is not None:
-            await self.part.attempt(lambda: self._look(query))
+            self._is_away = not await self.part.attempt(lambda: self._look(query))
         show_if(self._skeleton, False)
+
+    async def look_again(self) -> None:
+        """Memory may be back."""
+        if self._is_away:
+            await self.look()
 
     async def read_on(self) -> None:
         """The next page."""
