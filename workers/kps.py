@@ -31,6 +31,7 @@ from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
 from workers.forgotten import forget, is_forgotten
+from workers.superseding import supersede
 
 _BATCH = 32
 
@@ -78,6 +79,7 @@ class KpsWorker(Worker):
                 stored += await self._keep(batch, bus, handling)
                 if len(units) > _BATCH:
                     await self._report(command, first + len(batch), len(units))
+        await supersede(bus, command, [unit.kem_id for unit in units], handling)
         if await is_forgotten(self._kit.bus, command, handling):
             await forget(bus, (unit.kem_id for unit in units), handling)
             units, stored = [], 0

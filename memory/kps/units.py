@@ -14,6 +14,7 @@ from memory.kps.chunks import Piece
 from memory.kps.document import Document
 from memory.kps.refusals import MetadataFull
 
+ARTIFACT_KEY = "artifact_id"
 _MARKDOWN = ("text/markdown", "text/x-markdown")
 _REVISION = "revision"
 _COMPARED = ("content_type", "content", "metadata", "source")
@@ -59,7 +60,7 @@ def _unit(command: ProcessRawData, identity: str, number: int, document: Documen
         id=f"kem_{derived(identity, number).replace('-', '')}",
         content_type="text/markdown" if command.content_type.split(";")[0] in _MARKDOWN else "text/plain",
         content=content,
-        metadata={**_found(number, piece), **command.initial_metadata, **_revised(command)},
+        metadata={**_found(number, piece), **command.initial_metadata, **_revised(command), **_artifact(command)},
         source=KemSource(artifact=command.source, start=piece.start, end=piece.end, links=command.links),
         **_rights(command.rights),
     )
@@ -77,6 +78,11 @@ def _found(number: int, piece: Piece) -> dict[str, JsonValue]:
 
 def _revised(command: ProcessRawData) -> dict[str, JsonValue]:
     return {_REVISION: command.revision} if command.revision else {}
+
+
+def _artifact(command: ProcessRawData) -> dict[str, JsonValue]:
+    """By which all units of a document are found, also once there is another version of it."""
+    return {} if command.source is None else {ARTIFACT_KEY: command.source.artifact_id}
 
 
 def _revision(metadata: Mapping[str, JsonValue]) -> float:

@@ -11,11 +11,12 @@ import typer
 from pydantic import BaseModel, ConfigDict, JsonValue
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bus_schema.artifacts import ArtifactRef, Visibility
+from bus_schema.artifacts import ArtifactId, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import derived
 from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
+from bus_schema.storage import GetVersions
 from memory.kps.suffixes import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
 from mindbus.bus.failures import CommandFailed
@@ -91,7 +92,7 @@ def import_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, DOCX. Repeated, it learns what is new.
+    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, DOCX. Repeated, it learns what has changed.
 
     [bold]Examples[/bold]
 
@@ -165,7 +166,7 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
     """What one document cannot do others can; that a service is away ends it all, to be repeated later."""
     about = wanted_path(wanted, path)
     try:
-        ref = await _artifact(path, about, wanted, artifacts, bus.owner)
+        ref = await _artifact(path, wanted, artifacts, bus)
         processed = await _processed(ref, about, wanted, bus)
     except (CommandFailed, ArtifactRefused) as no:
         if no.code.retryable:
@@ -178,11 +179,15 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
     return Imported(path=about, artifact_id=ref.artifact_id, kems=len(processed.kem_ids), status=processed.status)
 
 
-async def _artifact(path: Path, about: str, wanted: Wanted, artifacts: Artifacts, owner: str) -> ArtifactRef:
-    """The same file, unchanged, is the same artifact."""
+async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> ArtifactRef:
+    """The same file is the same artifact, of which each change is a version."""
     content = await asyncio.to_thread(path.read_bytes)
     digest = hashlib.sha256(content).hexdigest()
-    artifact_id = f"art_{derived('memory import', owner, wanted.trace, about, digest).replace('-', '')}"
+    place = str(await asyncio.to_thread(path.resolve))
+    first = f"art_{derived('memory import', bus.owner, wanted.trace, place).replace('-', '')}"
+    newest = await _newest(first, wanted, bus)
+    if newest is not None and newest.sha256 == digest:
+        return newest.ref
     visibility: Visibility = "public" if wanted.rights.visibility == "public" else "private"
     done = await put_or_fail(
         artifacts,
@@ -192,10 +197,21 @@ async def _artifact(path: Path, about: str, wanted: Wanted, artifacts: Artifacts
             "trace": wanted.trace,
             "content_type": content_type_of(path),
             "visibility": visibility,
-            "artifact_id": artifact_id,
+            "artifact_id": first if newest is None else f"art_{derived(newest.id, digest).replace('-', '')}",
+            "supersedes": None if newest is None else newest.ref,
         },
     )
     return done.ref
+
+
+async def _newest(first: ArtifactId, wanted: Wanted, bus: Client) -> Manifest | None:
+    """The version that was imported last, if any was."""
+    try:
+        return (await bus.request(GetVersions(artifact_id=first), trace=wanted.trace)).items[-1]
+    except CommandFailed as failed:
+        if failed.code is Code.NOT_FOUND:
+            return None
+        raise
 
 
 async def _processed(ref: ArtifactRef, about: str, wanted: Wanted, bus: Client) -> ProcessedData:

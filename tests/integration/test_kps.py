@@ -12,6 +12,7 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, ProcessRawData
 from bus_schema.replies import Code
+from bus_schema.storage import GetVersions
 from mindbus import Settings
 from mindbus.bus.failures import CommandFailed
 from mindbus.sdk.artifacts import open_artifacts
@@ -68,6 +69,47 @@ async def test_a_folder_is_learned_and_learned_again_without_change(settings: Se
     assert report.is_clean
     assert report.with_vector == 3
     assert {kem.version for kem in kems} == {1}
+
+
+async def imported(settings: Settings, path: Path, *options: str) -> str:
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+    return (await asyncio.to_thread(shell.run, "memory", "import", str(path), *options)).stdout
+
+
+async def learned_again(fleet: Fleet, kem: Kem) -> Code:
+    """How memory says no to the version before the one that the unit is of."""
+    assert kem.source is not None
+    assert kem.source.artifact is not None
+    versions = await fleet.bus.request(GetVersions(artifact_id=kem.source.artifact.artifact_id))
+    with pytest.raises(CommandFailed) as late:
+        await fleet.bus.request(ProcessRawData(source=versions.items[-2].ref, content_type="text/markdown"))
+    return late.value.code
+
+
+async def test_of_a_changed_document_nothing_old_is_left(settings: Settings, tmp_path: Path) -> None:
+    document, other = tmp_path / "plan.md", tmp_path / "other" / "plan.md"
+    other.parent.mkdir()
+    other.write_text("# Another plan\n\nNobody changes it.", encoding="utf-8")
+
+    async with memory(settings, "glm") as fleet:
+        await imported(settings, other)
+        document.write_text("\n\n".join(f"# Step {n}\n\nОписание шага {n}." * 9 for n in range(4)), encoding="utf-8")
+        await imported(settings, document)
+        document.write_text("# План\n\nРелиз в пятницу.", encoding="utf-8")
+        # However it is cut.
+        changed = await imported(settings, document, "--max-chars", "500")
+        unchanged = await imported(settings, document, "--max-chars", "500")
+        newest, oldest = await found(fleet)
+        refused = await learned_again(fleet, newest)
+        left = await found(fleet)
+        report = await fleet.bus.request(CheckMemory())
+
+    assert "0 of them unchanged: 1 units" in changed
+    assert "1 of them unchanged: 1 units" in unchanged
+    assert [str(kem.content).split("\n")[0] for kem in (oldest, newest)] == ["# Another plan", "# План"]
+    assert refused is Code.CONFLICT
+    assert [kem.id for kem in left] == [newest.id, oldest.id]
+    assert report.is_clean
 
 
 async def test_memory_down_is_waited_for_and_nothing_is_lost(settings: Settings) -> None:

@@ -1,0 +1,62 @@
+"""What memory has of a source's other versions."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from bus_schema.glm import MAX_PAGE, RetrieveKems
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery, OneOf
+from bus_schema.kps import ProcessRawData
+from bus_schema.replies import Code
+from bus_schema.storage import GetVersions
+from memory.kps.units import ARTIFACT_KEY
+from mindbus.bus.client import Client
+from mindbus.bus.failures import Refused
+from mindbus.bus.handling import Handling
+from mindbus.sdk.aside import aside
+from mindbus.sdk.asking import ask
+from workers.forgotten import forget
+
+# Of versions further back nothing is left, since those after them were learned.
+_MOST = 100
+
+
+async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str], handling: Handling) -> None:
+    """Remove what memory has of earlier versions, of the same owner; to be called once all of this one is stored.
+
+    Whichever version is stored last looks last: of two that are learned at once, the later one is left. Raises Refused
+    where memory has learned a later one already.
+    """
+    if command.source is None:
+        return
+    source = command.source
+    asking = GetVersions(artifact_id=source.artifact_id)
+    chain = (await aside(f"versions/{handling.attempt}", lambda: ask(bus, asking))).items
+    if await _learned(bus, [each.id for each in chain if each.version > source.version], handling):
+        await forget(bus, kem_ids, handling)
+        raise Refused(Code.CONFLICT, "memory has a later version of this artifact", {"artifact_id": source.artifact_id})
+    earlier = await _learned(bus, [each.id for each in chain if each.version < source.version], handling)
+    await forget(bus, earlier, handling)
+
+
+async def _learned(bus: Client, artifact_ids: Sequence[str], handling: Handling) -> list[str]:
+    """The owner's units of these artifacts."""
+    if not artifact_ids:
+        return []
+    wanted = tuple(artifact_ids[-_MOST:])
+    query = KemQuery(metadata_filters={ARTIFACT_KEY: OneOf(any_of=wanted)}, order_by="id asc")
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        asking = RetrieveKems(query=query, cursor=cursor, page_size=MAX_PAGE)
+        page = await aside(f"learned/{handling.attempt}/{wanted[-1]}/{cursor}", partial(ask, bus, asking))
+        found += [item.kem.id for item in page.items if _is_of(item.kem, wanted, handling.owner)]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def _is_of(kem: Kem, artifact_ids: Sequence[str], owner: str) -> bool:
+    """As its source says, which its metadata may not."""
+    artifact = None if kem.source is None else kem.source.artifact
+    return kem.owner == owner and artifact is not None and artifact.artifact_id in artifact_ids
