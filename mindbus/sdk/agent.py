@@ -31,12 +31,17 @@ class AgentSDK(Contribution, Coordination, Listening):
     """
 
     def __init__(self, agent_id: str = "user.local", *, bus: Client | None = None, **options: Unpack[Options]) -> None:
-        self.agent_id, self._settings = agent_id, options.get("settings")
+        self._agent_id, self._settings = agent_id, options.get("settings")
         max_bytes = options.get("lpa_max_bytes", MAX_BYTES)
         self.local_memory = LocalAgentMemory(options.get("lpa_indexed_keys", ()), max_bytes)
         self._patience = options.get("patience", Patience())
         self._own_bus: Client | None = None
         self._link = None if bus is None else MemoryLink(bus, self._patience)
+
+    @property
+    def agent_id(self) -> str:
+        """In whose name it asks. Raises NotOpen."""
+        return self.link.bus.owner
 
     @property
     def link(self) -> MemoryLink:
@@ -48,7 +53,7 @@ class AgentSDK(Contribution, Coordination, Listening):
     async def __aenter__(self) -> Self:
         """Go on the bus. Raises NoBroker."""
         if self._link is None:
-            self._own_bus = connect(self.agent_id, settings=self._settings)
+            self._own_bus = connect(self._agent_id, settings=self._settings)
             self._link = MemoryLink(self._own_bus, self._patience)
         return self
 

@@ -335,6 +335,20 @@ async def test_an_operation_counts_once(alice: AgentSDK, bob: AgentSDK, project:
     assert await alice.get_distributed_counter(project) == 11
 
 
+async def test_a_name_is_the_agents_own_its_filters_are_the_last(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
+    async with (
+        alice.handle_swm_events(f"metadata.project_id={project}", name="mine") as hers,
+        bob.handle_swm_events("metadata.project_id=other", name="mine") as his,
+    ):
+        assert hers.subscription_id != his.subscription_id
+    async with bob.handle_swm_events(f"metadata.project_id={project}", name="mine") as again:
+        assert again.subscription_id == his.subscription_id
+        (kem_id,) = await publish(alice, project, "now his as well")
+        assert (await next_of(aiter(again))).kem_id == kem_id
+    async with bob.handle_swm_events() as unnamed, bob.handle_swm_events() as another:
+        assert unnamed.subscription_id != another.subscription_id
+
+
 async def test_a_malformed_filter_is_refused_with_its_position(bob: AgentSDK) -> None:
     with pytest.raises(CommandFailed) as refused:
         async with bob.handle_swm_events("metadata.a=1 OR nonsense=2"):
