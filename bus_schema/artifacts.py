@@ -49,7 +49,7 @@ class AIContext(BaseModel):
     model_name: str | None = Field(default=None, max_length=200)
     model_params: dict[str, str | int | float | bool | None] = Field(default={}, max_length=50)
     input_artifacts: tuple[ArtifactId, ...] = Field(default=(), max_length=500)
-    input_kems: tuple[KemId, ...] = Field(default=(), max_length=100)
+    input_kems: tuple[KemId, ...] = Field(default=(), max_length=500)
     execution_time_ms: int | None = Field(default=None, ge=0)
 
 

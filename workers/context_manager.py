@@ -14,8 +14,9 @@ from agents.roster import open_roster
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
-from mindbus.bus.handlers import To
+from mindbus.bus.handlers import To, Told
 from mindbus.bus.worker import Kit
+from mindbus.sdk.notebook import Said
 from mindbus.sdk.pictures import Known, Pictures
 from mindbus.sdk.processing_agent import ProcessingAgent
 from workers.minds import model_of
@@ -48,14 +49,12 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         """Whoever speaks, the knowledge is one."""
         return _TEAM
 
-    async def process(
-        self, fragment: DialogueFragment, state: TeamKnowledge
-    ) -> tuple[TeamKnowledge, Sequence[Event | To]]:
-        """What has become known, or is so no longer, to be remembered; whoever said otherwise should know."""
+    async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
+        """What has become known, or is so no longer; whoever said otherwise should know."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         agent = ContextManager(self._model, self._roster.people(heard), self._zone)
         knowledge, outcome = await agent.process(fragment, state.knowledge)
-        told: list[Event | To] = [To(each) for each in memorable(outcome.items, fragment, self.name)]
+        told: list[Event] = []
         if outcome.items:
             told.append(
                 ContextUpdated(
@@ -67,6 +66,11 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
                 )
             )
         return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
+
+    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[To]:
+        """Have what has become known remembered."""
+        updated = (each.event for each in said if isinstance(each, Told) and isinstance(each.event, ContextUpdated))
+        return [To(learned) for event in updated for learned in memorable(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Paint the user's picture anew."""

@@ -51,6 +51,13 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         All of its words are in it. A service that was never started here is told nothing.
         """
 
+    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[To]:
+        """What services are to do because of a fragment, made of what was said about it, the same after a crash.
+
+        Override where there is more than `process` returned: what can be made of its events need not be kept with them.
+        """
+        return [each for each in said if isinstance(each, To)]
+
     def key(self, user_id: str) -> str:
         """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
         return user_id
@@ -94,8 +101,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
             failed = self._result(about, "failed", began)
             await aside(f"failed/{handling.attempt}", lambda: self.bus.publish(failed, trace=handling.trace_id))
             raise
-        orders = [each for each in said if isinstance(each, To)]
-        await aside("orders", lambda: self._order(orders))
+        await aside("orders", lambda: self._order(self.orders(whole, said)))
         await self.after(fragment)
         return [
             *(each for each in said if not isinstance(each, To)),
