@@ -4,14 +4,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import delete, func, select
+from pydantic import ValidationError
+from sqlalchemy import delete, func, select, update
 
+from bus_schema.envelope import explain
 from bus_schema.kem import Kem, KemDraft
 from memory.swm.tables import WriteRow
+from mindbus.logs import logger
 from mindbus.sql.database import Database
 
 Target = Literal["glm", "cache"]
 BATCH = 100
+# Where a write is kept that nobody can read: for whoever looks after the database.
+_BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +69,25 @@ class Writes:
             self._may_wait[write.target] = True
 
     async def next(self, target: Target, limit: int = BATCH) -> list[Write]:
-        """Those that come first."""
+        """Those that come first; what cannot be read is put aside, so that it does not keep the others."""
         if not self._may_wait[target]:
             return []
         # Before it looks, for what comes meanwhile.
         self._may_wait[target] = False
         query = select(WriteRow).where(WriteRow.target == target).order_by(WriteRow.seq).limit(limit)
         async with self._database.reading() as session:
-            found = [_write(row) for row in await session.scalars(query)]
-        self._may_wait[target] |= bool(found)
+            rows = (await session.scalars(query)).all()
+        self._may_wait[target] |= bool(rows)
+        found, broken = list[Write](), list[int]()
+        for row in rows:
+            try:
+                found.append(_write(row))
+            except ValidationError as invalid:
+                logger().error("a write cannot be read", kem_id=row.kem_id, seq=row.seq, reason=explain(invalid))
+                broken.append(row.seq)
+        if broken:
+            async with self._database.transaction() as session:
+                await session.execute(update(WriteRow).where(WriteRow.seq.in_(broken)).values(target=_BROKEN))
         return found
 
     async def count(self, target: Target) -> int:
@@ -103,13 +118,18 @@ class Writes:
         """Drop those of such units; how many there were."""
         async with self._database.transaction() as session:
             rows = (await session.scalars(select(WriteRow))).all()
-            gone = [row for row in rows if row.kem is not None and is_meant(Kem.model_validate(row.kem))]
+            # Unchecked, since what cannot be read is to go as well.
+            gone = [row for row in rows if row.kem is not None and is_meant(Kem.model_construct(**row.kem))]
             for row in gone:
                 await session.delete(row)
         return len(gone)
 
 
 def _write(row: WriteRow) -> Write:
+    """Raises ValidationError, also where what was given makes no draft."""
     kem = None if row.kem is None else Kem.model_validate(row.kem)
     target: Target = "glm" if row.target == "glm" else "cache"
-    return Write(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)
+    write = Write(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)
+    if target == "glm":
+        _ = write.draft
+    return write

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Collection, Sequence
 from bus_schema.glm import MAX_PAGE, BatchItem, BatchReport, BatchStoreKems, KemPage, RetrieveKems
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
+from bus_schema.replies import Code
 from memory.swm.glm import GlmAway
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused
@@ -33,10 +34,15 @@ class GlmLink:
         return await _answer(self._bus.acting_as(asker).request(question, timeout_s=_WITHIN_S))
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
-        """As in Glm; a batch that is refused as a whole is stored unit by unit."""
+        """As in Glm; a batch that is refused as a whole is stored unit by unit.
+
+        So is one that the global memory has failed over: it lies among its dead letters, as does the unit that is to
+        blame, by itself, with the reason; the others go on.
+        """
         batch = BatchStoreKems(kems=tuple(drafts))
         try:
-            return await _answer(self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S))
+            asking = self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S)
+            return await _answer(asking, passing=(Code.UNAVAILABLE,))
         except Refused as no:
             if len(drafts) == 1:
                 item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=no.code, error=str(no))
@@ -45,12 +51,13 @@ class GlmLink:
         return BatchReport(items=tuple(item for report in reports for item in report.items))
 
 
-async def _answer(asked: Awaitable[ResultT]) -> ResultT:
+async def _answer(asked: Awaitable[ResultT], passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL)) -> ResultT:
+    """Raises Refused, GlmAway; `passing` are the failures that somebody else sees to."""
     try:
         return await asked
     except BusUnavailable as away:
         raise GlmAway(str(away)) from away
     except CommandFailed as failed:
-        if failed.retryable:
+        if failed.code in passing:
             raise GlmAway(str(failed)) from failed
         raise Refused(failed.code, failed.message, failed.details) from failed

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from sqlalchemy import select
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
@@ -13,6 +14,7 @@ from memory.swm.embedded_cache import EmbeddedCache
 from memory.swm.glm import GlmAway
 from memory.swm.happenings import Happening
 from memory.swm.refusals import MemoryAway
+from memory.swm.tables import WriteRow
 from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
 from tests.postgres import DatabaseOf
@@ -182,6 +184,25 @@ async def test_what_the_global_memory_refuses_does_not_stay_at_hand(desk: Desk) 
     assert await desk.found(RESEARCHER) == []
     assert (await desk.library.retrieval.get("kem_1", ANNA)).content == "Anna's"
     assert await desk.writes.count("glm") == 0
+
+
+async def test_a_write_that_nobody_can_read_does_not_keep_the_others(desk: Desk) -> None:
+    desk.glm.is_away = True
+    for number in range(3):
+        await desk.publish(id=f"kem_{number}", persist=True)
+    async with desk.database.transaction() as session:
+        rows = (await session.scalars(select(WriteRow).order_by(WriteRow.seq))).all()
+        rows[0].kem = {**(rows[0].kem or {}), "visibility": "whoever"}
+        rows[1].given = []
+    desk.glm.is_away = False
+    await desk.carry()
+
+    assert desk.glm.stored == ["kem_2"]
+    async with desk.database.reading() as session:
+        left = (await session.execute(select(WriteRow.kem_id, WriteRow.target).order_by(WriteRow.seq))).all()
+    assert [tuple(row) for row in left] == [("kem_0", "broken"), ("kem_1", "broken")]
+    assert await desk.keeping_up.forget("anna") == {"kems at hand": 0, "kems under way": 0}
+    assert (await desk.keeping_up.clear())["kems under way"] == 2
 
 
 async def test_loading_brings_what_the_asker_may_read(desk: Desk) -> None:

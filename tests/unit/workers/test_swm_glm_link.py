@@ -1,0 +1,66 @@
+"""What the working memory hands on arrives, even beside what makes the global memory fail."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
+from bus_schema.replies import Code
+from memory.swm.glm import GlmAway
+from mindbus import Handling, Kit, Settings, Worker, on_command
+from mindbus.bus.failures import PermanentFailure, TemporaryFailure
+from tests.fleets import Fleet, fleet_of
+from tests.memory_kit import a_draft
+from workers.swm.glm_link import GlmLink
+
+pytestmark = pytest.mark.slow
+
+
+class DelicateMemory(Worker):
+    """A global memory that fails over one unit, whatever else comes with it."""
+
+    name = "glm"
+    attempts = 1
+
+    def __init__(self, _kit: Kit) -> None:
+        self.stored: list[str] = []
+        self.is_busy = False
+
+    @on_command
+    async def store(self, command: BatchStoreKems, _handling: Handling) -> BatchReport:
+        ids = [str(draft.id) for draft in command.kems]
+        if self.is_busy:
+            raise TemporaryFailure("the database is busy")
+        if "kem_poison" in ids:
+            raise PermanentFailure("this unit cannot be stored")
+        self.stored += ids
+        return BatchReport(items=tuple(BatchItem(kem_id=kem_id, status="stored", version=1) for kem_id in ids))
+
+
+@pytest.fixture
+async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
+    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
+    async with fleet_of(DelicateMemory, settings=settings) as running:
+        yield running
+
+
+async def test_one_unit_that_the_global_memory_fails_over_does_not_keep_the_others(fleet: Fleet) -> None:
+    drafts = [a_draft(id=f"kem_{name}") for name in ("1", "poison", "2")]
+
+    items = (await GlmLink(fleet.bus).store(drafts, "agent.alice")).items
+
+    assert fleet[DelicateMemory].stored == ["kem_1", "kem_2"]
+    assert [(item.kem_id, item.status, item.code) for item in items] == [
+        ("kem_1", "stored", None),
+        ("kem_poison", "refused", Code.INTERNAL),
+        ("kem_2", "stored", None),
+    ]
+    assert "this unit cannot be stored" in (items[1].error or "")
+
+
+async def test_while_the_global_memory_is_busy_its_units_wait(fleet: Fleet) -> None:
+    fleet[DelicateMemory].is_busy = True
+
+    with pytest.raises(GlmAway, match="busy"):
+        await GlmLink(fleet.bus).store([a_draft(id="kem_1")], "agent.alice")
