@@ -59,6 +59,7 @@ class AgentSDK(Contribution, Coordination, Listening):
 
     async def __aexit__(self, *_exc: object) -> None:
         """Leave a bus of its own."""
+        await self.link.close()
         if self._own_bus is not None:
             await self._own_bus.close()
             self._own_bus = self._link = None

@@ -41,7 +41,14 @@ class Coordination(OnMemory):
         Raises MemoryAway, CommandFailed: `conflict` where it is not free in time.
         """
         command = AcquireLock(name=name, **terms)
-        return await self.link.ask(command, timeout_s=self.link.timeout_s + command.wait_ms / 1000)
+        timeout_s = self.link.timeout_s + command.wait_ms / 1000
+        asking = asyncio.create_task(self.link.ask(command, timeout_s=timeout_s), name=f"lock {name}")
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            # Its turn comes all the same; a lock for nobody would keep everybody waiting.
+            self.link.see_to(self._give_back(name, asking))
+            raise
 
     async def release_distributed_lock(self, name: str, token: str) -> None:
         """Let go of a lock. Raises MemoryAway, CommandFailed: `conflict` where it has been lost."""
@@ -82,6 +89,11 @@ class Coordination(OnMemory):
     async def get_distributed_counter(self, name: str) -> int:
         """What a counter stands at; one that nobody has ever added to, at 0. Raises MemoryAway."""
         return (await self.link.ask(GetCounter(name=name))).value
+
+    async def _give_back(self, name: str, asking: "asyncio.Task[Lock]") -> None:
+        with suppress(CommandFailed):
+            lock = await asking
+            await self.release_distributed_lock(name, lock.token)
 
     async def _let_go(self, name: str, token: str) -> None:
         try:

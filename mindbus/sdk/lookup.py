@@ -20,13 +20,10 @@ class Lookup(OnMemory):
 
         None where there is none that the agent may read. Raises MemoryAway.
         """
+        if not force_remote and (known := self.local_memory.get(kem_id)) is not None:
+            return known
         query = KemQuery(ids=(kem_id,))
-        if force_remote:
-            found = await self._kept(lambda: self._all(RetrieveKems, query, 1), query.ids)
-        elif (known := self.local_memory.get(kem_id)) is not None:
-            found = [known]
-        else:
-            found = await self._at_hand(query) or await self.prefetch(query, 1)
+        found = await (self._from_glm(query) if force_remote else self._from_nearest(query))
         return found[0] if found else None
 
     def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
@@ -70,12 +67,16 @@ class Lookup(OnMemory):
 
         return await self._kept(loaded)
 
-    async def _at_hand(self, query: KemQuery) -> list[Kem]:
+    async def _from_nearest(self, query: KemQuery) -> list[Kem]:
         try:
-            return await self.load_kems_to_lpa_from_swm(query, 1)
+            at_hand = await self.load_kems_to_lpa_from_swm(query, 1)
         except MemoryAway:
             # It is a short cut, no more.
-            return []
+            return await self._from_glm(query)
+        return at_hand or await self.prefetch(query, 1)
+
+    async def _from_glm(self, query: KemQuery) -> list[Kem]:
+        return await self._kept(lambda: self._all(RetrieveKems, query, 1), query.ids)
 
     async def _page(self, question: QuerySwm | RetrieveKems) -> KemPage:
         moment = self.local_memory.moment()

@@ -12,7 +12,11 @@ class MemoryAway(CommandFailed):
 
 
 class NoAnswer(MemoryAway):
-    """It was asked, however often; what was asked may still be carried out."""
+    """It was asked as often as it takes, yet cannot do it just now."""
+
+
+class Silence(NoAnswer):
+    """Nothing was heard of it; what was asked may still be carried out."""
 
 
 class CircuitOpen(MemoryAway):

@@ -1,9 +1,10 @@
 """What the SDK asks of memory, over the bus: the one place that is patient."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -15,27 +16,36 @@ from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
 from mindbus.bus.handling import at_hand
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.memory_failures import NoAnswer
+from mindbus.sdk.memory_failures import NoAnswer, Silence
 from mindbus.sdk.patience import Patience
+from mindbus.tasks import end
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 _AWAY = (Code.UNAVAILABLE, Code.EXPIRED)
 
 
 class MemoryLink:
-    """Each kind of question has a breaker of its own: where locks are away, units may still be there."""
+    """A service that is silent is left in peace; one that refuses a kind of question for now, with these alone.
+
+    So where locks are away, units may still be there.
+    """
 
     def __init__(
-        self, bus: Client, patience: Patience, timeout_s: float = 10.0, breaker: Callable[[], Breaker] = Breaker
+        self,
+        bus: Client,
+        patience: Patience,
+        timeout_s: float = 10.0,
+        breaker: Callable[[type[NoAnswer]], Breaker] = lambda counts: Breaker(counts=counts),
     ) -> None:
         self.bus, self.timeout_s, self._patience = bus, timeout_s, patience
-        self._breakers: defaultdict[str, Breaker] = defaultdict(breaker)
+        self._services = defaultdict[str | None, Breaker](lambda: breaker(Silence))
+        self._kinds = defaultdict[str, Breaker](lambda: breaker(NoAnswer))
+        self._aside: set[asyncio.Task[None]] = set()
 
     async def ask(
         self, command: Command[ResultT], *, timeout_s: float | None = None, trace: str | None = None
     ) -> ResultT:
         """Its result, asked for as often as it takes, carried out once. Raises MemoryAway, CommandFailed."""
-        kind = command.wire.type
         message_id = _message_id(command)
 
         async def once() -> ResultT:
@@ -46,7 +56,7 @@ class MemoryLink:
                 )
             except (BusUnavailable, NoReply) as silence:
                 # It may have been carried out: under the same id the answer is what it was.
-                raise NoAnswer(str(silence)) from silence
+                raise Silence(str(silence)) from silence
             except CommandFailed as no:
                 if no.code not in _AWAY:
                     raise
@@ -55,10 +65,21 @@ class MemoryLink:
                 raise NoAnswer(no.message) from no
 
         async def watched() -> ResultT:
-            with self._breakers[kind].watching():
+            wire = command.wire
+            with self._services[wire.service].watching(), self._kinds[wire.type].watching():
                 return await once()
 
         return await self._patience.until_it_works(watched, NoAnswer)
+
+    def see_to(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it done while whoever asked goes on."""
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def close(self) -> None:
+        """See to nothing any more."""
+        await end(*self._aside)
 
 
 class OnMemory(ABC):

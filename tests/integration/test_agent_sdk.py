@@ -328,6 +328,17 @@ async def test_work_without_its_lock_is_cut_short(alice: AgentSDK, bob: AgentSDK
     assert (await bob.get_distributed_lock_info(project)).holder is None
 
 
+async def test_whoever_waits_no_longer_keeps_nobody_waiting(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
+    async with alice.distributed_lock(project):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await bob.acquire_distributed_lock(project, wait_ms=60_000, lease_ms=60_000)
+        assert (await alice.get_distributed_lock_info(project)).waiting == 1
+
+    async with alice.distributed_lock(project, wait_ms=5_000) as lock:
+        assert lock.fencing == 3
+
+
 async def test_an_operation_counts_once(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
     await asyncio.gather(*(alice.increment_distributed_counter(project, operation_id="op-1") for _ in range(5)))
     await asyncio.gather(*(bob.increment_distributed_counter(project, 2) for _ in range(5)))

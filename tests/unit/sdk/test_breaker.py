@@ -66,6 +66,15 @@ def test_where_the_one_fails_the_while_begins_anew(breaker: Breaker, watch: Watc
         pytest.fail("it got through")
 
 
+def test_that_another_one_is_open_says_nothing(breaker: Breaker) -> None:
+    fail(breaker)
+    fail(breaker, CircuitOpen())
+    fail(breaker)
+
+    with pytest.raises(CircuitOpen), breaker.watching():
+        pytest.fail("it got through")
+
+
 def test_a_no_is_an_answer(breaker: Breaker) -> None:
     fail(breaker)
     fail(breaker, CommandFailed(Code.CONFLICT, "taken"))

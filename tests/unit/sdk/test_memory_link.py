@@ -11,7 +11,7 @@ from bus_schema.replies import Code
 from bus_schema.swm import Count, GetCounter, IncrementCounter
 from mindbus import CommandFailed, Handling, Kit, Refused, Settings, Worker, on_command
 from mindbus.sdk.breaker import Breaker
-from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer
+from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer, Silence
 from mindbus.sdk.memory_link import MemoryLink, minted
 from mindbus.sdk.patience import Patience
 from tests.fleets import Fleet, fleet_of
@@ -66,7 +66,7 @@ def naps() -> Naps:
 
 @pytest.fixture
 def link(fleet: Fleet, naps: Naps) -> MemoryLink:
-    return MemoryLink(fleet.bus, Patience(sleep=naps), timeout_s=10, breaker=lambda: Breaker(opens_after=3))
+    return MemoryLink(fleet.bus, Patience(sleep=naps), timeout_s=10, breaker=lambda counts: Breaker(3, counts=counts))
 
 
 async def test_an_answer_that_is_slow_is_waited_for_not_caused_twice(
@@ -115,6 +115,18 @@ async def test_what_is_away_is_said_to_be_unavailable_then_left_in_peace(
     assert away.value.code is open_circuit.value.code is Code.UNAVAILABLE
     assert len(counters.heard) == 3
     assert (await link.ask(GetCounter(name="drafts"))).value == 3, "what is asked for otherwise has its own breaker"
+
+
+async def test_a_service_that_is_silent_is_left_in_peace_whatever_it_is_asked(
+    link: MemoryLink, counters: MoodyCounters
+) -> None:
+    link.timeout_s = 0.1
+    counters.gate.clear()
+    with pytest.raises(Silence):
+        await link.ask(ADD)
+    with pytest.raises(CircuitOpen):
+        await link.ask(GetCounter(name="drafts"))
+    counters.gate.set()
 
 
 def test_what_a_message_mints_it_mints_again() -> None:
