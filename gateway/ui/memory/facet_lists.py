@@ -14,6 +14,8 @@ from gateway.ui.words import Words
 from memory.questions import written
 
 _MOST_KEYS, _MOST_VALUES = 12, 8
+# Ids, times are longer.
+_SHORT = 20
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> li
 
 
 def _tells_apart(facets: Facets, key: str) -> bool:
-    """Not what each unit has of its own, nor what all of them have."""
-    counts = [value.count for value in facets.metadata.get(key, [])]
-    return max(counts, default=0) > 1 and counts != [facets.counted]
+    """Not what all units have, nor what each has of its own, unless they are few and it is short."""
+    values = facets.metadata.get(key, [])
+    if any(value.count > 1 for value in values):
+        return [value.count for value in values] != [facets.counted]
+    is_short = all(len(written(value.value)) <= _SHORT for value in values)
+    return is_short and 1 < facets.counted <= _MOST_VALUES

@@ -1,0 +1,86 @@
+"""A folder of documents becomes memory by the command line, where questions in other words find them again."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bus_schema.glm import RetrieveKems
+from bus_schema.kem_query import KemQuery
+from mindbus import Client, Settings
+from tests.command_line import Shell
+from tests.fleets import fleet_of, settings_for
+from tests.memory_documents import Document, documents
+from workers.fleet import FLEET
+
+pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SHORT, LONG = 40, 200
+TOP, WANTED = 5, 0.95
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, with the paths of what came first."""
+
+    question: str
+    wanted: str
+    found: Sequence[str]
+
+    @property
+    def is_right(self) -> bool:
+        return self.wanted in self.found
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path / "data")
+
+
+async def asked(bus: Client, texts: Sequence[Document]) -> list[Asked]:
+    """As `mindbus memory search --top 5` asks, on one connection."""
+    found = []
+    for text in texts:
+        for question in text.questions:
+            page = await bus.request(RetrieveKems(query=KemQuery(text_query=question), page_size=TOP))
+            assert not page.is_degraded
+            found.append(Asked(question, f"{text.name}.md", [str(item.kem.metadata["path"]) for item in page.items]))
+    return found
+
+
+@pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.proof)])
+async def test_documents_are_all_there_and_found_again(
+    count: int, settings: Settings, tmp_path: Path, report: Callable[[str], None]
+) -> None:
+    texts = documents(count)
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for text in texts:
+        (folder / f"{text.name}.md").write_text(text.text, encoding="utf-8")
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+
+    async with fleet_of(FLEET["storage"], FLEET["kps"], FLEET["glm"], settings=settings) as fleet:
+        imported = await asyncio.to_thread(shell.json, "memory", "import", str(folder))
+        again = await asyncio.to_thread(shell.json, "memory", "import", str(folder))
+        checked = await asyncio.to_thread(shell.json, "glm", "check")
+        answers = await asked(fleet.bus.acting_as("user.local"), texts)
+        search = ("memory", "search", answers[0].question, "--top", str(TOP))
+        printed = await asyncio.to_thread(shell.json, *search)
+
+    assert [document["path"] for document in imported["documents"]] == sorted(f"{text.name}.md" for text in texts)
+    assert (imported["failed"], imported["skipped"]) == ([], [])
+    assert {document["status"] for document in again["documents"]} == {"unchanged"}
+    assert again["kems"] == imported["kems"] >= count
+    assert checked["clean"] is True
+    assert checked["kems"] == checked["with_vector"] == checked["vectors"] == imported["kems"]
+    right = sum(each.is_right for each in answers)
+    russian = sum(bool(re.search("[а-я]", each.question)) for each in answers)
+    report(
+        f"{count} documents, {imported['kems']} units: the right one among the first {TOP}"
+        f" for {right} of {len(answers)} questions, {russian} of them Russian"
+    )
+    assert right >= WANTED * len(answers), [each for each in answers if not each.is_right]
+    assert [each["metadata"]["path"] for each in printed] == list(answers[0].found)
