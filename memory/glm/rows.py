@@ -29,8 +29,9 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
     }
 
 
-def as_kem(row: KemRow) -> Kem:
-    """The unit that the row keeps; it was looked at when it came in."""
+def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
+    """The unit that the row keeps, which was looked at when it came in; without its vector where nobody needs that."""
+    vector = row.vector if has_vector else None
     return Kem.model_construct(
         id=row.id,
         owner=row.owner,
@@ -41,7 +42,7 @@ def as_kem(row: KemRow) -> Kem:
         content=None if row.content is None else row.content.decode(),
         ref=None if row.ref is None else ArtifactRef.model_validate(row.ref),
         metadata=row.facts,
-        embeddings=None if row.vector is None else Embedding.kept(str(row.model), row.vector),
+        embeddings=None if vector is None else Embedding.kept(str(row.model), vector),
         source=None if row.source is None else KemSource.model_validate(row.source),
         created_at=row.created_at,
         updated_at=row.updated_at,

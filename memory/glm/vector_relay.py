@@ -113,4 +113,4 @@ class VectorRelay:
         space = self.index.space
         for row in rows:
             if row.vector is not None and (row.model, len(row.vector)) == (space.model, space.bytes_of_vector):
-                yield point_of(as_kem(row), row.vector, readers_of(row))
+                yield point_of(as_kem(row, has_vector=False), row.vector, readers_of(row))

@@ -22,6 +22,7 @@ from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 
 _RIGHTS = set(KemRights.model_fields)
+_NAMES = tuple(KemRow.__mapper__.attrs.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +161,5 @@ async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]])
 
 
 def _columns(row: KemRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in KemRow.__mapper__.attrs.keys()}  # noqa: SIM118  # no mapping
+    # Rows are made whole, so that nothing has to be looked up for them.
+    return {name: vars(row)[name] for name in _NAMES}

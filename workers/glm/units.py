@@ -51,7 +51,7 @@ class UnitDesk:
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, Written)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
-        return (report, *(notice_of(as_kem(row), KemStored) for row in stored.values()))
+        return (report, *(notice_of(as_kem(row, has_vector=False), KemStored) for row in stored.values()))
 
     @on_command
     async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
