@@ -9,6 +9,7 @@ from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
 from agents.models.failures import ModelFailure, ModelUnavailable
 from agents.recollection import recollected
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
+from bus_schema.glm import FoundKem
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
@@ -44,8 +45,8 @@ class Exchanges:
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
     ) -> Exchange:
         """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
-        recent, pictured = await asyncio.gather(
-            self._talks.recent(draft.user_id, _TALK_MESSAGES), self._pictures.of(draft.user_id)
+        recent, pictured, found = await asyncio.gather(
+            self._talks.recent(draft.user_id, _TALK_MESSAGES), self._pictures.of(draft.user_id), self._found(draft)
         )
         said, is_new = _within(recent, draft.message_id), False
         if said is None:
@@ -59,7 +60,9 @@ class Exchanges:
         if known:
             return Exchange(said, known)
         talk = _up_to(said, recent)
-        remembered = await self._remembered(talk[-1], pictured)
+        if draft.ref is not None:
+            found = await self._found(talk[-1])
+        remembered = self._remembered(found, pictured)
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
@@ -71,12 +74,14 @@ class Exchanges:
         )
         return await self._kept(said, answer)
 
-    async def _remembered(self, said: DialogueMessage, pictured: Sequence[Known]) -> Sequence[Snippet]:
-        """What the model is shown: what memory has on the matter, then what is always kept in mind, each once."""
-        found = []
-        # An instruction says all that it takes to follow it.
-        if said.kind is not MessageKind.HIDDEN:
-            found = list(await self._recall.about(said.content or "", f"user.{said.user_id}"))
+    async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
+        """What memory has on the matter; an instruction says all that it takes to follow it."""
+        if said.kind is MessageKind.HIDDEN or said.content is None:
+            return ()
+        return await self._recall.about(said.content, f"user.{said.user_id}")
+
+    def _remembered(self, found: Sequence[FoundKem], pictured: Sequence[Known]) -> Sequence[Snippet]:
+        """What the model is shown: what bears on the matter, then what is always kept in mind, each once."""
         recalled = recollected(found, _RECALLED_WORDS)
         shown = {material.id for material in recalled}
         facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
