@@ -184,12 +184,17 @@ def migrated_postgres(postgres: Postgres) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def used_databases() -> list[str]:
+    """Those that no test has at the moment."""
+    return []
+
+
 @pytest.fixture
-def postgres_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
-    """A fresh database with all tables."""
-    url = postgres.create(template=migrated_postgres)
-    yield url
-    postgres.drop(url)
+def postgres_url(postgres: Postgres, migrated_postgres: str, used_databases: list[str]) -> Iterator[str]:
+    """An empty database with all tables."""
+    with postgres.migrated(used_databases, migrated_postgres) as url:
+        yield url
 
 
 @pytest.fixture

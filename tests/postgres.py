@@ -27,6 +27,24 @@ ADVICE = (
     "databases, and MINDBUS_TEST_CONTAINERS=1 starts one."
 )
 
+_END_OTHERS = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+# All that was ever written to; what the migrations have noted stays.
+_EMPTY = """
+DO $$
+DECLARE written text;
+BEGIN
+    SELECT string_agg(oid::regclass::text, ', ') INTO written FROM pg_class
+    WHERE relkind = 'r' AND relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
+        AND relname <> 'alembic_version' AND pg_relation_size(oid) > 0;
+    IF written IS NOT NULL THEN
+        EXECUTE 'TRUNCATE ' || written || ' RESTART IDENTITY CASCADE';
+    END IF;
+END $$
+"""
+
 # The URL of a service's own database.
 DatabaseOf = Callable[[str], str]
 
@@ -47,6 +65,16 @@ class Postgres:
     def drop(self, url: str) -> None:
         """Delete it, whoever is still connected."""
         self._run(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(_name_of(url))))
+
+    @contextmanager
+    def migrated(self, used: list[str], template: str) -> Iterator[str]:
+        """An empty database with all tables; where one was used already, that one: a fresh one takes long."""
+        url = used.pop() if used else self.create(template)
+        yield url
+        with psycopg.connect(libpq_url(url), autocommit=True) as connection:
+            connection.execute(_END_OTHERS)
+            connection.execute(_EMPTY)
+        used.append(url)
 
     def _run(self, statement: SQL | psycopg.sql.Composed) -> None:
         with psycopg.connect(libpq_url(self.url), autocommit=True) as connection:
