@@ -1,7 +1,7 @@
 """What an agent hears of the units that it has subscribed to (spec 000 §7.2.2)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,10 +14,10 @@ from bus_schema.glm import KemDeleted, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted, KemPublished, Subscribe, SubscriptionTopic, Unsubscribe
-from mindbus.bus.standing import StandingSubscription
+from mindbus.bus.failures import CommandFailed
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.memory_failures import MemoryAway
+from mindbus.sdk.memory_failures import NotOpen
 from mindbus.sdk.memory_link import MemoryLink, OnMemory
 from mindbus.sdk.notices import heeding_notices
 from mindbus.tasks import end
@@ -41,52 +41,59 @@ class SwmEvent:
     kem: Kem | None = None
 
 
-class SwmEvents:
-    """Events of one subscription, in order: iterate over it; `async with` makes sure that it is heard from then on.
+class SwmEvents(AsyncIterator[SwmEvent]):
+    """Events of one subscription, in order: `async with`, then iterate over it, as often as there is time for.
 
-    Local memory is as the event says when it is handed out. An event that was not finished comes again. A subscription
-    with a name stays when nobody listens: whoever listens under that name next hears what was told meanwhile.
+    Local memory is as the event says when it is handed out. An event stays until the next one is asked for, so what
+    was not finished comes again. A subscription with a name stays when nobody listens: whoever listens under that name
+    next hears what was told meanwhile.
     """
 
     def __init__(self, link: MemoryLink, local_memory: LocalAgentMemory, command: Subscribe) -> None:
         self._link, self._local_memory, self._command = link, local_memory, command
-        self._hearing: StandingSubscription | None = None
         self._open = AsyncExitStack()
+        self._told: AsyncIterator[Envelope] | None = None
+        self._next: asyncio.Task[Envelope] | None = None
         self.subscription_id = ""
 
     async def __aenter__(self) -> Self:
-        """Raises MemoryAway, CommandFailed: `invalid` with the position where a filter is malformed."""
-        if self._hearing is None:
-            async with AsyncExitStack() as opening:
-                await opening.enter_async_context(heeding_notices(self._link.bus, self._local_memory))
-                self.subscription_id = (await self._link.ask(self._command)).subscription_id
-                if self._command.name is None:
-                    opening.push_async_callback(self._unsubscribe)
-                self._hearing = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
-                self._open = opening.pop_all()
+        """Listen from here on. Raises MemoryAway, CommandFailed: `invalid`, with the position in a malformed filter."""
+        async with AsyncExitStack() as opening:
+            await opening.enter_async_context(heeding_notices(self._link.bus, self._local_memory))
+            self.subscription_id = (await self._link.ask(self._command)).subscription_id
+            if self._command.name is None:
+                opening.push_async_callback(self._unsubscribe)
+            hearing = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
+            self._told = aiter(hearing)
+            self._open = opening.pop_all()
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
         """Stop listening."""
-        self._hearing = None
+        self._told = None
+        if self._next is not None:
+            await end(self._next)
         await self._open.aclose()
 
-    async def __aiter__(self) -> AsyncGenerator[SwmEvent]:
-        """Every event, for as long as somebody asks for the next."""
-        async with self:
-            assert self._hearing is not None
-            async for envelope in self._hearing:
-                event = _event(envelope)
-                if event is not None:
-                    self._refresh(event)
-                    yield event
+    async def __anext__(self) -> SwmEvent:
+        """Whoever gives up waiting for it can wait for it again. Raises NotOpen."""
+        while True:
+            if self._told is None:
+                raise NotOpen(NotOpen.__doc__)
+            self._next = self._next or asyncio.create_task(_next(self._told), name="next event of memory")
+            envelope = await asyncio.shield(self._next)
+            self._next = None
+            event = _event(envelope)
+            if event is not None:
+                self._refresh(event)
+                return event
 
     async def _unsubscribe(self) -> None:
         try:
             await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
-        except MemoryAway as away:
+        except CommandFailed as failed:
             # A queue that nobody reads goes by itself.
-            logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(away))
+            logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(failed))
 
     def _refresh(self, event: SwmEvent) -> None:
         if event.kem is None:
@@ -124,6 +131,10 @@ class Listening(OnMemory):
 async def _follow(events: SwmEvents) -> None:
     async for event in events:
         logger().debug("local memory follows", event_type=event.event_type, kem_id=event.kem_id)
+
+
+async def _next(told: AsyncIterator[Envelope]) -> Envelope:
+    return await anext(told)
 
 
 def _event(envelope: Envelope) -> SwmEvent | None:

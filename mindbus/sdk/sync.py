@@ -67,23 +67,18 @@ class SyncAgentSDK:
         """As AgentSDK.handle_swm_events: `with … as events: for event in events`."""
         events = self.asynchronous.handle_swm_events(*filters, name=name)
         self.wait(events.__aenter__())
-        told = aiter(events)
 
-        async def next_told() -> SwmEvent:
-            return await anext(told)
-
-        async def hear_no_more() -> None:
-            await told.aclose()
-            await events.__aexit__()
+        async def next_of() -> SwmEvent:
+            return await anext(events)
 
         def one_by_one() -> Iterator[SwmEvent]:
             while True:
-                yield self.wait(next_told())
+                yield self.wait(next_of())
 
         try:
             yield one_by_one()
         finally:
-            self.wait(hear_no_more())
+            self.wait(events.__aexit__())
 
     @contextmanager
     def distributed_lock(self, name: str, **terms: Unpack[Terms]) -> Iterator[Lock]:

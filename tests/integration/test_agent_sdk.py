@@ -346,6 +346,23 @@ async def test_an_operation_counts_once(alice: AgentSDK, bob: AgentSDK, project:
     assert await alice.get_distributed_counter(project) == 11
 
 
+async def test_whoever_gives_up_listening_can_go_on(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
+    events = bob.handle_swm_events(f"metadata.project_id={project}")
+    async with events:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await anext(events)
+        first, second = await publish(alice, project, "first", "second")
+        async for event in events:
+            assert event.kem_id == first
+            break
+        async for event in events:
+            assert event.kem_id == second
+            break
+    with pytest.raises(NotOpen):
+        await anext(events)
+
+
 async def test_a_name_is_the_agents_own_its_filters_are_the_last(alice: AgentSDK, bob: AgentSDK, project: str) -> None:
     async with (
         alice.handle_swm_events(f"metadata.project_id={project}", name="mine") as hers,
