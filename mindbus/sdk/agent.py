@@ -1,7 +1,7 @@
 """Shared memory for agents: one object for all that they do with it (spec 000 §3.5)."""
 
 from collections.abc import Iterable
-from typing import Self, TypedDict, Unpack
+from typing import Self
 
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
@@ -15,26 +15,24 @@ from mindbus.sdk.swm_events import Listening
 from mindbus.settings import Settings
 
 
-class Options(TypedDict, total=False):
-    """By which keys local memory is indexed, how much it may take; where the bus is, how often it is asked."""
-
-    lpa_indexed_keys: Iterable[str]
-    lpa_max_bytes: int
-    settings: Settings | None
-    patience: Patience
-
-
 class AgentSDK(Contribution, Coordination, Listening):
     """`async with AgentSDK("agent.planner", lpa_indexed_keys=["topic"]) as memory`; within a worker, give it its bus.
 
     All of it is asked for until there is an answer, takes effect once, fails with MemoryAway where there is none.
     """
 
-    def __init__(self, agent_id: str = "user.local", *, bus: Client | None = None, **options: Unpack[Options]) -> None:
-        self._agent_id, self._settings = agent_id, options.get("settings")
-        max_bytes = options.get("lpa_max_bytes", MAX_BYTES)
-        self.local_memory = LocalAgentMemory(options.get("lpa_indexed_keys", ()), max_bytes)
-        self._patience = options.get("patience", Patience())
+    def __init__(
+        self,
+        agent_id: str = "user.local",
+        *,
+        lpa_indexed_keys: Iterable[str] = (),
+        lpa_max_bytes: int = MAX_BYTES,
+        bus: Client | None = None,
+        settings: Settings | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._agent_id, self._settings, self._patience = agent_id, settings, patience or Patience()
+        self.local_memory = LocalAgentMemory(lpa_indexed_keys, lpa_max_bytes)
         self._own_bus: Client | None = None
         self._link = None if bus is None else MemoryLink(bus, self._patience)
 

@@ -4,17 +4,19 @@ import asyncio
 import concurrent.futures
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.swm import Lock
-from mindbus.sdk.agent import AgentSDK, Options
+from mindbus.sdk.agent import AgentSDK
 from mindbus.sdk.coordination import Terms
 from mindbus.sdk.memory_failures import NotOpen
+from mindbus.sdk.patience import Patience
 from mindbus.sdk.swm_events import SwmEvent
+from mindbus.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,6 +32,15 @@ def _waiting(
         return self.wait(method(self.asynchronous, *args, **kwargs))
 
     return wait_for
+
+
+class Options(TypedDict, total=False):
+    """As of AgentSDK, which has a connection of its own here."""
+
+    lpa_indexed_keys: Iterable[str]
+    lpa_max_bytes: int
+    settings: Settings | None
+    patience: Patience | None
 
 
 class SyncAgentSDK:
