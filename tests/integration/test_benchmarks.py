@@ -89,7 +89,8 @@ async def test_a_quick_run_of_the_dialogue_has_every_number() -> None:
 async def test_a_quick_run_of_memory_has_a_time_for_every_question_in_every_place() -> None:
     report = await _report_of("benchmarks.memory", "--quick")
 
-    assert all(report[name] > 0 for name in ("stored_per_s", "worker_peak_mib", "start_s"))
+    assert all(report[name] > 0 for name in ("worker_peak_mib", "start_s"))
+    assert _are_numbers(report["stored_per_s"], {"bus", "worker"})
     assert _are_numbers(report["points_per_s"], {"embedded", "qdrant"})
     measured = {question.name: question.is_measured for question in questions(NOON)}
     assert set(report["asked_ms"]) == set(measured)
