@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from bus_schema.embeddings import ModelName
 from bus_schema.glm import ReindexProgress
 from memory.embedding.configured import configured_embedder
-from memory.glm.reindexing import Reindexing
+from memory.glm.reindexing import Reindexing, TextOf, own_text
 from memory.glm.spaces import space_in_use
 from memory.glm.tables import KemRow
 from memory.refusals import AnotherModel
@@ -20,8 +20,8 @@ from mindbus.sql.database import Database
 class Moving:
     """Whoever asks again has it go on; so does whoever asks after a restart, since what is done is in the rows."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
-        self.database, self.settings = database, settings
+    def __init__(self, database: Database, settings: Settings, text_of: TextOf = own_text) -> None:
+        self.database, self.settings, self._text_of = database, settings, text_of
         self._turn = asyncio.Lock()
         self._steps: AsyncGenerator[ReindexProgress] | None = None
 
@@ -53,7 +53,7 @@ class Moving:
             index = index_of(self.settings, "glm", embedder.space)
             try:
                 await index.open()
-                reindexing = Reindexing(self.database, embedder, index)
+                reindexing = Reindexing(self.database, embedder, index, self._text_of)
                 async for progress in reindexing.run():
                     yield progress
             finally:

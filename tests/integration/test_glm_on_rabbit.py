@@ -8,14 +8,28 @@ from typing import Any
 import pytest
 
 from bus_schema.embeddings import Embedding
-from bus_schema.glm import BatchStoreKems, CheckMemory, DeleteKem, KemDeleted, KemStored, RetrieveKems, StoreKem
+from bus_schema.glm import (
+    BatchStoreKems,
+    CheckMemory,
+    DeleteKem,
+    KemDeleted,
+    KemStored,
+    ReindexProgress,
+    RetrieveKems,
+    StoreKem,
+)
+from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from mindbus import Client, CommandFailed, Settings
+from memory.embedding.nano import MODEL
+from memory.glm.moving import Moving
+from mindbus import Client, CommandFailed, Kit, Settings
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from workers.fleet import FLEET
+from workers.glm.texts import Texts
+from workers.glm.worker import GlmWorker
 
 EAST = a_vector(1, 0, 0, 0)
 
@@ -87,6 +101,29 @@ async def test_a_large_batch_goes_by_pointer_under_the_rights_of_whoever_sends_i
     assert {(item.status, item.version) for item in again.items} == {("replaced", 2)}
     checked = await fleet.bus.request(CheckMemory())
     assert (checked.kems, checked.vectors, checked.is_clean) == (300, 300, True)
+
+
+async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
+    fleet: Fleet, researcher: Client, settings: Settings
+) -> None:
+    contents = (("text/plain", "Релиз перенесли на пятницу.".encode()), ("image/png", b"\x89PNG"))
+    async with open_artifacts(researcher, settings) as artifacts:
+        for number, (kind, content) in enumerate(contents):
+            put = await artifacts.put(
+                content, artifact_type="note", trace="t1", visibility="private", content_type=kind
+            )
+            draft = KemDraft(id=f"kem_{number}", ref=put.ref, embeddings=EAST)
+            await researcher.request(StoreKem(kem=draft))
+    other = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
+    texts = Texts(Kit(other, fleet.bus))
+    moving = Moving(fleet[GlmWorker].memory.database, other, texts.of)
+
+    progress = await moving.advance(MODEL, within_s=60)
+    await texts.close()
+    page = await researcher.request(RetrieveKems(query=KemQuery(order_by="id asc")))
+
+    assert progress == ReindexProgress(model=MODEL, done=2, total=2)
+    assert [item.kem.embeddings and item.kem.embeddings.model for item in page.items] == [MODEL, None]
 
 
 async def test_one_writes_while_another_stands_by_to_take_over(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from mindbus.sql.leadership import single_writer
 from mindbus.sql.ledger import SqlLedger
 from workers.drafts import Drafts
 from workers.glm.care import CareDesk
+from workers.glm.texts import Texts
 from workers.glm.units import UnitDesk
 
 _AGAIN_S = 1.0
@@ -27,10 +28,9 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
 
     name = "glm"
 
-    def __init__(
-        self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], moving: Moving, drafts: Drafts
-    ) -> None:
-        self.moving, self.drafts, self.go_over = moving, drafts, self._go_over
+    def __init__(self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], kit: Kit) -> None:
+        self.drafts, self._texts = Drafts(kit), Texts(kit)
+        self.moving, self.go_over = Moving(database, kit.settings, self._texts.of), self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
         self.ledger = self.remembered = SqlLedger(database)
@@ -42,8 +42,9 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
         self.memory = self._opened = await self._opening()
 
     async def stop(self) -> None:
-        """Let go of database and index."""
+        """Let go of database, index and reading process."""
         await self._close()
+        await self._texts.close()
         await self._database.dispose()
 
     @every(seconds=0.05)
@@ -87,5 +88,4 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
 def open_glm(kit: Kit) -> GlmWorker:
     """The global memory over its own database."""
     database = database_of(kit.settings)
-    moving = Moving(database, kit.settings)
-    return GlmWorker(database, lambda: open_memory(database, kit.settings, kit.clock), moving, Drafts(kit))
+    return GlmWorker(database, lambda: open_memory(database, kit.settings, kit.clock), kit)

@@ -1,0 +1,51 @@
+"""What a unit says, also where its words are an artifact's."""
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.kem import KemSource
+from memory.glm.reindexing import own_text
+from memory.glm.tables import KemRow
+from memory.kps.reader import Limits, Reader
+from mindbus.bus.failures import TemporaryFailure
+from mindbus.bus.worker import Kit
+from mindbus.logs import logger
+from mindbus.refusal import Refusal
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.aside import aside
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+
+
+class Texts:
+    """Reads artifacts in the name of a unit's owner: what the owner may no longer read makes no vector either."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
+
+    async def of(self, row: KemRow) -> str | None:
+        """None where there is nothing to be read, or nothing any longer. Raises TemporaryFailure."""
+        if row.ref is None:
+            return await own_text(row)
+        ref = ArtifactRef.model_validate(row.ref)
+        try:
+            return await aside(f"text/{row.id}/{row.version}", lambda: self._read(row, ref))
+        except StorageAway as away:
+            raise TemporaryFailure(f"storage: {away}") from away
+        except OSError as trouble:
+            raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
+        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, Refusal) as no:
+            logger().warning("a unit is left without a vector", kem_id=row.id, reason=str(no))
+            return None
+
+    async def close(self) -> None:
+        """Let go of the reading process."""
+        await self._reader.close()
+
+    async def _read(self, row: KemRow, ref: ArtifactRef) -> str:
+        """The part that the unit is about, if it says which."""
+        artifacts = open_artifacts(self._kit.bus.acting_as(row.owner), self._kit.settings, self._kit.clock)
+        async with artifacts.open(ref.artifact_id) as reader:
+            self._reader.require_size(reader.manifest.size_bytes)
+            content = b"".join([piece async for piece in reader])
+        text = (await self._reader.read(content, ref.content_type)).text
+        source = None if row.source is None else KemSource.model_validate(row.source)
+        return text if source is None or source.artifact != ref else text[source.start : source.end]
