@@ -48,9 +48,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.rabbit)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """Every worker there is, on one RabbitMQ, as `mindbus up -d` starts them; all files share it."""
+    """Every worker there is, on one RabbitMQ, as `mindbus up -d` starts them."""
     require_rabbitmq()
     chromium()
     shell = Shell(tmp_path_factory.mktemp("app") / "data", settings={"MINDBUS_GATEWAY_PORT": "0"})

@@ -1,7 +1,10 @@
 """The web app as a person at a browser has it, on a whole fleet."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -12,9 +15,11 @@ from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
 
 pytestmark = pytest.mark.timeout(300)
 
-SCREENS = ("timeline", "chat", "runs", "run", "fleet", "sim")
+SCREENS = ("timeline", "chat", "runs", "run", "fleet", "memory", "sim")
 LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
 HOSTILE = '<img src=x onerror="window.obeyed=1"><script>window.obeyed=1</script> [go](javascript:window.obeyed=1)'
+HIT = ".mb-hit[data-row]"
+NOTE = '<img src=x onerror="window.obeyed=1"> <b>Макет</b> выставки обещают 30 ноября.'
 
 
 def composer(page: Page, user: str) -> None:
@@ -27,6 +32,21 @@ def say(page: Page, message: str) -> None:
     """Write it, send it."""
     page.locator("[data-composer]").fill(message)
     page.keyboard.press("Enter")
+
+
+def memory(app: App, *arguments: str) -> Any:
+    """As somebody else does; the browser's own loop runs in this thread."""
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(app.shell.json, "memory", *arguments).result(60)
+
+
+def add(app: App, text: str, *options: str) -> str:
+    return str(memory(app, "add", "--text", text, *options)["kem_id"])
+
+
+def search(page: Page, query: str) -> None:
+    page.goto(f"/memory?{query}")
+    expect(page.locator("[data-drawn='memory']")).to_have_count(1)
 
 
 def test_an_answer_is_there_after_a_reload(app: App, browser: Browser) -> None:
@@ -130,6 +150,58 @@ def test_an_artifact_is_followed_to_what_it_was_made_from(app: App, browser: Bro
         assert "artifact=art_" in page.url
 
 
+def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
+    app: App, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "report.md").write_text("# Каток\n\nТруба под улицей соединяет каток с бассейном.", encoding="utf-8")
+    with looking(browser, app.url) as page:
+        memory(app, "import", str(tmp_path), "--meta", "kind=minutes", "--meta", "project=found")
+        add(app, "The warehouse roof leaks.", "--meta", "kind=note", "--meta", "project=found")
+        search(page, "filter=metadata.project%3Dfound")
+        page.get_by_label("What do you look for?").fill("что соединяет каток")
+        page.keyboard.press("Enter")
+        expect(page.locator(HIT)).to_have_count(2)
+        first = page.locator(HIT).first
+        expect(first.locator("mark").first).to_have_text(re.compile("соединяет|каток", re.I))
+        page.locator(".mb-facet-row", has_text="minutes").click()
+        expect(page.locator(HIT)).to_have_count(1)
+        first.click()
+        drawer = page.locator(".mb-drawer")
+        expect(drawer).to_contain_text("Why it matched")
+        expect(drawer.locator(".mb-evidence").first).to_contain_text("соединяет")
+        page.reload()
+        expect(page.locator(HIT)).to_have_count(1)
+        drawer.locator(".mb-origin a").click()
+        expect(page.locator(".mb-artifact-body").first).to_contain_text("Труба под улицей")
+
+
+def test_changes_are_shown_as_they_happen_to_whoever_may_read_them(app: App, browser: Browser) -> None:
+    kem_id = add(app, NOTE, "--meta", "project=live")
+    with looking(browser, app.url) as page, looking(browser, app.url) as annas:
+        search(page, "filter=metadata.project%3Dlive")
+        search(annas, "view=changes&user=anna")
+        row = page.locator(f"[data-kem='{kem_id}']").first
+        expect(row).to_contain_text("<img src=x")
+        memory(app, "update", kem_id, "--text", NOTE.replace("30 ноября", "2 декабря"))
+        expect(row.locator("ins")).to_have_text("2 декабря.")
+        expect(row.locator("del")).to_have_text("30 ноября.")
+        secret = ("--meta", "project=live", "--visibility", "readers", "--reader", "user.anna", "--as", "agent.x")
+        hidden = add(app, "Тайна.", *secret)
+        expect(annas.locator(f"[data-kem='{hidden}']")).to_be_visible()
+        fresh = add(app, "Ещё одна заметка.", "--meta", "project=live")
+        memory(app, "rm", kem_id)
+        expect(row).to_contain_text("deleted")
+        page.get_by_role("button", name="1 changed · refresh").click()
+        expect(page.locator(HIT)).to_have_count(1)
+        expect(page.locator(f"[data-kem='{fresh}']").first).to_be_visible()
+        page.get_by_role("button", name="Changes").click()
+        told = page.locator("[data-change]:visible")
+        expect(told).to_have_count(3)
+        assert [each.get_attribute("data-change") for each in told.all()] == ["deleted", "stored", "updated"]
+        assert hidden not in page.content()
+        assert page.evaluate("window.obeyed") is None
+
+
 def test_markup_in_a_message_stays_text(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         composer(page, "mallory")
@@ -184,7 +256,9 @@ def test_everything_can_be_done_from_the_keyboard(app: App, browser: Browser) ->
 
 @pytest.mark.parametrize("looks", LOOKS, ids=str)
 def test_every_screen_fits_and_can_be_read(app: App, browser: Browser, run_id: str, looks: Looks) -> None:
-    paths = {"run": f"/runs/{run_id}", "chat": "/chat?with=rita", "timeline": "/timeline"}
+    kem_id = add(app, "Второго подрядчика ищет Марат.", "--id", "kem_found", "--visibility", "private")
+    memory = f"/memory?q=подрядчик&kem={kem_id}"
+    paths = {"run": f"/runs/{run_id}", "chat": "/chat?with=rita", "timeline": "/timeline", "memory": memory}
     app.say("rita", "Что мы решили про второго подрядчика?")
     with looking(browser, app.url, looks) as page:
         for screen in SCREENS:

@@ -4,22 +4,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bus_schema.glm import FoundKem, KemPage
+from bus_schema.kem_query import KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.question import Question
 from gateway.ui.memory.results import Hit
+from mindbus.metadata import meets
 
 
 class Found:
-    """All pages so far; `fresh` are units that have come or changed since, which the answer has not."""
+    """All pages so far; `fresh` are units that have come or changed since, which another answer may have."""
 
     def __init__(self) -> None:
         self.hits: dict[str, Hit] = {}
         self.fresh: set[str] = set()
+        self.query = KemQuery()
         self.next_cursor: str | None = None
         self.is_degraded = False
 
-    def begin(self, page: KemPage) -> None:
+    def begin(self, query: KemQuery, page: KemPage) -> None:
         """A new answer."""
+        self.query = query
         self.hits.clear()
         self.fresh.clear()
         self.add(page)
@@ -44,7 +48,7 @@ class Found:
             known = self.hits.get(change.kem_id)
             if known is not None:
                 self.hits[change.kem_id] = changed_hit(known, change)
-            elif change.event in ("stored", "updated"):
+            elif change.event in ("stored", "updated") and meets(change.metadata, self.query.metadata_filters):
                 self.fresh.add(change.kem_id)
             elif change.event == "deleted":
                 self.fresh.discard(change.kem_id)

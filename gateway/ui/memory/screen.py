@@ -141,7 +141,7 @@ class MemoryScreen:
         began = time.monotonic()
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
         self.line.took(time.monotonic() - began)
-        self.found.begin(page)
+        self.found.begin(query, page)
         self.nothing.explain(is_memory_empty=self.bar.question.is_open)
         total = (await self.memory.stats()).kems
         self.frame.subtitle(self.frame.words.count("memory.units", total))

@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
-from bus_schema.kem_query import AllOf
+from bus_schema.kem_query import AllOf, KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.found import Found
 from gateway.ui.memory.pieces import Piece, asked, changed, excerpt
@@ -27,7 +27,9 @@ def a_kem(kem_id: str = "kem_1", version: int = 1, **fields: Any) -> Kem:
 
 def change(event: Any, kem: Kem) -> KemChange:
     gone = event == "deleted"
-    return KemChange(event=event, kem_id=kem.id, at=NOON, by="svc.glm", kem=None if gone else kem)
+    return KemChange(
+        event=event, kem_id=kem.id, at=NOON, by="svc.glm", kem=None if gone else kem, metadata=kem.metadata
+    )
 
 
 def test_a_question_survives_its_address() -> None:
@@ -113,7 +115,8 @@ def test_a_unit_leads_back_to_what_it_was_made_from() -> None:
 
 def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
     found = Found()
-    found.begin(KemPage(items=tuple(FoundKem(kem=a_kem(f"kem_{number}"), score=0.5) for number in range(3))))
+    query = KemQuery.model_validate({"metadata_filters": {"kind": "plan"}})
+    found.begin(query, KemPage(items=tuple(FoundKem(kem=a_kem(f"kem_{number}"), score=0.5) for number in range(3))))
     found.hear(
         [
             change("updated", a_kem("kem_1", version=2, content="Saturday.")),
@@ -121,9 +124,10 @@ def test_a_change_marks_what_was_found_and_moves_nothing() -> None:
             change("updated", a_kem("kem_1", version=2, content="Late news.")),
             change("deleted", a_kem("kem_0")),
             change("evicted", a_kem("kem_2")),
-            change("stored", a_kem("kem_new")),
+            change("stored", a_kem("kem_new", metadata={"kind": "plan"})),
+            change("stored", a_kem("kem_other", metadata={"kind": "fact"})),
             change("published", a_kem("kem_at_hand")),
-            change("stored", a_kem("kem_gone")),
+            change("stored", a_kem("kem_gone", metadata={"kind": "plan"})),
             change("deleted", a_kem("kem_gone")),
         ]
     )
