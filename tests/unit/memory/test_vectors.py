@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
 from memory.vectors.points import Point, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.metadata import meets
+from tests import qdrants
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
 from tests.unit.memory.test_retrieval import METADATA, a_tree
@@ -31,21 +33,26 @@ SWM = Asker("svc.swm", is_trusted=True)
 OpenIndex = Callable[[Space], VectorIndex]
 
 
-@pytest.fixture(params=["embedded", "qdrant"])
+# A server wherever one is named for the tests.
+KINDS = ("embedded", "qdrant", *(["server"] if qdrants.URL else []))
+
+
+@pytest.fixture(params=KINDS)
 async def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenIndex]:
-    opened: list[VectorIndex] = []
+    async with AsyncExitStack() as stack:
+        name = await stack.enter_async_context(qdrants.own_name()) if request.param == "server" else ""
 
-    def opening(space: Space) -> VectorIndex:
-        if request.param == "embedded":
-            index: VectorIndex = EmbeddedIndex(tmp_path / "glm.vectors", space)
-        else:
-            index = QdrantIndex(AsyncQdrantClient(path=str(tmp_path / "qdrant")), space, is_server=False)
-        opened.append(index)
-        return index
+        def opening(space: Space) -> VectorIndex:
+            if request.param == "embedded":
+                index: VectorIndex = EmbeddedIndex(tmp_path / "glm.vectors", space)
+            elif request.param == "server":
+                index = QdrantIndex(qdrants.client(), space, name=name)
+            else:
+                index = QdrantIndex(AsyncQdrantClient(path=str(tmp_path / "qdrant")), space, is_server=False)
+            stack.push_async_callback(index.close)
+            return index
 
-    yield opening
-    for index in opened:
-        await index.close()
+        yield opening
 
 
 @pytest.fixture
