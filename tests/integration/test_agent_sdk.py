@@ -5,7 +5,7 @@ import secrets
 import sys
 import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,6 @@ from workers.fleet import FLEET
 
 # One fleet for all: what a test says is about a project of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-# What has happened is heard of within this time.
-SOON_S = 1.0
 
 # An agent that is killed before it has finished what it heard first.
 SUBSCRIBER = """
@@ -99,15 +96,15 @@ async def publish(memory: AgentSDK, project: str, *texts: str, keep: bool = Fals
     return [item.kem_id for item in report.items]
 
 
-async def test_local_memory_is_fresh_within_a_second_of_what_another_does(
-    alice: AgentSDK, bob: AgentSDK, project: str
+async def test_local_memory_is_as_fresh_as_what_another_does(
+    alice: AgentSDK, bob: AgentSDK, project: str, report: Callable[[str], None]
 ) -> None:
     async with bob.handle_swm_events(f"metadata.project_id={project}") as heard:
         events = aiter(heard)
         began = time.monotonic()
         (kem_id,) = await publish(alice, project, "Friday.", keep=True)
         event = await next_of(events)
-        assert time.monotonic() - began < SOON_S
+        published_s = time.monotonic() - began
         assert (event.event_type, event.kem_id) == ("KEM_PUBLISHED", kem_id)
         assert [kem.content for kem in bob.query_local_memory(in_project(project))] == ["Friday."]
 
@@ -115,7 +112,7 @@ async def test_local_memory_is_fresh_within_a_second_of_what_another_does(
         began = time.monotonic()
         changed = await alice.update_kem(kem_id, KemChanges(content="Saturday."))
         event = await next_of(events)
-        assert time.monotonic() - began < SOON_S
+        report(f"heard after {published_s:.3f} s (published), {time.monotonic() - began:.3f} s (updated)")
         assert (event.event_type, event.kem) == ("KEM_UPDATED", changed)
         assert bob.local_memory.get(kem_id) == changed
 

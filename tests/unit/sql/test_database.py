@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -102,17 +101,15 @@ async def test_a_migration_may_take_its_time(postgresql: Database) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_postgresql_that_stalls_is_away_within_seconds(own_postgres: PrivatePostgres) -> None:
+async def test_a_postgresql_that_stalls_is_away(own_postgres: PrivatePostgres) -> None:
     database = Database(own_postgres.url, "storage")
     async with database.reading() as session:
         await session.execute(text("SELECT 1"))
 
         own_postgres.freeze()
-        started = time.monotonic()
         with pytest.raises(DatabaseAway):
             async with database.transaction() as other:
                 await other.execute(text("SELECT 1"))
-        assert time.monotonic() - started < 20
 
         own_postgres.thaw()
 
@@ -134,17 +131,15 @@ async def test_a_postgresql_that_is_not_there_is_away() -> None:
 
 
 @pytest.mark.slow
-async def test_a_machine_that_does_not_answer_is_away_within_seconds() -> None:
+async def test_a_machine_that_does_not_answer_is_away() -> None:
     """Its port takes connections, says nothing: as a stalled server does, or a firewall."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         database = Database(f"postgresql+psycopg://mindbus@127.0.0.1:{silent.getsockname()[1]}/mindbus", "storage")
-        started = time.monotonic()
         with pytest.raises(DatabaseAway):
             async with database.reading():
                 pass
-        assert time.monotonic() - started < 10
     await database.dispose()
 
 
