@@ -87,7 +87,8 @@ class MemoryScreen:
         query = self.bar.query()
         if query is not None:
             self._is_away = not await self.part.attempt(lambda: self._look(query))
-        show_if(self._skeleton, False)
+        if not self._skeleton.is_deleted:
+            self._skeleton.delete()
 
     async def look_again(self) -> None:
         """Memory may be back."""
