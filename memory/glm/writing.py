@@ -22,7 +22,7 @@ from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 
 _RIGHTS = set(KemRights.model_fields)
-_NAMES = tuple(KemRow.__mapper__.attrs.keys())
+_COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__mapper__.column_attrs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,11 @@ async def _insert_unless_taken(session: AsyncSession, rows: list[dict[str, Any]]
         return set()
     dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
     insert_into = dialects[session.get_bind().dialect.name]
-    statement = insert_into(KemRow).on_conflict_do_nothing().returning(KemRow.id)
-    return set(await session.scalars(statement, rows))
+    table: Any = KemRow.__table__
+    # Into the table itself: of many rows the mapper would take longer than the database.
+    statement = insert_into(table).on_conflict_do_nothing().returning(table.c.id)
+    named = [{_COLUMNS[name]: value for name, value in row.items()} for row in rows]
+    return set((await session.execute(statement, named)).scalars())
 
 
 async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]]) -> None:
@@ -162,4 +165,4 @@ async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]])
 
 def _columns(row: KemRow) -> dict[str, Any]:
     # Rows are made whole, so that nothing has to be looked up for them.
-    return {name: vars(row)[name] for name in _NAMES}
+    return {name: vars(row)[name] for name in _COLUMNS}
