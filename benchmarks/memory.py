@@ -80,9 +80,9 @@ async def measure(extent: Extent) -> Report:
         folder = Path(name)
         settings = Settings(data_dir=folder / "data", log_level="ERROR")
         asked = await _over_the_bus(folder, settings, extent, report)
-        _say("stored, asked over the bus")
+        _say(f"stored over the bus: {report.stored_per_s['bus']:.0f} a second, {report.worker_peak_mib:.0f} MiB; asked")
         report.stored_per_s["worker"] = await _stored_inside(folder, extent.units // 5)
-        _say("stored inside the worker")
+        _say(f"stored inside the worker: {report.stored_per_s['worker']:.0f} a second")
         async with _memory(settings, report) as memory:
             await _inside(memory, asked, extent.times, report)
             _say("asked inside the worker")
