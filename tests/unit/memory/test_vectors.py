@@ -1,5 +1,6 @@
 """Every index of vectors does the same; what it finds, rows bear out."""
 
+import asyncio
 import math
 import random
 from collections.abc import AsyncIterator, Callable
@@ -238,3 +239,17 @@ async def test_the_file_knows_whose_vectors_it_has(tmp_path: Path) -> None:
 
     with pytest.raises(IndexOfAnotherSpace, match="model='other'"):
         await EmbeddedIndex(tmp_path / "glm.vectors", Space("other", SPACE.dim)).open()
+
+
+async def test_an_index_that_is_closed_lets_a_write_end_for_which_nobody_waits(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "glm.vectors", SPACE)
+    for number in range(5):
+        await index.open()
+        writing = asyncio.create_task(index.write([a_point(f"{number}_{each}") for each in range(500)], []))
+        await asyncio.wait([writing], timeout=0.002)
+        writing.cancel()
+        await index.close()
+    await index.open()
+
+    assert len(await index.versions()) % 500 == 0
+    await index.close()
