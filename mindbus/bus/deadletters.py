@@ -1,7 +1,8 @@
 """Dead letters: look, replay, drop."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from mindbus.bus.reading import ATTEMPT, ORIGIN
 from mindbus.bus.topology import REQUEUE, dead_queue
 
 REPLAYED_BY = "mb-replayed-by"
+_GIVEN_BACK_WITHIN_S = 2.0
+_LOOK_AGAIN_S = 0.02
 
 
 class CannotReplay(Exception):
@@ -48,14 +51,15 @@ class DeadLetters:
 
     async def look(self, service: str, limit: int = 50) -> list[DeadLetter]:
         """The oldest dead letters of a service; they stay where they are."""
-        found: list[DeadLetter] = []
+        seen: list[AbstractIncomingMessage] = []
         async with self._channel() as channel:
-            # Nothing is acknowledged: closing the channel gives everything back.
             async for message in _messages(channel, dead_queue(service)):
-                found.append(_read(message, service))
-                if len(found) == limit:
+                seen.append(message)
+                if len(seen) == limit:
                     break
-        return found
+            if seen:
+                await _give_back(channel, dead_queue(service), seen)
+        return [_read(message, service) for message in seen]
 
     async def replay(self, service: str, chosen: Callable[[DeadLetter], bool], by: str) -> list[DeadLetter]:
         """Send the chosen ones back to where they failed, as first attempts. Raises CannotReplay."""
@@ -100,6 +104,17 @@ async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[
         if message is None:
             return
         yield message
+
+
+async def _give_back(channel: AbstractChannel, queue_name: str, seen: Sequence[AbstractIncomingMessage]) -> None:
+    """Until the queue has them again, so that whoever looks next sees them; somebody else may be faster."""
+    await seen[-1].nack(multiple=True, requeue=True)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GIVEN_BACK_WITHIN_S):
+            queue = await channel.declare_queue(queue_name, passive=True)
+            while (queue.declaration_result.message_count or 0) < len(seen):
+                await asyncio.sleep(_LOOK_AGAIN_S)
+                queue = await channel.declare_queue(queue_name, passive=True)
 
 
 async def _send_back(channel: AbstractChannel, message: AbstractIncomingMessage, letter: DeadLetter, by: str) -> None:
