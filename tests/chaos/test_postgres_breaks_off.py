@@ -28,6 +28,8 @@ pytestmark = pytest.mark.chaos
 SEED = 20260314
 AT_ONCE = 6
 RESEARCHER = "agent.researcher"
+# Whoever is cut off time after time is no bug to be put among the dead letters.
+LONG_LADDER = "20ms,40ms,60ms,80ms,100ms,150ms,200ms,300ms"
 
 
 class Errand:
@@ -78,7 +80,7 @@ class Errand:
 @asynccontextmanager
 async def an_errand(amqp_url: str, folder: Path, through: str, beside: str) -> AsyncIterator[Errand]:
     """The worker reaches the database by one URL, we by the other."""
-    settings = settings_for(amqp_url, folder, database_url=through)
+    settings = settings_for(amqp_url, folder, database_url=through, retry_rungs=LONG_LADDER)
     database = Database(beside, "storage")
     async with fleet_of(FLEET["storage"], settings=settings) as fleet:
         yield Errand(fleet.bus.acting_as(RESEARCHER), Depot(folder, database, open_files(settings)))

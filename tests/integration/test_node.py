@@ -275,7 +275,7 @@ async def test_nothing_is_left_behind_by_stop(stopped: PrivateNode) -> None:
 @needs_proc
 async def test_a_start_that_is_cancelled_leaves_nothing_but_a_usable_folder(stopped: PrivateNode) -> None:
     starting = asyncio.create_task(stopped.start())
-    await until(lambda: list(stopped.folder.glob("mnesia/*/schema.DAT")))
+    await until(lambda: list(stopped.folder.glob("mnesia/*/schema.DAT")), deadline_s=60)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
