@@ -132,8 +132,15 @@ def moment(words: Words, at: datetime, shown: str, classes: str = "mb-cap mb-t3 
 
 def field(label: str, value: str, on_change: Callable[[str], Any], **more: object) -> Element:
     """A line to write into; its label is seen by whoever cannot see its place."""
-    made = attributes(box("mb-input", "input"), value=value, aria_label=label, autocomplete="off", **more)
+    made = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
+    # As an attribute, once: as a property it would come back over what was typed with every change of the page.
+    made.props["^value"] = value
     return made.on("input", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+
+
+def rewrite(written: Element, value: str) -> None:
+    """Put something else into a field."""
+    written.client.run_javascript(f"getHtmlElement({written.id}).value = {json.dumps(value)}")
 
 
 def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Element:

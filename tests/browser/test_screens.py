@@ -158,9 +158,11 @@ def test_a_unit_is_found_explained_and_followed_to_where_it_came_from(
         memory(app, "import", str(tmp_path), "--meta", "kind=minutes", "--meta", "project=found")
         add(app, "The warehouse roof leaks.", "--meta", "kind=note", "--meta", "project=found")
         search(page, "filter=metadata.project%3Dfound")
-        page.get_by_label("What do you look for?").fill("что соединяет каток")
+        words = page.get_by_label("What do you look for?")
+        words.fill("что соединяет каток")
         page.keyboard.press("Enter")
         expect(page.locator(HIT)).to_have_count(2)
+        expect(words).to_have_value("что соединяет каток")
         first = page.locator(HIT).first
         expect(first.locator("mark").first).to_have_text(re.compile("соединяет|каток", re.I))
         page.locator(".mb-facet-row", has_text="minutes").click()

@@ -13,7 +13,7 @@ from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim
 from gateway.ui.frame import Frame
-from gateway.ui.parts import attributes, box, button, choice, field, icon_button, show_if, text
+from gateway.ui.parts import attributes, box, button, choice, field, icon_button, rewrite, show_if, text
 
 _FASTEST = 600
 _STEPS = 100
@@ -145,7 +145,7 @@ class Controls:
 
     def _roll(self) -> None:
         self.seed = str(secrets.randbelow(10_000))
-        attributes(self._seed, value=self.seed).update()
+        rewrite(self._seed, self.seed)
 
 
 _VALUE = "(event) => emit(event.target.value)"
