@@ -1,5 +1,6 @@
 """Locks in a Redis that evicts nothing."""
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,7 +9,7 @@ from typing import Any
 from bus_schema.swm import Lock, LockInfo
 from memory.swm.locks import Clock, Want
 from memory.swm.redis_coordination import Coordination
-from memory.swm.refusals import LockLost
+from memory.swm.refusals import CoordinationAway, LockLost
 
 _KEY = "swm_lock:"
 
@@ -16,6 +17,9 @@ _KEY = "swm_lock:"
 _TAKE = """
 local held = redis.call('HMGET', KEYS[1], 'ticket', 'token', 'fencing', 'expires')
 local expires, now = tonumber(held[4] or '0'), tonumber(ARGV[1])
+for unheard = 6, #ARGV do
+    if held[2] == ARGV[unheard] then expires = 0 end
+end
 if expires > now then
     if held[1] ~= ARGV[2] then return {'', '0', held[4]} end
     return {held[2], held[3], held[4]}
@@ -45,12 +49,19 @@ class RedisLocks:
 
     def __init__(self, coordination: Coordination, clock: Clock) -> None:
         self._redis, self._clock = coordination, clock
+        # Tokens with the ends of their leases: of which nobody has heard, for want of an answer.
+        self._unheard: dict[str, datetime] = {}
 
     async def take(self, want: Want) -> Lock | datetime:
-        """As in LockStore."""
-        now = self._clock()
-        arguments = (_ms(now), want.ticket, secrets.token_hex(16), want.holder, _ms(now + want.lease))
-        token, fencing, expires = await self._redis.run(_TAKE, [_KEY + want.name], *arguments)
+        """As in LockStore; what Redis carries out when its asker has been refused long ago is nobody's lock."""
+        now, new = self._clock(), secrets.token_hex(16)
+        self._unheard = {token: until for token, until in self._unheard.items() if until > now}
+        arguments = (_ms(now), want.ticket, new, want.holder, _ms(now + want.lease), *self._unheard)
+        try:
+            token, fencing, expires = await self._redis.run(_TAKE, [_KEY + want.name], *arguments)
+        except (CoordinationAway, asyncio.CancelledError):
+            self._unheard[new] = now + want.lease
+            raise
         return _lock((token, fencing, expires)) if token else _time(expires)
 
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:

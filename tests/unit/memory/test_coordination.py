@@ -2,21 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 from redis.asyncio import Redis
 
 from bus_schema.swm import Lock
-from memory.swm.coordination import Coordinating, coordination_in
+from memory.swm.coordination import Coordinating, InRedis, coordination_in
 from memory.swm.counters import MOST, Addition
 from memory.swm.locks import Want
 from memory.swm.redis_link import WrongRedis
-from memory.swm.refusals import CounterFull, LockLost, LockNotFree
+from memory.swm.refusals import CoordinationAway, CounterFull, LockLost, LockNotFree
 from memory.swm.turnstile import Turnstile
 from mindbus.sql.database import Database
 from tests.clocks import Clock
+from tests.redis_server import PrivateRedis
 from tests.waiting import until
 
 LEASE = timedelta(seconds=30)
@@ -241,3 +243,22 @@ async def test_a_redis_that_would_evict_locks_is_refused(redis_url: str, tmp_pat
     with pytest.raises(WrongRedis, match="noeviction"):
         await stores.open()
     await stores.close()
+
+
+@pytest.mark.slow
+async def test_what_redis_does_after_its_asker_was_refused_is_nobodys_lock(own_redis: PrivateRedis) -> None:
+    coordinating = InRedis(own_redis.url, Clock())
+    await coordinating.open()
+    own_redis.freeze()
+    with pytest.raises(CoordinationAway):
+        await taken(coordinating)
+    own_redis.thaw()
+
+    async def held() -> Lock | datetime | None:
+        with suppress(CoordinationAway):
+            return await coordinating.locks.take(want("2"))
+        return None
+
+    lock = await until(held)
+    await coordinating.close()
+    assert isinstance(lock, Lock)
