@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from agents.dates.reading import dates_in
+from agents.markdown import Kind, parse, plain
 from agents.models.conversation import Conversation
 from agents.models.replying.phrases import PHRASES, Phrases
 from agents.salience import coverage, rarity
@@ -38,6 +39,7 @@ _WANTS_FIGURE = re.compile(
     r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
 )
 _FIGURE = re.compile(r"\d")
+_SAYS = (Kind.PROSE, Kind.ITEM, Kind.QUOTE)
 _INSTRUCTED = re.compile(
     r"\A(?:\[hidden instruction\]\s*)?(?:Tell the user|Сообщи пользователю)\s*:\s*(.*?)\s*(?:\n|\Z)", re.DOTALL
 )
@@ -91,7 +93,7 @@ def _small_talk(spoken: str, phrases: Phrases) -> str:
 
 
 def _answer(question: str, asked: Conversation, phrases: Phrases) -> str:
-    known = [piece.text for piece in asked.memory]
+    known = _remembered(asked)
     said = [sentence for turn in asked.earlier if turn.role == "user" for sentence in sentences(turn.text)]
     told = [each for each in dict.fromkeys(said) if not each.endswith("?")]
     found = _best(question, known, _ANSWERS)
@@ -109,10 +111,16 @@ def _acknowledgement(spoken: str, asked: Conversation, phrases: Phrases) -> str:
     matter = sorted(sentences(spoken), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))
     if matter and terms(matter[0]):
         parts.append(_one(phrases.understood, spoken).format(said=_quoted(matter[0])))
-    related = [each for each in _best(spoken, [piece.text for piece in asked.memory], _RELATES) if each not in spoken]
+    related = [each for each in _best(spoken, _remembered(asked), _RELATES) if each not in spoken]
     if related:
         parts.append(_one(phrases.related, spoken).format(said=_in_one(related[:1])))
     return " ".join(parts) or _one(phrases.listening, spoken)
+
+
+def _remembered(asked: Conversation) -> list[str]:
+    """What is kept in mind, by sentences: of a document only those are quoted that bear on the matter."""
+    prose = (block.text for piece in asked.memory for block in parse(piece.text) if block.kind in _SAYS)
+    return list(dict.fromkeys(sentence for text in prose for sentence in sentences(plain(text))))
 
 
 def _is_definite(sentence: str) -> bool:

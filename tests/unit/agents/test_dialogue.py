@@ -220,6 +220,15 @@ async def test_a_model_that_says_nothing_is_told_of() -> None:
         _ = [piece async for piece in Dialogue(ScriptedModel(" ")).answer(talk("Привет"))]
 
 
+async def test_of_a_document_in_memory_it_quotes_the_sentence_without_marks_that_answers() -> None:
+    document = "## Releases\n\n- **Aurora** is released on March 24.\n\n```sh\nmake release\n```\n\nLunch is at noon."
+
+    told = await answer("When is Aurora released?", memory=[Snippet("kem_1", document)])
+
+    assert "Aurora is released on March 24." in told
+    assert not any(left in told for left in ("##", "**", "make", "Lunch"))
+
+
 async def test_a_model_that_is_away_is_told_of() -> None:
     with pytest.raises(ModelUnavailable):
         _ = [piece async for piece in Dialogue(ScriptedModel(ModelUnavailable("away"))).answer(talk("Привет"))]
