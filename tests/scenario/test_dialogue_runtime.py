@@ -72,7 +72,7 @@ async def test_scenario_c_a_notification_is_told_by_a_hidden_instruction(team: R
     await team.bus.publish(notification)
     await team.bus.publish(notification)
 
-    (sent,) = await team.until_on_timeline("notification_sent")
+    sent, *again = await team.until_on_timeline("notification_sent")
     await team.say("anna", "Спасибо, уже делаю.")
 
     assert (await team.sequence("anna"))[1:-1] == [
@@ -89,6 +89,7 @@ async def test_scenario_c_a_notification_is_told_by_a_hidden_instruction(team: R
     assert "подготовить договор" in told.content
     assert sent.data
     assert (sent.data["notification_id"], sent.data["message_id"]) == ("ntf_1", told.message_id)
+    assert all(each.data == sent.data for each in again)
 
 
 async def test_scenario_c_agents_hear_no_news_in_what_they_have_said_themselves(team: Runtime) -> None:
