@@ -4,6 +4,7 @@ import asyncio
 import base64
 import errno
 import hashlib
+import io
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -81,6 +82,9 @@ class Bucket:
                 return await self._call(operation, parameters)
             except Conflicting:
                 await asyncio.sleep(_CONFLICT_S * 2**attempt)
+                if isinstance(body := parameters.get("Body"), io.IOBase):
+                    # It was read to its end; nothing would be sent, and the store would wait for it.
+                    body.seek(0)
         return await self._call(operation, parameters)
 
     async def head(self, key: str) -> dict[str, Any] | None:

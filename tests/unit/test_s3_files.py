@@ -1,5 +1,6 @@
 """Files in an object store: the same as in a folder, whatever goes wrong is an OSError."""
 
+import asyncio
 import hashlib
 import os
 from dataclasses import replace
@@ -13,6 +14,7 @@ from mindbus.s3_failures import BucketMissing, CredentialsRefused, StoreUnreacha
 from mindbus.s3_files import S3Files
 from mindbus.s3_upload import Pieces
 from mindbus.settings import Settings
+from tests.object_proxy import Fault, meddling
 from tests.seaweed import Place
 
 CONTENT = "Вывод: findings\n".encode() * 1000
@@ -78,6 +80,19 @@ def test_an_upload_arrives_whole(s3_place: Place, tmp_path: Path, size: int) -> 
         while piece := reader.read(MIB):
             digest.update(piece)
     assert digest.digest() == hashlib.sha256(source.read_bytes()).digest()
+
+
+async def test_what_met_a_conflict_is_sent_again_from_its_beginning(s3_place: Place, tmp_path: Path) -> None:
+    source, faults = tmp_path / "source", iter([Fault.CONFLICT])
+    source.write_bytes(b"whole")
+
+    async with meddling(str(s3_place.account.endpoint_url), lambda _asked: next(faults, None)) as through:
+        account = replace(s3_place.account, endpoint_url=through)
+        files = S3Files(open_bucket(s3_place.url, account), s3_place.url, Pieces(PART, at_once=2))
+        async with asyncio.timeout(30):
+            await asyncio.to_thread(files.upload, "met/conflict", source)
+
+    assert await asyncio.to_thread(lambda: s3_place.files().open_read("met/conflict").read()) == b"whole"
 
 
 def test_an_interrupted_upload_goes_on_where_it_was(s3_place: Place, tmp_path: Path) -> None:
