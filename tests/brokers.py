@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pytest
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.private import PrivateNode
 from tests.management import Management
-from tests.waiting import until
+from tests.waiting import eventually, until
 
 CONTAINER_IMAGE = "rabbitmq:4-management"
 CONTAINER_WITHIN_S = 120
@@ -116,14 +115,12 @@ def _container() -> Iterator[Broker]:
 
 
 def _wait_for(management_url: str, user: str, password: str) -> None:
-    deadline = time.monotonic() + CONTAINER_WITHIN_S
-    while True:
+    url = f"{management_url}/api/health/checks/port-listener/5672"
+
+    def listens() -> bool:
         try:
-            url = f"{management_url}/api/health/checks/port-listener/5672"
-            httpx.get(url, auth=(user, password), trust_env=False).raise_for_status()
+            return httpx.get(url, auth=(user, password), trust_env=False).is_success
         except httpx.HTTPError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+            return False
+
+    eventually(listens, CONTAINER_WITHIN_S, "RabbitMQ listens")

@@ -1,11 +1,10 @@
 """The `mindbus` executable, as somebody at a shell has it."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from mindbus.cli.main import app
 from mindbus.node.failures import RabbitMQMissing
 from mindbus.node.installation import find_rabbitmq
 from tests.brokers import do_without
-from tests.waiting import until
 
 
 @dataclass(frozen=True)
@@ -94,11 +92,6 @@ class Shell:
         inherited = {name: None if name.startswith("MINDBUS_") else value for name, value in os.environ.items()}
         own = {"MINDBUS_DATA_DIR": str(self.data_dir), "PYTHONPATH": os.pathsep.join(map(str, self.python_path))}
         return inherited | own | dict(self.settings)
-
-
-def eventually(condition: Callable[[], object], deadline_s: float, what: str) -> None:
-    """Wait in a test without an event loop, which a command run in this process needs for itself."""
-    asyncio.run(until(lambda: asyncio.to_thread(condition), deadline_s, what))
 
 
 def require_rabbitmq() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mindbus.sql.migrations import upgrade
 from storage_service import models, run_tables
 from tests.brokers import do_without
 from tests.postgres_server import PostgresMissing, PrivatePostgres
+from tests.waiting import eventually
 
 CONTAINER_IMAGE = "postgres:17-alpine"
 CONTAINER_WITHIN_S = 120
@@ -138,13 +138,11 @@ def _container() -> Iterator[Postgres]:
 
 
 def _wait_for(postgres: Postgres) -> None:
-    deadline = time.monotonic() + CONTAINER_WITHIN_S
-    while True:
+    def answers() -> bool:
         try:
             psycopg.connect(libpq_url(postgres.url), connect_timeout=5).close()
         except psycopg.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+            return False
+        return True
+
+    eventually(answers, CONTAINER_WITHIN_S, "PostgreSQL answers")

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from mindbus.s3 import Bucket, S3Account, open_bucket
 from mindbus.settings import Settings
 from tests.brokers import do_without
 from tests.seaweed_server import BUCKET, PrivateSeaweed, SeaweedMissing
+from tests.waiting import eventually
 
 CONTAINER_IMAGE = "chrislusf/seaweedfs:latest"
 CONTAINER_WITHIN_S = 120
@@ -115,13 +115,11 @@ def _container() -> Iterator[ObjectServer]:
 
 
 def _wait_for(server: ObjectServer) -> None:
-    deadline = time.monotonic() + CONTAINER_WITHIN_S
-    while True:
+    def takes_objects() -> bool:
         try:
             server.place().files().put("started", b"yes")
         except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+            return False
+        return True
+
+    eventually(takes_objects, CONTAINER_WITHIN_S, "the object store takes objects")

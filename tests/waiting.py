@@ -34,6 +34,11 @@ async def until(condition: Callable[[], Any], deadline_s: float = 10, what: str 
         await asyncio.sleep(POLL_S)
 
 
+def eventually(condition: Callable[[], object], deadline_s: float, what: str) -> None:
+    """The same where there is no event loop: in a fixture, or where a command run in this process needs its own."""
+    asyncio.run(until(lambda: asyncio.to_thread(condition), deadline_s, what))
+
+
 def _source(condition: Callable[[], object]) -> str:
     try:
         return " ".join(inspect.getsource(condition).split())

@@ -13,9 +13,10 @@ from gateway.tokens import token_file
 from mindbus import Settings
 from mindbus.logs import configure_logs
 from tests.brokers import Broker
-from tests.command_line import Shell, eventually
+from tests.command_line import Shell
 from tests.gateways import gateway_settings, serving
 from tests.postgres import DatabaseOf
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.rabbit
 PAGE = {"Accept": "text/html"}

@@ -11,6 +11,7 @@ from memory.kps.document import Document
 from memory.kps.extractors import hypertext
 from memory.kps.refusals import CorruptDocument, Protected, TooMuchToRead
 
+# NotImplementedError is how zipfile says that it does not know a compression.
 _BROKEN = (zipfile.BadZipFile, zlib.error, ExpatError, EOFError, KeyError, NotImplementedError, ValueError)
 _MOST_UNPACKED_BYTES = 256 * 1024**2
 _LARGEST_PART_BYTES = 64 * 1024**2
