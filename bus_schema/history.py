@@ -1,0 +1,169 @@
+"""What is said to the histories: conversations as a model is shown them (spec 001)."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.messages import Command, Nothing, Query
+
+MAX_APPENDED = 200
+MAX_CONTENT_CHARS = 64_000
+MAX_WINDOW = 1000
+
+_CHAT = r"[A-Za-z0-9][A-Za-z0-9_@.-]{0,63}"
+_A_KEY = re.compile(rf"(?:chat_history:{_CHAT}|subagent:[a-z0-9][a-z0-9_-]{{0,50}}:{_CHAT})")
+
+
+def _as_text(chat_id: object) -> object:
+    """A number names a chat as well as its digits do."""
+    return str(chat_id) if isinstance(chat_id, int) and not isinstance(chat_id, bool) else chat_id
+
+
+def _history_key(text: str) -> str:
+    if not _A_KEY.fullmatch(text):
+        raise ValueError("a key is chat_history:{chat_id} or subagent:{name}:{chat_id}")
+    return text
+
+
+ChatId = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=rf"^{_CHAT}$")]
+SubagentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,50}$")]
+# A chat's number alone stands for the chat's own history, as in spec 001, problem 2.
+HistoryKey = Annotated[
+    str,
+    BeforeValidator(lambda key: f"chat_history:{key}" if isinstance(key, int) and not isinstance(key, bool) else key),
+    AfterValidator(_history_key),
+]
+HistoryMessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$")]
+
+
+def chat_key(chat_id: int | str) -> str:
+    """Where the talk of a chat with the master is kept."""
+    return f"chat_history:{chat_id}"
+
+
+def subagent_key(name: str, chat_id: int | str) -> str:
+    """Where the talk of the master with a sub-agent about a chat is kept."""
+    return f"subagent:{name}:{chat_id}"
+
+
+class FunctionCall(BaseModel):
+    """Which tool, with which arguments: the JSON text exactly as the model wrote it."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str = Field(min_length=1, max_length=128)
+    arguments: str = Field(max_length=MAX_CONTENT_CHARS)
+
+
+class HistoryToolCall(BaseModel):
+    """A call as OpenAI's chat format has it."""
+
+    model_config = ConfigDict(frozen=True)
+    id: str = Field(min_length=1, max_length=128)
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatMessage(BaseModel):
+    """A message in OpenAI's chat format; `ref` is to what was too long to be said in it."""
+
+    model_config = ConfigDict(frozen=True)
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = Field(default=None, max_length=MAX_CONTENT_CHARS)
+    tool_calls: tuple[HistoryToolCall, ...] | None = Field(default=None, min_length=1, max_length=64)
+    tool_call_id: str | None = Field(default=None, min_length=1, max_length=128)
+    name: str | None = Field(default=None, min_length=1, max_length=128)
+
+    @model_validator(mode="after")
+    def _is_of_its_role(self) -> Self:
+        if self.content is None and not self.tool_calls:
+            raise ValueError("a message has content, or tool_calls if it is the assistant's")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("only the assistant calls tools")
+        if (self.tool_call_id is None) == (self.role == "tool"):
+            raise ValueError("tool_call_id is for tool results, each of which has one")
+        return self
+
+
+class HistoryMessage(ChatMessage):
+    """The same with what the store adds: its id, its time, which the model is not shown."""
+
+    id: HistoryMessageId
+    timestamp: AwareDatetime
+    ref: ArtifactRef | None = None
+
+
+class Appended(BaseModel):
+    """The messages are there for good; so many are kept under the key now."""
+
+    model_config = ConfigDict(frozen=True)
+    length: int = Field(ge=0)
+
+
+class AppendHistory(Command[Appended], domain="history", action="append"):
+    """Add messages at the end, all or none; those whose ids are there already are not added again."""
+
+    key: HistoryKey
+    messages: tuple[HistoryMessage, ...] = Field(min_length=1, max_length=MAX_APPENDED)
+
+
+class ChatHistory(BaseModel):
+    """The end of a talk, as a model is shown it; `length` counts all that is kept."""
+
+    model_config = ConfigDict(frozen=True)
+    key: HistoryKey
+    messages: tuple[ChatMessage, ...]
+    length: int = Field(ge=0)
+
+
+class GetHistory(Query[ChatHistory], domain="history", action="get"):
+    """Read the last messages; a tool's result is never cut off from its call, so there may be a few less."""
+
+    key: HistoryKey
+    context_window: int | None = Field(default=None, ge=1, le=MAX_WINDOW)
+
+
+class StoredHistory(BaseModel):
+    """All that is kept under a key, with ids and times."""
+
+    model_config = ConfigDict(frozen=True)
+    key: HistoryKey
+    messages: tuple[HistoryMessage, ...]
+
+
+class ShowHistory(Query[StoredHistory], domain="history", action="show"):
+    """Read all that is kept under a key, for people."""
+
+    key: HistoryKey
+
+
+class HistoryKeys(BaseModel):
+    """Keys in their order, with the cursor of the next page."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[HistoryKey, ...]
+    next_cursor: str | None = None
+
+
+class ListHistories(Query[HistoryKeys], domain="history", action="list"):
+    """List what histories there are, of one chat or of all."""
+
+    chat_id: ChatId | None = None
+    cursor: str | None = Field(default=None, max_length=256)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class ClearHistory(Command[Nothing], domain="history", action="clear"):
+    """Forget what is kept under a key."""
+
+    key: HistoryKey
