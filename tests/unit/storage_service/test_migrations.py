@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
 
 from memory.glm import tables as glm_tables
+from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
@@ -26,6 +27,7 @@ TABLES: dict[str, tuple[Path, MetaData]] = {
     "storage": (models.MIGRATIONS, models.Base.metadata),
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.Base.metadata),
+    "lsm": (lsm_tables.MIGRATIONS, lsm_tables.Base.metadata),
     "swm": (swm_tables.MIGRATIONS, swm_tables.Base.metadata),
 }
 

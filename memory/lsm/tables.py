@@ -1,0 +1,169 @@
+"""The tables of long-term memory (spec 002 §4.7)."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+)
+from sqlalchemy import text as sql
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from mindbus.sql.columns import Utc
+from mindbus.sql.tables import add_ledger_tables
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
+
+_JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+# Episodes that have yet to be looked at: are they of one matter, do they go on from another?
+_UNSETTLED = sql("NOT is_settled")
+
+
+class Base(DeclarativeBase):
+    """All tables of long-term memory; names of constraints as in every service."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class ChatRow(Base):
+    """A chat of which something is in the log; whoever writes to the chat locks it first.
+
+    `turns` is how many there are, hence the next one's position; `heard` counts those that storage has, too.
+    """
+
+    __tablename__ = "chats"
+    chat_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    turns: Mapped[int] = mapped_column(BigInteger)
+    heard: Mapped[int] = mapped_column(BigInteger)
+
+
+class TurnRow(Base):
+    """What was said, for good: rows are added, never changed, until somebody is forgotten.
+
+    Positions are those of arrival; the order of a dialogue is that of (`time`, `position`). A `hidden` turn is an
+    instruction that nobody has said: it is in no episode. `is_heard` where it came from storage.
+    """
+
+    __tablename__ = "raw_log"
+    __table_args__ = (Index(None, "chat_id", "position", unique=True), Index(None, "chat_id", "time", "position"))
+    id: Mapped[str] = mapped_column(String(68), primary_key=True)
+    chat_id: Mapped[str] = mapped_column(String(64))
+    position: Mapped[int] = mapped_column(BigInteger)
+    message_id: Mapped[str | None] = mapped_column(String(68))
+    role: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(16))
+    speaker: Mapped[str | None] = mapped_column(String(80))
+    content: Mapped[str] = mapped_column(Text)
+    time: Mapped[datetime] = mapped_column(Utc)
+    word_count: Mapped[int] = mapped_column(Integer)
+    is_heard: Mapped[bool] = mapped_column(Boolean)
+    recorded_at: Mapped[datetime] = mapped_column(Utc)
+
+
+class EpisodeRow(Base):
+    """An episode; what it says in full, while hot or when unpacked, is read from the log.
+
+    `layer_accesses` counts those since it came into its layer; `packed_version` is the version of which its pack was
+    made, `layer_word_count` how many words that pack has. `anchored_by` is `hand` where somebody has decided, either way.
+    """
+
+    __tablename__ = "episodes"
+    __table_args__ = (
+        Index(None, "chat_id", "ended_at", "id"),
+        Index(None, "layer", "last_accessed", "id"),
+        Index("ix_episodes_unsettled", "chat_id", "id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+    )
+    id: Mapped[str] = mapped_column(String(67), primary_key=True)
+    chat_id: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(Utc)
+    last_accessed: Mapped[datetime] = mapped_column(Utc)
+    access_count: Mapped[int] = mapped_column(Integer)
+    layer_accesses: Mapped[int] = mapped_column(Integer)
+    layer: Mapped[str] = mapped_column(String(8))
+    priority: Mapped[float] = mapped_column(Double)
+    content_hot: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    content_warm: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    content_cold: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    headline: Mapped[str] = mapped_column(Text)
+    tags: Mapped[list[str]] = mapped_column(_JSON)
+    model: Mapped[str | None] = mapped_column(String(128))
+    embedding: Mapped[bytes | None] = mapped_column(LargeBinary)
+    continues_from: Mapped[str | None] = mapped_column(String(67))
+    related_to: Mapped[list[str]] = mapped_column(_JSON)
+    is_anchor: Mapped[bool] = mapped_column(Boolean)
+    anchor_reason: Mapped[str | None] = mapped_column(String(16))
+    anchored_by: Mapped[str | None] = mapped_column(String(8))
+    started_at: Mapped[datetime] = mapped_column(Utc)
+    ended_at: Mapped[datetime] = mapped_column(Utc)
+    turns: Mapped[int] = mapped_column(Integer)
+    word_count: Mapped[int] = mapped_column(Integer)
+    layer_word_count: Mapped[int | None] = mapped_column(Integer)
+    version: Mapped[int] = mapped_column(BigInteger)
+    packed_version: Mapped[int | None] = mapped_column(BigInteger)
+    report: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    is_settled: Mapped[bool] = mapped_column(Boolean)
+    fragment_id: Mapped[str | None] = mapped_column(String(69))
+
+
+class EpisodeOfTurnRow(Base):
+    """The one episode that a turn belongs to; the log itself knows nothing of episodes."""
+
+    __tablename__ = "episode_of_turn"
+    __table_args__ = (Index(None, "episode_id"),)
+    raw_log_id: Mapped[str] = mapped_column(ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
+    episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
+
+
+class TurnVectorRow(Base):
+    """The vector of a turn, little-endian float32; a turn without a row here waits for one."""
+
+    __tablename__ = "turn_vectors"
+    raw_log_id: Mapped[str] = mapped_column(ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
+    model: Mapped[str] = mapped_column(String(128))
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class SearchRow(Base):
+    """A search with what it has found; `feedback` is what of it was of use, none as long as nobody has said."""
+
+    __tablename__ = "searches"
+    __table_args__ = (Index(None, "chat_id", "at"),)
+    search_id: Mapped[str] = mapped_column(String(69), primary_key=True)
+    requester: Mapped[str] = mapped_column(String(160))
+    chat_id: Mapped[str] = mapped_column(String(64))
+    at: Mapped[datetime] = mapped_column(Utc)
+    query: Mapped[str] = mapped_column(Text)
+    unpacked: Mapped[bool] = mapped_column(Boolean)
+    hits: Mapped[list[dict[str, Any]]] = mapped_column(_JSON)
+    feedback: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+
+
+class SearchWeightsRow(Base):
+    """A set of weights of the search, as it was shipped or as it was fitted."""
+
+    __tablename__ = "search_weights"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[dict[str, Any]] = mapped_column(_JSON)
+    version: Mapped[int] = mapped_column(Integer)
+
+
+ledger = add_ledger_tables(Base.metadata)
