@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from agents.names import ENGLISH, RUSSIAN
+from agents.names import given_names
 
 _NAME = re.compile(r"(?<![\w@])@?[A-ZА-ЯЁ][\w-]*[^\W_]|(?<![\w.])@[\w.-]*[^\W_]")
 # The name to call them by, their user id where they are known.
@@ -113,7 +113,8 @@ def _plain(name: str) -> str:
 def _everybody() -> Mapping[str, _Meant]:
     """The forms of all given names; one that is a name of its own, like «Валерия», is nobody's case."""
     forms: dict[str, _Meant] = {}
-    for given in (*ENGLISH, *RUSSIAN):
+    given_all = (*given_names("en"), *given_names("ru"))
+    for given in given_all:
         for form in forms_of(given):
             forms.setdefault(form, (given, None))
-    return forms | {_plain(given.lower()): (given, None) for given in (*ENGLISH, *RUSSIAN)}
+    return forms | {_plain(given.lower()): (given, None) for given in given_all}

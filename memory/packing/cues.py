@@ -1,0 +1,59 @@
+"""By which words a decision is told, English beside Russian."""
+
+import re
+
+
+def _any_of(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"(?<!\w)(?:{each})(?!\w)" for each in alternatives), re.IGNORECASE)
+
+
+# Whoever says so has decided, whatever else the sentence says.
+DECIDED = _any_of(
+    r"decided|decision(?: is|:| was)|the decision|agreed(?: to|:| on| that| with| we|,)",
+    r"it(?: is|'s) (?:decided|settled|agreed)|chose to|opted (?:for|to)|resolved to|signed off",
+    r"we(?: have|'ve)? (?:chose|chosen|approved|settled|picked|opted|finali[sz]ed|confirmed)",
+    r"settled on|made up (?:my|our|his|her|their) minds?|final (?:choice|answer|call)",
+    r"going (?:to go )?with|(?:will|'ll|let's|shall|should just) go with|let's (?:stick with|settle|use|drop|switch)",
+    r"changed (?:my|our|his|her) minds?|(?:switching|switched|moving|migrating|moved over) to",
+    r"no longer us\w+|stop using",
+    r"реш[её]н[оаы]|решил\w*|решаем|решение(?: такое| принято|:| —| -| о| по)?|принял\w* решение",
+    r"договорил\w+|договариваемся|условил\w+|согласовал\w*|одобрил\w*|одобрен\w*",
+    r"утвердил\w*|утвержд[её]н\w*|утверждаем|постановил\w*|передумал\w*|выбрал\w*|выбираем",
+    r"остановил\w+ на|останавливаемся на|отказал\w+ от|отказываемся от",
+    r"переход(?:им|ить будем) на|переш(?:ли|[её]л|ла) на|больше не (?:используем|будем|буду|делаем|работаем)",
+    r"откладываем|переносим|отменяем|запускаем|назначаем|фиксируем|закрепляем|бер[её]м|оставляем|внедряем",
+)
+# These decide where nothing in the sentence doubts it.
+INTENDED = _any_of(
+    r"we(?:'ll| will| shall| are going to|'re going to) (?:use|keep|start|launch|move|hire|buy|drop|switch)",
+    r"we(?:'ll| will| shall| are going to|'re going to) (?:make|ship|stay|adopt|run|postpone|cancel)",
+    r"we(?:'re| are) (?:using|keeping|dropping|hiring|buying|postponing|cancell?ing|launching)",
+    r"I(?:'ll| will) (?:go for|choose|accept|book|buy)",
+    r"будем (?:использовать|делать|брать|работать|запускать|считать|писать|хранить|собираться|встречаться|платить)",
+    r"использовать будем|возьм[её]м|сделаем|перенес[её]м|запустим|отменим|оставим|купим|перейд[её]м|найм[её]м",
+)
+PROPOSED = _any_of(r"let's|shall we|how about|what about|давай(?:те)?|предлагаю|может,? ")
+ACCEPTED = re.compile(
+    r"^\W*(?:ok(?:ay)?|sure|agreed|deal|sounds good|yes|yeah|great|perfect|fine|done|let's do (?:it|that)|"
+    r"хорошо|договорились|согласен|согласна|давай(?:те)?|да|ок|окей|отлично|идёт|идет|решено|по рукам|так и сделаем)\b",
+    re.IGNORECASE,
+)
+UNDECIDED = _any_of(
+    r"(?:haven't|hasn't|have not|has not|hadn't|not|never|yet to|before (?:we|you|I)|until (?:we|you|I))"
+    r"(?: been| yet| fully| really)? (?:decided?|agreed?|settled?|chosen?|choose|made up|approved?)",
+    r"(?:not|nothing is|isn't|nothing|no) (?:decided|settled|agreed|final|decision)",
+    r"(?:make|need|waiting for|help)(?: a| the| your| this)? decision",
+    r"(?:ещ[её] |пока |так и )?не (?:решил\w*|решен\w*|реш[её]но|договорил\w*|выбрал\w*|определил\w*)",
+    r"(?:ещ[её] |пока |так и )?не (?:утвержд\w*|утвердил\w*|согласовал\w*|принял\w* решени\w+)",
+    r"(?:надо|нужно|пора|предстоит|осталось|хочу|хотим|помоги\w*|трудно|сложно|никак не|не могу|не можем) "
+    r"(?:решить|выбрать|определиться|договориться)",
+)
+UNSURE = _any_of(
+    r"возможно|может|может быть|наверное|наверно|кажется|вроде|если|бы|хотел|хотела|надеюсь|предлагаю",
+    r"maybe|perhaps|might|probably|i guess|if|would|could|wish|hope|wonder|not sure",
+)
+FILLER = re.compile(
+    r"^(?:(?:ok(?:ay)?|well|so|right|great|alright|all right|anyway|good|yes|yeah|sure|then|and|but|also|"
+    r"ну|итак|так|ладно|хорошо|окей|ок|отлично|значит|в общем|короче|да|тогда|и|кстати)\b[\s,.!—–-]+)+",
+    re.IGNORECASE,
+)

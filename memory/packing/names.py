@@ -1,0 +1,170 @@
+"""Names that a text names: what is written large where nothing but a name is."""
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from memory.packing.given import is_given, is_place
+from memory.packing.reading import Sentence, key_of
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@][^\W_]+)*[+#]*")
+_CYRILLIC = re.compile(r"[А-Яа-яЁё]")
+_ADDRESS = re.compile(
+    r"https?://\S+[\w/]|www\.\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.-]+\w|(?<![\w.])@[\w.-]*\w|(?<!\w)#[^\W\d]\w+"
+)
+_QUOTED = re.compile(r"[«“„]([^«»“”„\"]{2,60})[»”]|(?<!\w)\"([^\"]{2,60})\"(?!\w)")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_CONNECTED = re.compile(r"\s+|\s(?:of|de|la|van|von|der|du|&|and the)\s")
+_CODE = re.compile(r"\d.*[^\W\d]|[^\W\d].*\d|[a-zа-яё][A-ZА-ЯЁ]|^[A-ZА-ЯЁ]{2,6}$")
+_SURNAME = re.compile(
+    r"[а-яё]{2}(?:[оеё]в|[ыи]н|[оеё]ва|[ыи]на|ск(?:ий|ая|ого|ому|ой)|енко|швили|[ая]нян)(?:[ауые]|ым|ой)?$"
+)
+# What stands before these at the beginning of a sentence is somebody or something, called so where it has no article.
+_ACTS = re.compile(
+    r"\s(?:is|was|has|had|will|said|says|wants?|wanted|agreed|called|asked|told|sent|joined|left|moved|lives|works|"
+    r"announced|released|offered|promised|confirmed|approved|prefers|and [A-Z])\b"
+)
+_LONGEST_QUOTED_WORDS = 6
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Written large for other reasons than that somebody is called so.
+_NEVER = _listed(
+    """
+    i i'm i'd i'll i've ok okay hi hello hey wow oh ah yes yeah yep yup no nope nah thanks thank please sorry well so
+    great good nice cool awesome amazing lol haha hmm um uh btw fyi asap tbh imo omg bye dear sir madam mr mrs ms dr
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december decision decided agreed todo note
+    ок привет здравствуй здравствуйте да нет спасибо пожалуйста хорошо ладно ну вот ага угу понял поняла ясно отлично
+    супер круто вы вас вам ваш ваша ваше ваши вами ооо оао зао ао пао ип решение решено договорились итак кстати
+    """
+)
+# A sentence may begin with these; whatever follows is a name of its own.
+_OPENERS = _NEVER | _listed(
+    """
+    a about actually after again all also although always am an and another any are as ask at be because been before
+    but by call can could did do does don't each email even every finally first for from get give go got guess had has
+    have he her here his how if in is it its it's just last later let let's like look make many maybe me meet meeting
+    most my never next not now of on once one only or our out over perhaps remember right same say see send she should
+    since some someone something sometimes soon still such sure take talk tell that the their then there these they
+    this those though time to today tomorrow tonight too two until very was we we'll we're we've were what when where
+    which while who why will with would yesterday you you're your
+    а без более больше будем будет был была были было быть в ваша вдруг ведь весь во вообще впрочем все всегда всё вчера
+    где да давай давайте даже для до другой его ее ей если есть еще ещё её же за завтра зато затем здесь и из или им их
+    к каждый как какая какие какой когда конечно короче который кроме кто куда лучше мне может можно мой мы на надо над
+    наконец нам напиши нас наш не него недавно ни но нужно о об один он она они опять от очень перед по под позвони
+    пока после потом потому почему почти при про просто пусть раз с сам сегодня сейчас сначала снова со совсем согласен
+    согласна так такой там тебе теперь то тогда тоже только том три ты у уже хотя чего через что чтобы эта эти это этот
+    я
+    """
+)
+_LATIN_WORDS = _listed("ok okay bug chat email fix hi lol online pdf please sorry thanks wow yes")
+
+
+@dataclass(frozen=True)
+class Called:
+    """A name as a sentence has it."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Names:
+    """Finds names, knowing which words of the whole episode are names, which are words."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self._large: set[str] = set()
+        self._small: set[str] = set()
+        for sentence in sentences:
+            self._learn(sentence.text)
+
+    def in_(self, text: str) -> Iterator[Called]:
+        """Every name in a sentence."""
+        taken: list[tuple[int, int]] = []
+        for pattern in (_ADDRESS, _QUOTED):
+            for match in pattern.finditer(text):
+                start, end = match.span(match.lastindex or 0)
+                if pattern is _ADDRESS or self._titles(text[start:end]):
+                    taken.append((start, end))
+                    yield Called(start, end, text[start:end].rstrip(".,;:!?"))
+        for called in self._written_large(text):
+            if not any(called.start < end and start < called.end for start, end in taken):
+                yield called
+
+    def _learn(self, text: str) -> None:
+        for match in _TOKEN.finditer(text):
+            word = match[0]
+            key = key_of(_POSSESSIVE.sub("", word))
+            if word[:1].islower():
+                self._small.add(key)
+            elif word[:1].isupper() and not _opens(text, match.start()) and not _is_shouted(word):
+                self._large.add(key)
+
+    def _titles(self, quoted: str) -> bool:
+        """Whether this is what something is called, rather than what somebody said."""
+        return len(quoted.split()) <= _LONGEST_QUOTED_WORDS and quoted[:1].isupper() and quoted[-1:] not in ".!?…,"
+
+    def _written_large(self, text: str) -> Iterator[Called]:
+        run: list[re.Match[str]] = []
+        is_russian = bool(_CYRILLIC.search(text))
+        for match in _TOKEN.finditer(text):
+            if run and not _CONNECTED.fullmatch(text[run[-1].end() : match.start()]):
+                yield from self._named(text, run)
+                run = []
+            if self._may_name(text, match, is_russian=is_russian):
+                run.append(match)
+            elif match[0] not in ("of", "de", "la", "van", "von", "der", "du"):
+                yield from self._named(text, run)
+                run = []
+        yield from self._named(text, run)
+
+    def _may_name(self, text: str, match: re.Match[str], *, is_russian: bool) -> bool:
+        word = match[0]
+        if word.lower() in _NEVER or word[:1].isdigit():
+            return False
+        if _CODE.search(word):
+            return True
+        if word[:1].isupper():
+            return len(word) > 1
+        return is_russian and word.isascii() and len(word) > 2 and word not in _LATIN_WORDS
+
+    def _named(self, text: str, run: list[re.Match[str]]) -> Iterator[Called]:
+        while run and _opens(text, run[0].start()) and not self._is_name(run[0][0], run[1:], text[run[0].end() :]):
+            run = run[1:]
+        if len(run) > 2 and all(_is_shouted(match[0]) for match in run):
+            return
+        if run:
+            start, end = run[0].start(), run[-1].end()
+            name = _POSSESSIVE.sub("", text[start:end])
+            yield Called(start, start + len(name), name)
+
+    def _is_name(self, word: str, followed: Sequence[re.Match[str]], following: str) -> bool:
+        """Of the first word of a sentence, which is written large in any case."""
+        bare = _POSSESSIVE.sub("", word)
+        if bare.lower() in _OPENERS:
+            return False
+        key = key_of(bare)
+        if _CODE.search(bare) or is_given(bare) or is_place(bare) or key in self._large:
+            return True
+        if key in self._small or (followed and is_given(followed[0][0])):
+            return False
+        return bool(followed) or bool(_SURNAME.search(bare)) or bool(_ACTS.match(following))
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether a sentence, a line, or what somebody said begins here."""
+    before = text[:start].rstrip(" \"'«“„(*_[—–-")
+    return not before or before[-1] in ".!?…:;"
+
+
+def _is_shouted(word: str) -> bool:
+    return len(word) > 1 and word.isupper()
+
+
+def is_person(name: str, speakers: Set[str]) -> bool:
+    """Whether somebody is called so."""
+    return any(is_given(word) or key_of(word) in speakers for word in name.split())

@@ -1,0 +1,62 @@
+"""What was said, cut into sentences that know their turn."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from bus_schema.episodes import RawTurn
+from memory.kps.sentences import sentences
+from memory.stems import questioned, stems
+
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a turn; `turn` counts the turns, `place` the sentences of all."""
+
+    text: str
+    raw_log_id: str
+    turn: int
+    place: int
+
+    @property
+    def is_question(self) -> bool:
+        return self.text.rstrip("!)» \"'").endswith("?")
+
+    @cached_property
+    def words(self) -> int:
+        return len(self.text.split())
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The stems of what it is about."""
+        return meant(self.text)
+
+
+def sentences_of(turns: Sequence[RawTurn]) -> list[Sentence]:
+    """Every sentence of these turns, in order, without the marks of lists."""
+    found: list[Sentence] = []
+    for number, turn in enumerate(turns):
+        for text in _cut(turn.content):
+            found.append(Sentence(text, turn.raw_log_id, number, len(found)))
+    return found
+
+
+def meant(text: str) -> frozenset[str]:
+    """The stems of the words that carry meaning; of nothing but small words, those."""
+    return frozenset(questioned(text))
+
+
+def key_of(text: str) -> str:
+    """What is the same for a text in whatever case its words are."""
+    return " ".join(stems(text))
+
+
+def _cut(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        bullet = _BULLET.match(line)
+        said = line[bullet.end() :] if bullet else line
+        for start, end in sentences(said, 0, len(said)):
+            yield " ".join(said[start:end].split())
