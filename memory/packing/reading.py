@@ -10,6 +10,8 @@ from memory.kps.sentences import sentences
 from memory.stems import questioned, stems
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
+# Where nobody ends a sentence, something must.
+_LONGEST_WORDS = 60
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def sentences_of(turns: Sequence[RawTurn]) -> list[Sentence]:
     """Every sentence of these turns, in order, without the marks of lists."""
     found: list[Sentence] = []
     for number, turn in enumerate(turns):
-        for text in _cut(turn.content):
+        for text in cut(turn.content):
             found.append(Sentence(text, turn.raw_log_id, number, len(found)))
     return found
 
@@ -54,9 +56,20 @@ def key_of(text: str) -> str:
     return " ".join(stems(text))
 
 
-def _cut(text: str) -> Iterator[str]:
+def cut(text: str) -> Iterator[str]:
+    """The sentences of a text, none of them endless."""
     for line in text.splitlines():
         bullet = _BULLET.match(line)
         said = line[bullet.end() :] if bullet else line
         for start, end in sentences(said, 0, len(said)):
-            yield " ".join(said[start:end].split())
+            yield from _bounded(said[start:end].split())
+
+
+def _bounded(words: list[str]) -> Iterator[str]:
+    while len(words) > _LONGEST_WORDS:
+        window = words[:_LONGEST_WORDS]
+        end = next((at for at in range(len(window), 20, -1) if window[at - 1][-1] in ",;:—"), len(window))
+        yield " ".join(words[:end])
+        words = words[end:]
+    if words:
+        yield " ".join(words)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
-from memory.kps.sentences import sentences
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import key_of, meant, sentences_of
+from memory.packing.reading import cut, key_of, meant, sentences_of
 
 # A claim is made of the words of what it is from; a summary of many turns has words of its own to join them.
 POINT_BORNE = 0.7
@@ -105,8 +104,8 @@ def verify(content: WarmContent | ColdContent, turns: Sequence[RawTurn]) -> Find
 
 
 def missing_entities(content: WarmContent, said: Said) -> Iterable[Entity]:
-    """Those that the raw text names, the pack does not list."""
-    kept = [f" {key_of(entity.name)} " for entity in content.entities]
+    """Those that the raw text names, the pack has neither in its list nor in a decision."""
+    kept = [f" {key_of(text)} " for text in (*map(_name, content.entities), *map(_text, content.decisions))]
     return (each for each in said.entities if not any(f" {key_of(each.name)} " in key for key in kept))
 
 
@@ -127,7 +126,7 @@ def invented_in_warm(content: WarmContent, said: Said) -> Iterable[str]:
     for point, sources in zip(content.key_points, content.key_point_sources, strict=True):
         if not (said.knows(sources) and said.bears_out(point, sources)):
             yield point
-    for sentence in sentences_of_text(content.summary):
+    for sentence in cut(content.summary):
         if not said.bears_out(sentence, share=SUMMARY_BORNE):
             yield sentence
 
@@ -140,10 +139,12 @@ def invented_in_cold(content: ColdContent, said: Said) -> Iterable[str]:
     yield from (tag for tag in content.tags if not set(key_of(tag).split()) <= words)
 
 
-def sentences_of_text(text: str) -> list[str]:
-    """The sentences of a text that is no turn."""
-    lines = (text[start:end] for start, end in sentences(text, 0, len(text)))
-    return [" ".join(line.split()) for line in lines if line.strip()]
+def _name(entity: Entity) -> str:
+    return entity.name
+
+
+def _text(decision: Decision) -> str:
+    return decision.text
 
 
 def _figures(text: str) -> set[str]:

@@ -1,0 +1,136 @@
+"""From raw text to what questions can be answered from, without a model: its own sentences, the best of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
+from memory.packing.budget import Budget, warm_budget
+from memory.packing.decisions import decisions_of
+from memory.packing.entities import entities_of
+from memory.packing.reading import key_of
+from memory.packing.weighing import Weighed, clipped, weighed
+from memory.packing.words import count, words_said
+
+_SUMMARY_SENTENCES = 4
+_SUMMARY_SHARE = 0.35
+_SUMMARY_WORDS = 70
+_FEWEST_SUMMARY_WORDS = 6
+# Of what is said already, so much makes a sentence say nothing new.
+_REPEATED = 0.7
+
+
+def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
+    """Summary, key points with their turns, all entities, all decisions; as dense as spec 002 NF4 says if it can be."""
+    entities, decisions = entities_of(turns), decisions_of(turns)
+    budget = warm_budget(words_said(turns))
+    if _words(entities, decisions) + _FEWEST_SUMMARY_WORDS > budget.most:
+        entities = apart_from(decisions, entities)
+    sentences = weighed(turns, entities, decisions)
+    choice = _Choice(_words(entities, decisions), budget)
+    summary, points = choice.summary(sentences), choice.points(sentences)
+    return WarmContent(
+        summary=" ".join(summary),
+        key_points=tuple(point for point, _ in points),
+        key_point_sources=tuple((source,) for _, source in points),
+        entities=entities,
+        decisions=decisions,
+    )
+
+
+def apart_from(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
+    """The entities that no decision names: where there is no room to say things twice."""
+    decided = [f" {key_of(decision.text)} " for decision in decisions]
+    return tuple(each for each in entities if not any(f" {key_of(each.name)} " in text for text in decided))
+
+
+def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:
+    return sum(count(entity.name) for entity in entities) + sum(count(decision.text) for decision in decisions)
+
+
+@dataclass
+class _Choice:
+    """What has been chosen so far: its words, its terms, its names."""
+
+    words: int
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        self._terms: set[str] = set()
+        self._names: set[int] = set()
+        self._taken: set[int] = set()
+
+    def left(self, of: int) -> int:
+        return max(0, of - self.words)
+
+    def summary(self, sentences: Sequence[Weighed]) -> list[str]:
+        """The most central sentences, in their order; where there is room for none, the beginning of the first."""
+        room = self.left(self.budget.wanted)
+        room = max(
+            min(_SUMMARY_WORDS, round(room * _SUMMARY_SHARE)), min(_FEWEST_SUMMARY_WORDS, self.budget.most // 2), 1
+        )
+        ranked = sorted(sentences, key=_by_worth)
+        chosen: list[Weighed] = []
+        for each in ranked:
+            if len(chosen) < _SUMMARY_SENTENCES and each.worth and count(each.text) <= room and self._is_new(each):
+                room -= count(each.text)
+                chosen.append(self._take(each, each.text))
+        if not chosen and ranked:
+            return [self._clipped(ranked[0], room)]
+        return [_ended(each.text) for each in sorted(chosen, key=_place)]
+
+    def points(self, sentences: Sequence[Weighed]) -> list[tuple[str, str]]:
+        """What names something that has not been named yet, then what is worth most, in its order.
+
+        If that is too little for an episode of so many words, then anything.
+        """
+        chosen = [*self._best([each for each in sentences if each.names and each.worth], _by_names)]
+        chosen += self._best([each for each in sentences if each.worth], _by_worth)
+        for each in sorted(sentences, key=_by_worth):
+            if self.left(self.budget.least) and each.words <= self.left(self.budget.most) and not self._has(each):
+                chosen.append(self._take(each, each.point))
+        return [(each.point, each.sentence.raw_log_id) for each in sorted(chosen, key=_place)]
+
+    def _best(self, sentences: Sequence[Weighed], rank: Callable[[Weighed], tuple[float, int]]) -> Iterator[Weighed]:
+        for each in sorted(sentences, key=rank):
+            if each.words <= self.left(self.budget.wanted) and self._is_new(each):
+                yield self._take(each, each.point)
+
+    def _clipped(self, each: Weighed, words: int) -> str:
+        text = clipped(each.text, words)
+        if text == each.text:
+            self._take(each, text)
+        else:
+            self.words += count(text)
+        return text
+
+    def _has(self, each: Weighed) -> bool:
+        return each.sentence.place in self._taken
+
+    def _is_new(self, each: Weighed) -> bool:
+        if self._has(each):
+            return False
+        terms = each.sentence.terms
+        return bool(each.names - self._names) or len(terms & self._terms) < _REPEATED * len(terms)
+
+    def _take(self, each: Weighed, text: str) -> Weighed:
+        self.words += count(text)
+        self._terms |= each.sentence.terms
+        self._names |= each.names
+        self._taken.add(each.sentence.place)
+        return each
+
+
+def _by_names(each: Weighed) -> tuple[float, int]:
+    return -len(each.names) / each.words - each.worth / 10, each.sentence.place
+
+
+def _by_worth(each: Weighed) -> tuple[float, int]:
+    return -each.worth, each.sentence.place
+
+
+def _place(each: Weighed) -> int:
+    return each.sentence.place
+
+
+def _ended(text: str) -> str:
+    return text if text[-1:] in '.!?…»”")' else f"{text}."
