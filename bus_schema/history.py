@@ -30,8 +30,13 @@ def _as_text(chat_id: object) -> object:
     return str(chat_id) if isinstance(chat_id, int) and not isinstance(chat_id, bool) else chat_id
 
 
+def is_history_key(text: str) -> bool:
+    """Whether it can name a history."""
+    return _A_KEY.fullmatch(text) is not None
+
+
 def _history_key(text: str) -> str:
-    if not _A_KEY.fullmatch(text):
+    if not is_history_key(text):
         raise ValueError("a key is chat_history:{chat_id} or subagent:{name}:{chat_id}")
     return text
 
@@ -55,6 +60,17 @@ def chat_key(chat_id: int | str) -> str:
 def subagent_key(name: str, chat_id: int | str) -> str:
     """Where the talk of the master with a sub-agent about a chat is kept."""
     return f"subagent:{name}:{chat_id}"
+
+
+def chat_of(key: str) -> str:
+    """The chat that a key belongs to."""
+    return key.rsplit(":", 1)[1]
+
+
+def subagent_of(key: str) -> str | None:
+    """The sub-agent that a key belongs to; none for the chat's own."""
+    kind, *between, _chat_id = key.split(":")
+    return between[0] if kind == "subagent" else None
 
 
 class FunctionCall(BaseModel):
@@ -147,15 +163,24 @@ class ShowHistory(Query[StoredHistory], domain="history", action="show"):
     key: HistoryKey
 
 
-class HistoryKeys(BaseModel):
-    """Keys in their order, with the cursor of the next page."""
+class HistorySummary(BaseModel):
+    """How much is kept under a key, up to when; without a length where it is no history that can be read."""
 
     model_config = ConfigDict(frozen=True)
-    items: tuple[HistoryKey, ...]
+    key: HistoryKey
+    length: int | None = Field(ge=0)
+    last: AwareDatetime | None = None
+
+
+class HistoryPage(BaseModel):
+    """Histories in the order of their keys, with the cursor of the next page."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[HistorySummary, ...]
     next_cursor: str | None = None
 
 
-class ListHistories(Query[HistoryKeys], domain="history", action="list"):
+class ListHistories(Query[HistoryPage], domain="history", action="list"):
     """List what histories there are, of one chat or of all."""
 
     chat_id: ChatId | None = None

@@ -89,7 +89,17 @@ class Settings(BaseSettings):
     )
     redis_url: str | None = Field(
         default=None,
-        description="Another Redis for locks with counters, which evicts nothing (noeviction); default: a database.",
+        description="Another Redis for locks with counters, for histories, which evicts nothing (noeviction); default: "
+        "a database each.",
+    )
+    max_history: int = Field(
+        default=100, ge=1, le=1000, description="How many messages of a history are kept, the latest."
+    )
+    chat_window: int = Field(
+        default=10, ge=1, le=1000, description="How many messages of its talk with the user the master is shown."
+    )
+    subagent_window: int = Field(
+        default=50, ge=1, le=1000, description="How many messages of its talk with the master a sub-agent is shown."
     )
     swm_max_bytes: int = Field(
         default=256 * 1024**2, ge=1024**2, description="How much the units at hand may take where there is no Redis."
@@ -113,6 +123,41 @@ class Settings(BaseSettings):
         default=2,
         ge=0,
         description="How long whoever answers or writes waits for what memory finds, in seconds; 0: it is not asked.",
+    )
+    lsm_gap_minutes: float = Field(
+        default=180, gt=0, description="After how long a silence whatever is said is another episode, in minutes."
+    )
+    lsm_max_turns: int = Field(default=50, ge=2, le=1000, description="How many turns an episode has at most.")
+    lsm_max_words: int = Field(
+        default=1500, ge=10, description="So many words make an episode full: the next turn goes into another."
+    )
+    lsm_half_life_days: float = Field(
+        default=14, gt=0, description="In how many days without access an episode loses half of its recency."
+    )
+    lsm_half_frequency: float = Field(
+        default=5, gt=0, description="So many accesses give an episode half of what frequency can give."
+    )
+    lsm_hot_above: float = Field(
+        default=0.7, ge=0, le=1, description="A hot episode whose priority is above this stays hot, however old."
+    )
+    lsm_warm_above: float = Field(
+        default=0.3, ge=0, le=1, description="A warm episode whose priority is above this stays warm, however old."
+    )
+    lsm_warm_after_days: float = Field(
+        default=14, gt=0, description="After how many days without access a hot episode goes warm."
+    )
+    lsm_cold_after_days: float = Field(
+        default=90, gt=0, description="After how many days without access a warm episode goes cold."
+    )
+    lsm_hot_tokens: int = Field(
+        default=24_000, ge=100, description="How many tokens of one chat are hot; beyond, its oldest episodes go warm."
+    )
+    lsm_hot_after_accesses: int = Field(default=3, ge=1, description="So many accesses make a warm episode hot again.")
+    lsm_anchor_min_priority: float = Field(
+        default=0.5, ge=0, le=1, description="Priority that an anchor never falls below."
+    )
+    lsm_gap_check_s: float = Field(
+        default=300, gt=0, description="How often long-term memory looks whether it has missed a message, in seconds."
     )
     retention: str = Field(
         default="",
@@ -144,6 +189,17 @@ class Settings(BaseSettings):
     )
     dialogue_max_messages: int = Field(
         default=24, ge=2, le=1000, description="So many messages become a fragment without any silence."
+    )
+    subagents: str | None = Field(
+        default=None,
+        description="Sub-agents that run elsewhere: a YAML file with their names, each with what it is good for; those "
+        "that are installed here are known.",
+    )
+    subagent_timeout_s: float = Field(
+        default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
+    )
+    delegation_rounds: int = Field(
+        default=12, ge=0, le=50, description="How often the master may turn to its sub-agents before it has to answer."
     )
     people: str | None = Field(
         default=None, description="Who is who: a YAML file with people and their names, for the agents that hear them."

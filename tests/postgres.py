@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy.engine import make_url
 
 from memory.glm import tables as glm_tables
+from memory.history import tables as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
@@ -94,6 +95,7 @@ async def migrate(database_of: DatabaseOf) -> None:
         "orchestrator": run_tables.MIGRATIONS,
         "glm": glm_tables.MIGRATIONS,
         "lsm": lsm_tables.MIGRATIONS,
+        "history": history_tables.MIGRATIONS,
         "swm": swm_tables.MIGRATIONS,
     }
     for service, migrations in services.items():

@@ -63,6 +63,12 @@ def _swm() -> Maker:
     return SwmWorker
 
 
+def _history() -> Maker:
+    from workers.history import HistoryWorker
+
+    return HistoryWorker
+
+
 def _kps() -> Maker:
     from workers.kps import open_kps
 
@@ -129,6 +135,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "orchestrator": Deferred(_orchestrator),
     "glm": Deferred(_glm),
     "swm": Deferred(_swm),
+    "history": Deferred(_history),
     "kps": Deferred(_kps),
     "tracker": Deferred(_tracker),
     "task_manager": Deferred(_task_manager),
@@ -148,7 +155,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
 
 # Whoever needs others starts once those consume (spec 004 §6.3); whoever is not named starts with the agents, second.
 _STAGES: tuple[tuple[str, ...], ...] = (
-    ("storage", "glm", "swm"),
+    ("storage", "glm", "swm", "history"),
     ("task_manager", "context_manager", "mood_watcher"),
     ("context",),
     ("dialogue",),

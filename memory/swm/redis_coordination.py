@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from memory.swm.redis_link import RedisAway, RedisLink, WrongRedis
+from memory.swm.redis_link import RedisAway, RedisLink
 from memory.swm.refusals import CoordinationAway
 from mindbus.logs import logger
 
@@ -19,7 +19,7 @@ class Coordination:
     async def open(self) -> None:
         """Raises WrongRedis where it would evict; one that is away is looked at by whoever uses it first."""
         try:
-            await self._require_noeviction()
+            await self._link.require_noeviction("locks with counters")
         except RedisAway as away:
             logger().warning("locks, counters are unavailable", reason=str(away))
 
@@ -37,11 +37,3 @@ class Coordination:
     async def close(self) -> None:
         """Close every connection."""
         await self._link.close()
-
-    async def _require_noeviction(self) -> None:
-        policy = await self._link.setting("maxmemory-policy")
-        if policy != "noeviction":
-            raise WrongRedis(
-                f"{WrongRedis.__doc__} Its maxmemory-policy is {policy}, which may evict locks with counters; set it to"
-                " noeviction, or name another Redis in MINDBUS_REDIS_URL."
-            )

@@ -78,6 +78,15 @@ class RedisLink:
         except ResponseError as refused:
             raise WrongRedis(f"{WrongRedis.__doc__} Set {name} to {value} in its configuration.") from refused
 
+    async def require_noeviction(self, things: str) -> None:
+        """Raises RedisAway, WrongRedis where it may evict these things."""
+        policy = await self.setting("maxmemory-policy")
+        if policy != "noeviction":
+            raise WrongRedis(
+                f"{WrongRedis.__doc__} Its maxmemory-policy is {policy}, which may evict {things}; set it to"
+                " noeviction, or name another Redis in MINDBUS_REDIS_URL."
+            )
+
     async def close(self) -> None:
         """Close every connection."""
         await self.client.aclose()

@@ -20,8 +20,18 @@ from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
 # kept of which storage has the messages.
-CLEAR = ("sim", "orchestrator", "storage", "swm", "glm")
-FORGET = ("task_manager", "context_manager", "mood_watcher", "context", "orchestrator", "storage", "swm", "glm")
+CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm")
+FORGET = (
+    "task_manager",
+    "context_manager",
+    "mood_watcher",
+    "context",
+    "orchestrator",
+    "storage",
+    "history",
+    "swm",
+    "glm",
+)
 
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:

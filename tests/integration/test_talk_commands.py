@@ -18,7 +18,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 
-WORKERS = "storage,orchestrator,tracker,task_manager,context_manager,mood_watcher,context,dialogue,sim,swm,glm"
+WORKERS = "storage,orchestrator,tracker,task_manager,context_manager,mood_watcher,context,dialogue,sim,history,swm,glm"
 SCENARIO = "name: broken\nlanguage: en\ntriggers: []\n"
 
 
@@ -248,7 +248,7 @@ def test_a_forgotten_user_is_known_to_nobody(shell: Shell, tmp_path: Path) -> No
     removed = forgotten["removed"]
     assert forgotten["user_id"] == "gone"
     agents = ["task_manager", "context_manager", "mood_watcher", "context"]
-    assert list(removed) == [*agents, "orchestrator", "storage", "swm", "glm"]
+    assert list(removed) == [*agents, "orchestrator", "storage", "history", "swm", "glm"]
     assert (removed["task_manager"], removed["mood_watcher"]) == ({"tasks": 1}, {"notes": 1})
     assert removed["context_manager"]["facts"] >= 1
     assert removed["storage"]["messages"] >= 2

@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
 
 from memory.glm import tables as glm_tables
+from memory.history import tables as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
@@ -28,6 +29,7 @@ TABLES: dict[str, tuple[Path, MetaData]] = {
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.Base.metadata),
     "lsm": (lsm_tables.MIGRATIONS, lsm_tables.Base.metadata),
+    "history": (history_tables.MIGRATIONS, history_tables.Base.metadata),
     "swm": (swm_tables.MIGRATIONS, swm_tables.Base.metadata),
 }
 

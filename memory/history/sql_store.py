@@ -1,0 +1,100 @@
+"""Histories in a database: a row for each."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import case, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.history import chat_of
+from memory.history.marks import mark_of
+from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
+from memory.history.stored import digest_of
+from memory.history.tables import MIGRATIONS, GoneRow, HistoryRow
+from mindbus.sql.database import Database
+from mindbus.sql.migrations import upgrade
+
+
+class SqlStore:
+    """A HistoryStore; each change is a transaction of its own, of those at the same time one gets through."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database, self._clock = database, clock
+
+    async def open(self) -> None:
+        """Make or mend the tables."""
+        await upgrade(self._database, MIGRATIONS)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._database.dispose()
+
+    async def read(self, key: str, known: str | None) -> bytes | None:
+        """As in HistoryStore."""
+        text = case((HistoryRow.digest != (known or ""), HistoryRow.messages))
+        async with self._database.reading() as session:
+            row = (await session.execute(select(text).where(HistoryRow.key == key))).one_or_none()
+        if row is None:
+            return None if known == "" else b""
+        return None if row[0] is None else str(row[0]).encode()
+
+    async def replace(self, change: Change) -> Outcome:
+        """As in HistoryStore."""
+        async with self._database.transaction() as session:
+            if not await self._write(session, change):
+                return CHANGED
+            # After the write, which others wait for: what they dropped is known by now.
+            gone = await _gone(session, change)
+            if gone:
+                await session.rollback()
+                return Outcome(is_done=False, gone=gone)
+            await self._mark(session, change)
+        return DONE
+
+    async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
+        """As in HistoryStore."""
+        query = select(HistoryRow.key).where(HistoryRow.key > after).order_by(HistoryRow.key).limit(limit)
+        if chat_id is not None:
+            query = query.where(HistoryRow.chat_id == chat_id)
+        async with self._database.reading() as session:
+            return list(await session.scalars(query))
+
+    async def forget_old(self) -> None:
+        """As in HistoryStore."""
+        async with self._database.transaction() as session:
+            await session.execute(delete(GoneRow).where(GoneRow.gone_at < self._clock() - KNOWN_FOR))
+
+    async def _write(self, session: AsyncSession, change: Change) -> bool:
+        """Whether what was there was still what is known."""
+        is_known = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
+        if not change.text:
+            removing = delete(HistoryRow).where(*is_known).returning(HistoryRow.key)
+            return not change.known or await session.scalar(removing) is not None
+        values = {"digest": digest_of(change.text), "messages": change.text.decode()}
+        if change.known:
+            return (
+                await session.scalar(update(HistoryRow).where(*is_known).values(values).returning(HistoryRow.key))
+                is not None
+            )
+        new = self._inserting().values(key=change.key, chat_id=chat_of(change.key), **values)
+        return await session.scalar(new.on_conflict_do_nothing().returning(HistoryRow.key)) is not None
+
+    def _inserting(self) -> "sqlite.Insert | postgresql.Insert":
+        return sqlite.insert(HistoryRow) if self._database.is_sqlite else postgresql.insert(HistoryRow)
+
+    async def _mark(self, session: AsyncSession, change: Change) -> None:
+        marks = {mark_of(change.key, message_id) for message_id in change.dropped}
+        if marks:
+            now = self._clock()
+            known = set(await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks))))
+            if new := marks - known:
+                await session.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
+
+
+async def _gone(session: AsyncSession, change: Change) -> frozenset[str]:
+    marks = {mark_of(change.key, message_id): message_id for message_id in change.added}
+    if not marks:
+        return frozenset()
+    found = await session.scalars(select(GoneRow.mark).where(GoneRow.mark.in_(marks)))
+    return frozenset(marks[mark] for mark in found)
