@@ -40,6 +40,7 @@ COMMANDS = {
     "dialogues": Place("dialogues", _WORK),
     "sim": Place("simulation", _WORK),
     "memory": Place("memory", _WORK),
+    "episodes": Place("episodes", _WORK),
     "locks": Place("locks", _WORK),
     "counters": Place("counters", _WORK),
     "user": Place("users", _OPERATION),

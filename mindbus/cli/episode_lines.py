@@ -1,0 +1,141 @@
+"""A talk as a file has it: a message a line."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from bus_schema.dialogue import MessageText
+from bus_schema.envelope import explain
+from bus_schema.episodes import Speaker
+from bus_schema.identities import UserId
+from bus_schema.ids import derived
+from bus_schema.lsm import MAX_RECORDED, RecordExchange, SaidMessage
+from mindbus.cli.failures import Misused
+
+_MOST_TOLD = 20
+# So many characters of any script are far from what a message may weigh.
+_MOST_CHARACTERS = 200_000
+_OWN_ID = "msg_"
+
+
+class SaidLine(BaseModel):
+    """Who said what when, in which chat; whatever else the line has is not looked at."""
+
+    model_config = ConfigDict(frozen=True)
+    chat_id: UserId
+    role: Speaker
+    content: MessageText
+    time: AwareDatetime
+    message_id: str | None = Field(default=None, min_length=1, max_length=200)
+    speaker: str | None = Field(default=None, min_length=1, max_length=80)
+
+    def said(self, nth: int) -> SaidMessage:
+        """Without an id it is known by its words and its time, so that it is the same whenever it is read."""
+        own = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content, nth)
+        is_ours = self.message_id is not None and self.message_id.startswith(_OWN_ID)
+        message_id = self.message_id if is_ours else f"{_OWN_ID}{derived('episode import', self.chat_id, *own)}"
+        fields = self.model_dump(include={"role", "content", "time", "speaker"})
+        return SaidMessage.model_validate(fields | {"message_id": message_id})
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message with the number of its line."""
+
+    line: int
+    chat_id: str
+    message: SaidMessage
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Messages of one chat, in the order of their times."""
+
+    said: tuple[Said, ...]
+
+    @property
+    def command(self) -> RecordExchange:
+        """What is sent."""
+        return RecordExchange(chat_id=self.said[0].chat_id, messages=tuple(each.message for each in self.said))
+
+    @property
+    def lines(self) -> str:
+        """Where it is in the file."""
+        numbers = [each.line for each in self.said]
+        first, last = min(numbers), max(numbers)
+        return f"line {first}" if first == last else f"lines {first} to {last}"
+
+
+def read_said(file: Path) -> list[Said]:
+    """All that a file says. Raises Misused, which names every line that cannot be used."""
+    try:
+        content = file.read_bytes()
+    except OSError as unreadable:
+        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+    reading = _Reading()
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            reading.take(number, line)
+    if reading.problems:
+        told = "\n".join(f"{file}:{line}: {problem}" for line, problem in reading.problems[:_MOST_TOLD])
+        rest = len(reading.problems) - _MOST_TOLD
+        raise Misused(f"nothing was sent; mend\n{told}" + (f"\nwith {rest} more lines" if rest > 0 else ""))
+    if not reading.said:
+        raise Misused(f"{file} says nothing; a line is {{chat_id, role, content, time}} in JSON")
+    return reading.said
+
+
+def batches_of(said: Iterable[Said]) -> Iterator[Batch]:
+    """Chat by chat, as time went; none is larger than what is taken at once."""
+    batch: list[Said] = []
+    size = 0
+    for each in sorted(said, key=lambda each: (each.chat_id, each.message.time)):
+        length = len(each.message.content)
+        is_full = len(batch) == MAX_RECORDED or size + length > _MOST_CHARACTERS
+        if batch and (is_full or batch[0].chat_id != each.chat_id):
+            yield Batch(tuple(batch))
+            batch, size = [], 0
+        batch.append(each)
+        size += length
+    if batch:
+        yield Batch(tuple(batch))
+
+
+class _Reading:
+    """Line after line, with what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.said: list[Said] = []
+        self.problems: list[tuple[int, str]] = []
+        self._times: Counter[SaidLine] = Counter()
+        self._known: dict[tuple[str, str], Said] = {}
+
+    def take(self, number: int, line: bytes) -> None:
+        try:
+            read = SaidLine.model_validate_json(line)
+            self._times[read] += 1
+            message = read.said(self._times[read])
+        except ValidationError as invalid:
+            self.problems.append((number, _explained(invalid)))
+            return
+        self._add(Said(number, read.chat_id, message))
+
+    def _add(self, said: Said) -> None:
+        key = (said.chat_id, str(said.message.message_id))
+        first = self._known.setdefault(key, said)
+        if first is said:
+            self.said.append(said)
+        elif first.message != said.message:
+            self.problems.append((said.line, f"message_id: is that of line {first.line}, which says something else"))
+
+
+def _explained(invalid: ValidationError) -> str:
+    first = invalid.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return f"is not JSON: {first['ctx']['error'].replace(' at line 1', '')}"
+    if any(error["type"] == "timezone_aware" for error in invalid.errors(include_url=False, include_input=False)):
+        return f"{explain(invalid)}; write it as 2026-04-01T12:00:00Z or 2026-04-01T15:00:00+03:00"
+    return explain(invalid)

@@ -1,0 +1,175 @@
+"""Episodes for people."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from rich.text import Text
+
+from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeHead, HotContent, Layer, RawTurn
+from bus_schema.lsm import EpisodeStats, FoundEpisode, FoundEpisodes, TuneReport
+from bus_schema.packer import Packed
+from mindbus.cli.console import say, show, show_table
+from mindbus.harmless import harmless
+
+_STYLES = {Layer.HOT: "red", Layer.WARM: "yellow", Layer.COLD: "cyan"}
+_SHOWN_CHARACTERS = 80
+
+
+def show_episodes(heads: Iterable[EpisodeHead]) -> None:
+    """As a table."""
+    columns = ("episode", "chat", "when", "layer", "priority", "turns", "words", "what")
+    show_table(columns, map(_row, heads))
+
+
+def show_episode(episode: Episode) -> None:
+    """All of it, as its layer keeps it."""
+    rows: dict[str, object] = {
+        "episode": episode.id,
+        "chat": episode.chat_id,
+        "what": harmless(episode.headline),
+        "when": f"{_at(episode.started_at)} to {_at(episode.ended_at)}",
+        "layer": _layer(episode.layer),
+        "priority": f"{episode.priority:.2f}",
+        "anchor": episode.anchor_reason.value if episode.anchor_reason else "",
+        "said": f"{episode.turns} turns, {episode.words} words",
+        "used": f"{episode.access_count} times, last {_at(episode.last_accessed)}",
+        "continues": episode.continues_from or "",
+        "related": ", ".join(episode.related_to),
+        "tags": harmless(", ".join(episode.tags)),
+    }
+    show_table(("", ""), ((name, value) for name, value in rows.items() if value))
+    say("")
+    _show_content(episode)
+
+
+def show_turns(turns: Iterable[RawTurn]) -> None:
+    """What was said, with the time."""
+    for turn in turns:
+        line = Text(f"{_at(turn.time)}  ", style="dim")
+        show(line.append(f"{harmless(turn.speaker or turn.role)}: ", "bold").append(harmless(turn.content), "none"))
+
+
+def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
+    """The best first, with what was said there."""
+    unpacked = ", read again word by word" if found.unpacked else ""
+    degraded = "; compared by words alone" if found.is_degraded else ""
+    say(f"{found.confidence}: {len(found.episodes)} episodes, {found.words} words{unpacked}{degraded}")
+    for episode in found.episodes:
+        say("")
+        head = Text(f"{episode.episode_id}  ").append_text(_layer(episode.layer))
+        show(
+            head.append(f"  {_at(episode.started_at)}  {episode.score:.2f}  ").append(
+                harmless(episode.headline), "bold"
+            )
+        )
+        if is_explained:
+            say(_why(episode))
+        if episode.text is not None:
+            say(harmless(episode.text))
+        show_turns(episode.turns)
+
+
+def show_stats(found: EpisodeStats) -> None:
+    """What there is by layer, how it does."""
+    columns = ("layer", "episodes", "words", "were", "denser", "hits", "of use")
+    rows = ((name, found.layers[name]) for name in Layer if name in found.layers)
+    show_table(
+        columns,
+        (
+            (_layer(name), of.episodes, of.words, of.raw_words, _times(of.compression), of.hits, of.used)
+            for name, of in rows
+        ),
+    )
+    say("")
+    facts = {
+        "chats": found.chats,
+        "turns in the log": found.turns,
+        "episodes": f"{found.episodes}, {found.anchors} of them anchors",
+        "searches": f"{found.searches}, {found.unpacked} read again word by word, {found.with_feedback} with feedback",
+        "hit rate": "unknown without feedback" if found.hit_rate is None else f"{found.hit_rate:.0%}",
+        "packs": f"{found.verified_packs} verified, {found.put_back} facts put back, {found.struck_out} struck out",
+        "waiting for vectors": found.waiting_for_vectors,
+    }
+    show_table(("", ""), facts.items())
+
+
+def show_pack(packed: Packed) -> None:
+    """What became of one episode."""
+    said = {
+        "packed": f"is {packed.layer.value} now, {_times(packed.compression)} denser, verified",
+        "unchanged": f"is {packed.layer.value}, as before",
+        "refused": f"stays {packed.layer.value}: the pack was refused",
+    }
+    say(f"{packed.episode_id} {said[packed.outcome]}" + (f": {packed.reason}" if packed.reason else ""))
+    for name, facts in (("put back", packed.put_back), ("struck out", packed.struck_out)):
+        for fact in facts:
+            say(harmless(f"  {name}: {fact}"))
+
+
+def show_tuning(report: TuneReport) -> None:
+    """The weights, what they find."""
+    names = sorted(report.weights_before | report.weights_after)
+    rows = [(name, *(_weight(w.get(name)) for w in (report.weights_before, report.weights_after))) for name in names]
+    found = ("found of what was of use", _share(report.recall_before), _share(report.recall_after))
+    show_table(("", "before", "after"), [*rows, found])
+    say(f"from {report.queries} searches, {report.held_out} held out; {'kept' if report.applied else 'not kept'}")
+    if report.reason:
+        say(report.reason)
+
+
+def _show_content(episode: Episode) -> None:
+    content = episode.content
+    if isinstance(content, ColdContent):
+        say(harmless(content.headline))
+        return
+    if isinstance(content, HotContent):
+        show_turns(content.raw_messages)
+    else:
+        say(harmless(content.summary))
+        for point in content.key_points:
+            say(harmless(f"  - {point}"))
+    _show_facts("decisions", content.decisions)
+    _show_facts("people and things", content.entities)
+
+
+def _show_facts(name: str, facts: Sequence[Decision | Entity]) -> None:
+    if facts:
+        say("")
+        show(Text(name, style="bold"))
+        for fact in facts:
+            say(harmless(f"  {fact.text}" if isinstance(fact, Decision) else f"  {fact.name} ({fact.kind})"))
+
+
+def _row(head: EpisodeHead) -> tuple[object, ...]:
+    what = Text(harmless(head.headline[:_SHOWN_CHARACTERS]))
+    if head.is_anchor:
+        what.append(" anchor", style="magenta")
+    priority = f"{head.priority:.2f}"
+    return head.id, head.chat_id, _at(head.ended_at), _layer(head.layer), priority, head.turns, head.words, what
+
+
+def _why(episode: FoundEpisode) -> str:
+    if episode.explain is None:
+        return ""
+    signals = [f"{name} {value:.3f}" for name, value in episode.explain.signals.items()]
+    return harmless("  " + " ".join([*signals, *episode.explain.words]))
+
+
+def _layer(layer: Layer) -> Text:
+    return Text(layer.value, style=_STYLES[layer])
+
+
+def _times(compression: float | None) -> str:
+    return "" if compression is None else f"{compression:.1f}×"
+
+
+def _weight(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1%}"
+
+
+def _at(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M")
