@@ -16,7 +16,8 @@ _SMALL_TALK = re.compile(
     r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon|to (?:see|hear))|ok|okay|bye|sure|wow|cool|"
     r"great|awesome|nice|sounds|that's (?:great|awesome|cool|nice|so|really|amazing)|how (?:are|have) you|"
     r"talk (?:to you )?soon|(?:totally |i )?agree|way to go|"
-    r"congrat\w+|good luck|cheers|keep it up|can't wait|have (?:a|fun)|see you|take care|you're welcome|no problem|glad to|happy to)\b",
+    r"congrat\w+|good luck|cheers|keep it up|can't wait|have (?:a|fun)|see you|"
+    r"take care|you're welcome|no problem|glad to|happy to)\b",
     re.IGNORECASE,
 )
 _SMALL_TALK_WORDS = 12
