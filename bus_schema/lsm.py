@@ -84,11 +84,12 @@ class FoundEpisode(BaseModel):
 class FoundEpisodes(BaseModel):
     """What memory has on the matter, the best first, within the budget.
 
-    `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared.
+    `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
+    no `search_id` where nothing was searched for.
     """
 
     model_config = ConfigDict(frozen=True)
-    search_id: SearchId
+    search_id: SearchId | None = None
     confidence: Literal["found", "weak", "nothing"]
     unpacked: bool
     words: int = Field(ge=0)

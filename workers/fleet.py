@@ -57,6 +57,12 @@ def _glm() -> Maker:
     return open_glm
 
 
+def _lsm() -> Maker:
+    from workers.lsm.worker import open_lsm
+
+    return open_lsm
+
+
 def _swm() -> Maker:
     from workers.swm.worker import SwmWorker
 
@@ -134,6 +140,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "storage": Deferred(_storage),
     "orchestrator": Deferred(_orchestrator),
     "glm": Deferred(_glm),
+    "lsm": Deferred(_lsm),
     "swm": Deferred(_swm),
     "history": Deferred(_history),
     "kps": Deferred(_kps),
@@ -155,7 +162,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
 
 # Whoever needs others starts once those consume (spec 004 §6.3); whoever is not named starts with the agents, second.
 _STAGES: tuple[tuple[str, ...], ...] = (
-    ("storage", "glm", "swm", "history"),
+    ("storage", "glm", "lsm", "swm", "history"),
     ("task_manager", "context_manager", "mood_watcher"),
     ("context",),
     ("dialogue",),

@@ -83,7 +83,8 @@ class EpisodeRow(Base):
     """An episode; what it says in full, while hot or when unpacked, is read from the log.
 
     `layer_accesses` counts those since it came into its layer; `packed_version` is the version of which its pack was
-    made, `layer_word_count` how many words that pack has. `anchored_by` is `hand` where somebody has decided, either way.
+    made, `layer_word_count` how many words that pack has. `anchored_by` is `hand` where somebody has decided, either
+    way.
     """
 
     __tablename__ = "episodes"

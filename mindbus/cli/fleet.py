@@ -29,7 +29,7 @@ _GATEWAY = "gateway"
 # The libraries of the screens are.
 _HEAVY = frozenset({_GATEWAY})
 # They compare vectors, for which one model serves all of them.
-_MEMORY = frozenset({"glm", "kps"})
+_MEMORY = frozenset({"glm", "kps", "lsm"})
 
 app = typer.Typer()
 

@@ -20,7 +20,7 @@ from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
 # kept of which storage has the messages.
-CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm")
+CLEAR = ("sim", "orchestrator", "storage", "history", "swm", "glm", "lsm")
 FORGET = (
     "task_manager",
     "context_manager",
@@ -31,6 +31,7 @@ FORGET = (
     "history",
     "swm",
     "glm",
+    "lsm",
 )
 
 

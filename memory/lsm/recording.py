@@ -1,0 +1,236 @@
+"""What was said goes into the log for good, into an episode at once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.episodes import AnchorReason, Layer
+from bus_schema.ids import derived
+from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded, SaidMessage
+from memory.lsm.anchors import anchor_reason
+from memory.lsm.following import Followers
+from memory.lsm.placing import Bounds
+from memory.lsm.refusals import SaidOtherwise
+from memory.lsm.rules import Rules
+from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
+from mindbus.sql.database import Database
+
+_HEADLINE_WORDS = 14
+
+RecordingEvent = EpisodeOpened | EpisodeRecorded | EpisodeAnchored
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something to be kept; `is_heard` where storage has it as well."""
+
+    message_id: str | None
+    role: str
+    content: str
+    time: datetime
+    speaker: str | None = None
+    kind: MessageKind = MessageKind.NATIVE
+    is_heard: bool = False
+
+    @classmethod
+    def told(cls, message: SaidMessage) -> "Said":
+        """As somebody tells it."""
+        return cls(message.message_id, message.role, message.content, message.time, message.speaker)
+
+    @classmethod
+    def heard(cls, message: DialogueMessage) -> "Said":
+        """As storage has it, its words read."""
+        words = message.content or ""
+        return cls(message.message_id, message.role, words, message.time, None, message.kind, is_heard=True)
+
+    def id_in(self, chat_id: str) -> str:
+        """The same for the same message; without an id of its own, it is the same if all of it is."""
+        parts = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content)
+        return f"raw_{derived(chat_id, *parts)}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The ids of what was to be kept, in its order; the last one's episode; what is to be told."""
+
+    raw_log_ids: tuple[str, ...]
+    episode_id: str | None = None
+    events: list[RecordingEvent] = field(default_factory=list)
+
+
+class Recording:
+    """Every method is a part of the transaction of the message at hand; no model is waited for."""
+
+    def __init__(
+        self, database: Database, followers: Followers, rules: Rules, bounds: Bounds, clock: Callable[[], datetime]
+    ) -> None:
+        self.database, self.followers, self.clock = database, followers, clock
+        self.rules, self.bounds = rules, bounds
+
+    async def record(self, chat_id: str, said: Sequence[Said]) -> Outcome:
+        """All of it or nothing; what is there already changes nothing. Raises SaidOtherwise."""
+        chat = await self._locked(chat_id)
+        ids = [each.id_in(chat_id) for each in said]
+        known = await self._known(chat_id, dict(zip(ids, said, strict=True)))
+        chat.heard += self._hear(known, said, ids)
+        turns = self._added(chat, {key: each for key, each in zip(ids, said, strict=True) if key not in known})
+        outcome = Outcome(tuple(ids))
+        if turns:
+            await self._insert(TurnRow, [_columns(turn) for turn in turns])
+            await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
+            self.followers.recorded(chat_id)
+        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == ids[-1])
+        outcome.episode_id = await self.database.session.scalar(of_turn)
+        return outcome
+
+    async def _locked(self, chat_id: str) -> ChatRow:
+        session = self.database.session
+        dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+        adding = dialects[session.get_bind().dialect.name](ChatRow).values(chat_id=chat_id, turns=0, heard=0)
+        await session.execute(adding.on_conflict_do_nothing())
+        query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
+        return (await session.scalars(query.execution_options(populate_existing=True))).one()
+
+    async def _known(self, chat_id: str, said: dict[str, Said]) -> dict[str, TurnRow]:
+        rows = await self.database.session.scalars(select(TurnRow).where(TurnRow.id.in_(said)))
+        known = {row.id: row for row in rows}
+        for key, row in known.items():
+            if (row.role, row.content) != (said[key].role, said[key].content):
+                raise SaidOtherwise(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
+        return known
+
+    @staticmethod
+    def _hear(known: dict[str, TurnRow], said: Sequence[Said], ids: Sequence[str]) -> int:
+        """Of what was told before, how much is now heard from storage, too."""
+        newly = {key for key, each in zip(ids, said, strict=True) if each.is_heard and key in known}
+        rows = [known[key] for key in newly if not known[key].is_heard]
+        for row in rows:
+            row.is_heard = True
+        return len(rows)
+
+    def _added(self, chat: ChatRow, new: dict[str, Said]) -> list[TurnRow]:
+        now = self.clock()
+        ordered = sorted(new.items(), key=lambda item: item[1].time)
+        turns = [
+            TurnRow(
+                id=key,
+                chat_id=chat.chat_id,
+                position=chat.turns + offset,
+                message_id=said.message_id,
+                role=said.role,
+                kind=said.kind.value,
+                speaker=said.speaker,
+                content=said.content,
+                time=said.time,
+                word_count=len(said.content.split()),
+                is_heard=said.is_heard,
+                recorded_at=now,
+            )
+            for offset, (key, said) in enumerate(ordered)
+        ]
+        chat.turns += len(turns)
+        chat.heard += sum(turn.is_heard for turn in turns)
+        return turns
+
+    async def _place(self, chat_id: str, turns: Sequence[TurnRow], outcome: Outcome) -> None:
+        if not turns:
+            return
+        near = await self._near(chat_id, turns[0].time, turns[-1].time)
+        placed: dict[str, list[str]] = {}
+        members: list[dict[str, object]] = []
+        for turn in turns:
+            row = self.bounds.place(turn, near)
+            if row is None:
+                row = self._opened(turn, self.bounds.before(turn, near))
+                near.append(row)
+                self.database.session.add(row)
+                outcome.events.append(_news_of(row))
+            else:
+                _extend(row, turn)
+            placed.setdefault(row.id, []).append(turn.id)
+            members.append({"raw_log_id": turn.id, "episode_id": row.id})
+            outcome.events += self._anchored(row, turn)
+        await self.database.session.flush()
+        await self._insert(EpisodeOfTurnRow, members)
+        outcome.events += self._recorded(placed, near)
+
+    async def _near(self, chat_id: str, first: datetime, last: datetime) -> list[EpisodeRow]:
+        within = (EpisodeRow.ended_at >= first - self.bounds.gap, EpisodeRow.started_at <= last + self.bounds.gap)
+        query = select(EpisodeRow).where(EpisodeRow.chat_id == chat_id, *within).order_by(EpisodeRow.id)
+        return list(await self.database.session.scalars(query.with_for_update()))
+
+    def _opened(self, turn: TurnRow, before: EpisodeRow | None) -> EpisodeRow:
+        row = EpisodeRow(
+            id=f"ep_{derived(turn.id, 'episode')}",
+            chat_id=turn.chat_id,
+            created_at=turn.time,
+            last_accessed=turn.time,
+            access_count=0,
+            layer_accesses=0,
+            layer=Layer.HOT.value,
+            headline=headline_of(turn.content),
+            tags=[],
+            continues_from=None if before is None else before.id,
+            related_to=[],
+            is_anchor=False,
+            started_at=turn.time,
+            ended_at=turn.time,
+            turns=1,
+            word_count=turn.word_count,
+            version=1,
+            is_settled=False,
+        )
+        row.priority = self.rules.priority(row, turn.time)
+        return row
+
+    def _anchored(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
+        reason = None
+        if turn.role == "user" and not row.is_anchor and row.anchored_by is None:
+            reason = anchor_reason(turn.content)
+        if reason is not None:
+            yield make_anchor(row, reason, "words", self.rules)
+
+    def _recorded(self, placed: dict[str, list[str]], near: Iterable[EpisodeRow]) -> Iterable[EpisodeRecorded]:
+        for row in near:
+            if row.id in placed:
+                ids = tuple(placed[row.id])
+                yield EpisodeRecorded(episode_id=row.id, chat_id=row.chat_id, raw_log_ids=ids, version=row.version)
+
+    async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
+        await self.database.session.execute(insert(table), rows)
+
+
+def headline_of(text: str) -> str:
+    """What an unpacked episode is called: how it begins."""
+    words = text.split()
+    return " ".join(words[:_HEADLINE_WORDS])[:160] + ("…" if len(words) > _HEADLINE_WORDS else "")
+
+
+def make_anchor(row: EpisodeRow, reason: AnchorReason, by: str, rules: Rules) -> EpisodeAnchored:
+    """It never goes cold from now on."""
+    row.is_anchor, row.anchor_reason, row.anchored_by = True, reason.value, by
+    row.priority = rules.priority(row, row.last_accessed)
+    return EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=True, reason=reason)
+
+
+def _extend(row: EpisodeRow, turn: TurnRow) -> None:
+    row.turns += 1
+    row.word_count += turn.word_count
+    row.started_at, row.ended_at = min(row.started_at, turn.time), max(row.ended_at, turn.time)
+    row.last_accessed = max(row.last_accessed, turn.time)
+    row.version += 1
+    row.is_settled = False
+
+
+def _news_of(row: EpisodeRow) -> EpisodeOpened:
+    return EpisodeOpened(episode_id=row.id, chat_id=row.chat_id, continues_from=row.continues_from)
+
+
+def _columns(row: TurnRow) -> dict[str, object]:
+    names = TurnRow.__mapper__.column_attrs.keys()  # no mapping
+    return {name: getattr(row, name) for name in names}

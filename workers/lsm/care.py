@@ -1,0 +1,37 @@
+"""Answers those who look after long-term memory, or want something gone from it."""
+
+from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.dialogue import conversation_trace
+from bus_schema.lsm import EpisodeStats, GetEpisodeStats
+from memory.lsm.service import LongTermMemory
+from mindbus.bus.handlers import on_command
+from mindbus.bus.handling import Handling
+from mindbus.sql.ledger import SqlLedger
+from workers.lsm.answering import answering
+
+
+class CareDesk:
+    """The part of long-term memory that counts and forgets."""
+
+    memory: LongTermMemory
+    remembered: SqlLedger
+
+    @on_command
+    async def stats(self, query: GetEpisodeStats, handling: Handling) -> EpisodeStats:
+        with answering(handling):
+            return await self.memory.statistics.count(query.chat_id)
+
+    @on_command
+    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
+        handling.require_operator()
+        counts = await self.memory.erasing.clear()
+        await self.remembered.forget()
+        return Removed.of(counts)
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+        """All that was said with the user, also what is still on its way out."""
+        handling.require_operator()
+        counts = await self.memory.erasing.forget(command.user_id)
+        await self.remembered.forget(command.user_id, conversation_trace(command.user_id))
+        return Removed.of(counts)

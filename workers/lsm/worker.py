@@ -1,0 +1,44 @@
+"""Long-term memory: one worker made of the desks in this folder."""
+
+from memory.lsm.service import memory_over
+from memory.lsm.tables import MIGRATIONS
+from mindbus.bus.worker import Kit, Worker
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.conversations import Conversations
+from mindbus.sql.database import Database
+from mindbus.sql.leadership import single_writer
+from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.migrations import upgrade
+from workers.lsm.care import CareDesk
+from workers.lsm.episodes import EpisodeDesk
+from workers.lsm.recording import RecordingDesk
+
+
+class LsmWorker(RecordingDesk, EpisodeDesk, CareDesk, Worker):
+    """The only one who writes episodes; what was said is in its log for good."""
+
+    name = "lsm"
+
+    def __init__(self, database: Database, kit: Kit) -> None:
+        self.memory = memory_over(database, kit.settings, kit.clock)
+        self._artifacts = open_artifacts(kit.bus, kit.settings, kit.clock)
+        self.conversations = Conversations(
+            kit.bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
+        )
+        self.ledger = self.remembered = SqlLedger(database)
+        self.leadership = single_writer(database)
+
+    async def start(self) -> None:
+        """Bring the tables up to date; open the way to what is told by pointer."""
+        await upgrade(self.memory.database, MIGRATIONS)
+        await self._artifacts.start()
+
+    async def stop(self) -> None:
+        """Let go of everything."""
+        await self._artifacts.stop()
+        await self.memory.database.dispose()
+
+
+def open_lsm(kit: Kit) -> LsmWorker:
+    """Long-term memory over its own database."""
+    return LsmWorker(Database(kit.settings.database_of("lsm"), "lsm"), kit)
