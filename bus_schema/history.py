@@ -1,7 +1,7 @@
 """What is said to the histories: conversations as a model is shown them (spec 001)."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -117,6 +117,11 @@ class HistoryMessage(ChatMessage):
     id: HistoryMessageId
     timestamp: AwareDatetime
     ref: ArtifactRef | None = None
+
+    def as_stored(self) -> dict[str, Any]:
+        """As the array in the store has it: content always, be it null, as OpenAI's clients have it."""
+        fields = self.model_dump(mode="json")
+        return {name: value for name, value in fields.items() if value is not None or name == "content"}
 
 
 class Appended(BaseModel):

@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     subagent_window: int = Field(
         default=50, ge=1, le=1000, description="How many messages of its talk with the master a sub-agent is shown."
     )
+    session_log_bytes: int = Field(
+        default=1024**2,
+        ge=0,
+        description="How large a file of a chat's log becomes, of which the latest four are kept; 0: no such logs.",
+    )
     swm_max_bytes: int = Field(
         default=256 * 1024**2, ge=1024**2, description="How much the units at hand may take where there is no Redis."
     )
@@ -270,6 +275,11 @@ class Settings(BaseSettings):
     def vectors_folder(self) -> Path:
         """Where the vectors lie that no Qdrant keeps."""
         return self.vectors_dir or self.data_dir / "vectors"
+
+    @property
+    def session_logs(self) -> Path:
+        """Where the log of each chat lies."""
+        return self.data_dir / "logs" / "memory_sessions"
 
     @property
     def run_dir(self) -> Path:

@@ -15,6 +15,7 @@ from bus_schema.history import (
     ListHistories,
     ShowHistory,
     StoredHistory,
+    chat_of,
     is_history_key,
 )
 from bus_schema.identities import is_operator
@@ -22,14 +23,18 @@ from bus_schema.messages import Message
 from memory.history.histories import Histories, Limits
 from memory.history.redis_store import RedisStore
 from memory.history.refusals import HistoriesAway, NotForAgents
+from memory.history.session_files import SessionFiles
+from memory.history.session_log import SessionLog
 from memory.history.sql_store import SqlStore
 from memory.history.store import HistoryStore
+from memory.history.telling import tell_cleared, tell_kept, tell_loaded
 from memory.refusals import NotACursor
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
 from mindbus.sql.database import Database
+from mindbus.sql.leadership import single_writer
 from workers.refusing import refusing
 
 
@@ -44,9 +49,10 @@ class HistoryWorker(Worker):
 
     def __init__(self, kit: Kit) -> None:
         settings = kit.settings
-        self._store = store_of(kit)
+        self._store = self._store_of(kit)
         limits = Limits(settings.max_history, settings.chat_window, settings.subagent_window)
         self.histories = Histories(self._store, limits)
+        self._log = SessionLog(SessionFiles(settings.session_logs, settings.session_log_bytes), kit.clock)
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """Whoever reads a history finds what was written before."""
@@ -55,21 +61,25 @@ class HistoryWorker(Worker):
     async def start(self) -> None:
         """Open the store."""
         await self._store.open()
+        self._log.start()
 
     async def stop(self) -> None:
         """Let go of it."""
+        await self._log.stop()
         await self._store.close()
 
     @on_command
     async def append(self, command: AppendHistory, handling: Handling) -> Appended:
         with _answering(handling):
             added = await self.histories.append(command.key, command.messages)
+        tell_kept(self._log.of(chat_of(command.key)), command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
     async def get(self, query: GetHistory, handling: Handling) -> ChatHistory:
         with _answering(handling):
             messages, length = await self.histories.end(query.key, query.context_window)
+        tell_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
@@ -88,7 +98,8 @@ class HistoryWorker(Worker):
     @on_command
     async def clear_one(self, command: ClearHistory, handling: Handling) -> None:
         with _answering(handling):
-            await self.histories.clear(command.key)
+            length = await self.histories.clear(command.key)
+        tell_cleared(self._log.of(chat_of(command.key)), command.key, length)
 
     @on_command
     async def clear(self, _command: ClearData, handling: Handling) -> Removed:
@@ -105,15 +116,17 @@ class HistoryWorker(Worker):
     async def _forget(self, chat_id: str | None, handling: Handling) -> Removed:
         handling.require_operator()
         with _answering(handling):
-            return Removed.of(await self.histories.forget(chat_id))
+            counts = await self.histories.forget(chat_id)
+        return Removed.of(counts | {"session_logs": await self._log.remove(chat_id)})
 
-
-def store_of(kit: Kit) -> HistoryStore:
-    """In Redis where there is one to be used."""
-    url = kit.settings.redis_url
-    if url is not None:
-        return RedisStore(url)
-    return SqlStore(Database(kit.settings.database_of("history"), "history"), kit.clock)
+    def _store_of(self, kit: Kit) -> HistoryStore:
+        """In Redis where there is one to be used."""
+        url = kit.settings.redis_url
+        if url is not None:
+            return RedisStore(url)
+        database = Database(kit.settings.database_of("history"), "history")
+        self.leadership = single_writer(database)
+        return SqlStore(database, kit.clock)
 
 
 @contextmanager

@@ -11,19 +11,11 @@ from memory.history.refusals import BrokenHistory
 
 _ARRAY = TypeAdapter(list[dict[str, Any]])
 _MESSAGES = TypeAdapter(tuple[HistoryMessage, ...])
-# Who reads the array finds content in every message, be it null, as OpenAI's clients do.
-_OPTIONAL = ("tool_calls", "tool_call_id", "name", "ref")
 
 
 def written(messages: Sequence[HistoryMessage]) -> bytes:
-    """None of what there is none of, letters as they are."""
-    return _ARRAY.dump_json([plain(message) for message in messages])
-
-
-def plain(message: HistoryMessage) -> dict[str, Any]:
-    """A message as the array has it."""
-    fields = message.model_dump(mode="json")
-    return {name: value for name, value in fields.items() if value is not None or name not in _OPTIONAL}
+    """Letters as they are, so that who looks into the store can read them."""
+    return _ARRAY.dump_json([message.as_stored() for message in messages])
 
 
 def read(key: str, text: bytes) -> tuple[HistoryMessage, ...]:

@@ -41,6 +41,7 @@ COMMANDS = {
     "sim": Place("simulation", _WORK),
     "memory": Place("memory", _WORK),
     "episodes": Place("episodes", _WORK),
+    "history": Place("history", _WORK),
     "locks": Place("locks", _WORK),
     "counters": Place("counters", _WORK),
     "user": Place("users", _OPERATION),

@@ -15,7 +15,7 @@ from memory.history.redis_store import RedisStore
 from memory.history.refusals import BrokenHistory, HistoriesAway
 from memory.history.sql_store import SqlStore
 from memory.history.store import KNOWN_FOR, HistoryStore
-from memory.history.stored import digest_of, plain
+from memory.history.stored import digest_of
 from memory.swm.redis_link import WrongRedis
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -54,8 +54,8 @@ class Place:
                 return value.decode() if value is not None else None
         assert self.database is not None
         async with self.database.reading() as session:
-            found = await session.scalar(text("SELECT messages FROM histories WHERE key = :key"), {"key": key})
-            return None if found is None else str(found)
+            found: str | None = await session.scalar(text("SELECT messages FROM histories WHERE key = :key"), {"key": key})
+            return found
 
     async def put(self, key: str, value: str) -> None:
         """As another program might."""
@@ -121,7 +121,7 @@ async def test_what_is_appended_lies_under_the_key_as_one_json_array(place: Plac
         },
         {"role": "assistant", "content": "Запомнила.", "id": "2", "timestamp": "2026-03-14T12:00:00Z"},
     ]
-    assert [plain(message) for message in await histories.whole(KEY)] == json.loads(await place.get(KEY) or "")
+    assert [message.as_stored() for message in await histories.whole(KEY)] == json.loads(await place.get(KEY) or "")
 
 
 async def test_a_model_is_shown_neither_times_nor_ids(place: Place) -> None:

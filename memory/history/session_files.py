@@ -1,0 +1,87 @@
+"""Files of the sessions' logs: one for each chat, of limited size."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+# How many older files of a chat there are beside the one that is written.
+OLDER = 3
+_LONGEST = 120
+# Capitals are spelled out, too: some file systems take them for small letters.
+_UNSAFE = re.compile(r"[^a-z0-9@_.-]")
+
+
+class SessionFiles:
+    """Written from one thread at a time, or not at all if none may have a byte; only this user may read them."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder, self._max_bytes = folder, max_bytes
+
+    def path_of(self, chat_id: str) -> Path:
+        """No two chats have the same, none leads out of the folder."""
+        return self._folder / f"memory_{_safe(chat_id)}.log"
+
+    def write(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Append each line to its chat's file. Raises OSError."""
+        if not self._max_bytes:
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        of_chat: dict[str, list[bytes]] = {}
+        for chat_id, line in lines:
+            of_chat.setdefault(chat_id, []).append(f"{line}\n".encode(errors="backslashreplace"))
+        for chat_id, encoded in of_chat.items():
+            self._append(self.path_of(chat_id), encoded)
+
+    def remove(self, chat_id: str | None) -> int:
+        """Delete what there is of a chat, or of all; how many files. Raises OSError."""
+        if chat_id is None:
+            files = list(self._folder.glob("memory_*.log*"))
+        else:
+            files = [file for file in _generations(self.path_of(chat_id)) if file.exists()]
+        for file in files:
+            file.unlink(missing_ok=True)
+        return len(files)
+
+    def _append(self, path: Path, lines: list[bytes]) -> None:
+        size = path.stat().st_size if path.exists() else 0
+        part: list[bytes] = []
+        for line in lines:
+            if size and size + len(line) > self._max_bytes:
+                _write(path, part)
+                _rotate(path)
+                part, size = [], 0
+            part.append(line)
+            size += len(line)
+        _write(path, part)
+
+
+def _write(path: Path, lines: list[bytes]) -> None:
+    if lines:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(b"".join(lines))
+
+
+def _rotate(path: Path) -> None:
+    oldest_first = _generations(path)[::-1]
+    for older, newer in pairwise(oldest_first):
+        if newer.exists():
+            newer.replace(older)
+
+
+def _generations(path: Path) -> list[Path]:
+    return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, OLDER + 1))]
+
+
+def _safe(chat_id: str) -> str:
+    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _bytes(one.group())), chat_id)
+    if len(spelled) <= _LONGEST:
+        return spelled
+    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_bytes(chat_id)).hexdigest()}"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")

@@ -1,0 +1,105 @@
+"""A log for each chat, beside the fleet's own: what was loaded, what was kept (spec 001)."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
+
+from memory.history.redaction import redacted
+from memory.history.session_files import SessionFiles
+from mindbus.harmless import harmless
+from mindbus.logs import logger
+from mindbus.tasks import end
+
+_WAITING = 10_000
+_AT_ONCE = 500
+_LAST_WITHIN_S = 5.0
+_SHOWN = 300
+# Enough to tell that something is a secret whose end is not shown.
+_LOOKED_AT = 4000
+
+
+class SessionLog:
+    """Lines wait here for a thread that writes them: a slow disk holds up nobody, and loses lines before it does."""
+
+    def __init__(self, files: SessionFiles, clock: Callable[[], datetime]) -> None:
+        self._files, self._clock = files, clock
+        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_WAITING)
+        self._writing: asyncio.Task[None] | None = None
+
+    def of(self, chat_id: str) -> FilteringBoundLogger:
+        """The log of a chat."""
+        log: FilteringBoundLogger = structlog.wrap_logger(
+            _Lines(lambda line: self._add(chat_id, line)),
+            processors=[self._stamped, _cleaned, _rendered],
+            wrapper_class=structlog.make_filtering_bound_logger("info"),
+        )
+        return log
+
+    def start(self) -> None:
+        """Write from now on; again is as good as once."""
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_for_ever(), name="session log")
+
+    async def stop(self) -> None:
+        """Write what waits, then no more."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WITHIN_S):
+                    await self._waiting.join()
+            await end(writing)
+
+    async def remove(self, chat_id: str | None) -> int:
+        """Delete what was written of a chat, or of all; how many files. Raises OSError."""
+        await self._waiting.join()
+        return await asyncio.to_thread(self._files.remove, chat_id)
+
+    def _add(self, chat_id: str, line: str) -> None:
+        try:
+            self._waiting.put_nowait((chat_id, line))
+        except asyncio.QueueFull:
+            logger().warning("session log is behind, a line is lost", chat_id=chat_id)
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            lines = [await self._waiting.get()]
+            with suppress(asyncio.QueueEmpty):
+                while len(lines) < _AT_ONCE:
+                    lines.append(self._waiting.get_nowait())
+            try:
+                await asyncio.to_thread(self._files.write, lines)
+            except OSError as trouble:
+                logger().warning("session log not written", lines=len(lines), reason=str(trouble))
+            finally:
+                for _line in lines:
+                    self._waiting.task_done()
+
+    def _stamped(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        return {"time": self._clock().astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")} | dict(event)
+
+
+class _Lines:
+    """What structlog takes for a logger."""
+
+    def __init__(self, add: Callable[[str], None]) -> None:
+        self.info = add
+
+
+def _cleaned(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {name: _shortened(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _shortened(text: str) -> str:
+    clean = redacted(text[:_LOOKED_AT])
+    return clean if len(clean) <= _SHOWN else f"{clean[:_SHOWN]}…"
+
+
+def _rendered(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    time, what, fields = event.pop("time"), event.pop("event"), event
+    told = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
+    return harmless(f"{time} - {what}{told}")

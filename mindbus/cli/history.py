@@ -1,0 +1,131 @@
+"""Histories: what models are reminded of."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from bus_schema.history import (
+    ClearHistory,
+    HistoryMessage,
+    HistorySummary,
+    ListHistories,
+    ShowHistory,
+    chat_key,
+)
+from mindbus.cli.asking import answer_to
+from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.owners import require_consent
+from mindbus.harmless import harmless
+
+app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")
+
+_PAGE = 200
+_STYLES = {"system": "dim", "tool": "dim", "assistant": "cyan"}
+
+Key = Annotated[
+    str,
+    typer.Argument(
+        metavar="KEY", help="chat_history:CHAT or subagent:NAME:CHAT; a number alone is a chat's own history."
+    ),
+]
+
+
+@app.command()
+def show(key: Key, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show all that is kept under a key; as JSON, the array as it is stored.
+
+    [bold]Examples[/bold]
+
+    mindbus history show chat_history:12345
+
+    mindbus history show subagent:analytic:12345 --json
+    """
+    messages = answer_to(lambda: ShowHistory(key=_whole(key)), acting).messages
+    if as_json:
+        show_json([message.as_stored() for message in messages])
+    elif not messages:
+        say(f"nothing is kept under {_whole(key)}")
+    else:
+        show_table(("time", "role", "content"), map(_row, messages))
+
+
+@app.command("ls")
+def list_(
+    chat: Annotated[str | None, typer.Option("--chat", metavar="CHAT", help="Of this chat alone.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The first so many.")] = 100,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List histories by their keys.
+
+    [bold]Examples[/bold]
+
+    mindbus history ls
+
+    mindbus history ls --chat 12345 --json
+    """
+    found = _histories(chat, limit, acting)
+    if as_json:
+        show_json(found)
+        return
+    show_table(("key", "messages", "last"), map(_summary, found))
+
+
+@app.command()
+def clear(
+    key: Key,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Forget what is kept under a key, for good.
+
+    [bold]Examples[/bold]
+
+    mindbus history clear subagent:analytic:12345
+
+    mindbus history clear 12345 --yes
+    """
+    whole = _whole(key)
+    require_consent(f"Forget what is kept under {whole}, for good?", is_given=yes)
+    answer_to(lambda: ClearHistory(key=whole), acting)
+    if as_json:
+        show_json({"key": whole, "cleared": True})
+    else:
+        say(f"nothing is kept under {whole} any more")
+
+
+def _histories(chat: str | None, limit: int, identity: str) -> list[HistorySummary]:
+    found: list[HistorySummary] = []
+    cursor: str | None = None
+    while True:
+        many = min(_PAGE, limit - len(found))
+        page = answer_to(lambda: ListHistories(chat_id=chat, cursor=cursor, limit=many), identity)  # noqa: B023  # asked at once
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= limit:
+            return found
+
+
+def _whole(key: str) -> str:
+    return chat_key(key) if key.isdecimal() else key
+
+
+def _row(message: HistoryMessage) -> tuple[object, ...]:
+    style = _STYLES.get(message.role, "")
+    calls = [f"{call.function.name}({call.function.arguments})" for call in message.tool_calls or ()]
+    pointed = [f"(in {message.ref.artifact_id}, {message.ref.size_bytes} bytes)"] if message.ref else []
+    content = "\n".join(filter(None, [message.content, *calls, *pointed]))
+    who = f"{message.role} {message.name}" if message.name else message.role
+    return _at(message), Text(harmless(who), style=style), Text(harmless(content), style=style)
+
+
+def _at(message: HistoryMessage) -> str:
+    return message.timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _summary(one: HistorySummary) -> tuple[object, ...]:
+    last = one.last.astimezone().strftime("%Y-%m-%d %H:%M:%S") if one.last else ""
+    return one.key, "no history" if one.length is None else one.length, last
