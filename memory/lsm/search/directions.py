@@ -1,0 +1,115 @@
+"""How near in meaning the turns of a chat are to a question."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.lsm.search.stretches import Stretches
+
+Rows = NDArray[np.float32]
+Scores = NDArray[np.float64]
+
+# What the turns around it say blends into the meaning of a turn, most of all what it answers to.
+_BLEND: Mapping[int, float] = {-2: 0.3, -1: 0.6, 0: 1.0, 1: 0.3}
+# What all have in common is looked at anew when there are so many times as many.
+_GROWTH = 1.25
+_SAME = 1e-6
+_AT_ONCE = 4096
+
+
+class Directions:
+    """Vectors of one model. All of them lie near each other, so what all turns share is taken off each."""
+
+    def __init__(self, stretches: Stretches) -> None:
+        self._stretches = stretches
+        self._rows: Rows = np.zeros((0, 0), dtype=np.float32)
+        self._has: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._count = self._counted = 0
+        self._stale_from: int | None = None
+        self._mean: Rows = np.zeros(0, dtype=np.float32)
+        self._lengths: Scores = np.zeros(0)
+        self._blended: Scores = np.zeros(0)
+
+    @property
+    def count(self) -> int:
+        """How many turns have a vector."""
+        return self._count
+
+    @property
+    def size_bytes(self) -> int:
+        """About as much as is in memory."""
+        return self._rows.nbytes + 17 * len(self._has)
+
+    def put(self, position: int, vector: bytes) -> None:
+        """That of a turn, little-endian float32."""
+        row = np.frombuffer(vector, dtype="<f4")
+        self._make_room(position, len(row))
+        if not self._has[position]:
+            self._count += 1
+        self._rows[position] = row / max(float(np.linalg.norm(row)), _SAME)
+        self._has[position] = True
+        first = max(0, position - max(_BLEND))
+        self._stale_from = first if self._stale_from is None else min(first, self._stale_from)
+
+    def nearness(self, question: bytes) -> tuple[Scores, Scores]:
+        """Of every turn alone, then with those around it, as cosines; not a number where it has no vector."""
+        total = len(self._stretches)
+        asked = np.frombuffer(question, dtype="<f4")
+        nothing = np.full(total, np.nan)
+        if not self._count or len(asked) != self._rows.shape[1]:
+            return nothing, nothing
+        self._make_room(total - 1, len(asked))
+        self._refresh(total)
+        wanted = asked / max(float(np.linalg.norm(asked)), _SAME) - self._mean
+        wanted = wanted / max(float(np.linalg.norm(wanted)), _SAME)
+        has = self._has[:total]
+        alone = np.zeros(total)
+        alone[has] = ((self._rows[:total] @ wanted - float(self._mean @ wanted)) / self._lengths[:total])[has]
+        around = np.zeros(total)
+        for offset, share in _BLEND.items():
+            around += share * self._stretches.shifted(alone, offset)
+        around /= self._blended[:total]
+        return np.where(has, alone, np.nan), np.where(has, around, np.nan)
+
+    def _make_room(self, position: int, dims: int) -> None:
+        room = len(self._rows)
+        if position < room and self._rows.shape[1] == dims:
+            return
+        wider = max(64, position + 1, room * 3 // 2)
+        rows, has = np.zeros((wider, dims), dtype=np.float32), np.zeros(wider, dtype=np.bool_)
+        lengths, blended = np.ones(wider), np.ones(wider)
+        if self._rows.shape[1] == dims:
+            rows[:room], has[:room] = self._rows, self._has
+            lengths[:room], blended[:room] = self._lengths, self._blended
+        else:
+            self._count = self._counted = 0
+        self._rows, self._has, self._lengths, self._blended = rows, has, lengths, blended
+
+    def _refresh(self, total: int) -> None:
+        if self._count >= _GROWTH * self._counted:
+            self._counted, self._stale_from = self._count, 0
+            self._mean = (self._rows[:total].sum(axis=0, dtype=np.float64) / self._count).astype(np.float32)
+        if self._stale_from is None:
+            return
+        # Some rows more on either side, for the sake of those that look around there.
+        for start in range(self._stale_from, total, _AT_ONCE):
+            self._measure(start, min(start + _AT_ONCE, total), total)
+        self._stale_from = None
+
+    def _measure(self, start: int, end: int, total: int) -> None:
+        """The lengths of what is left of vectors once what all share is off, alone then blended."""
+        first, last = max(0, start + min(_BLEND)), min(total, end + max(_BLEND))
+        own = (self._rows[first:last] - self._mean) * self._has[first:last, None]
+        lengths = np.maximum(np.linalg.norm(own, axis=1), _SAME)
+        own /= lengths[:, None]
+        self._lengths[start:end] = lengths[start - first : end - first]
+        blended = np.zeros((end - start, own.shape[1]), dtype=np.float32)
+        here = np.arange(start, end)
+        for offset, share in _BLEND.items():
+            there = here + offset
+            is_there = (there >= 0) & (there < total)
+            same = is_there.copy()
+            same[is_there] = self._stretches.of(here[is_there]) == self._stretches.of(there[is_there])
+            blended[same] += share * own[there[same] - first]
+        self._blended[start:end] = np.maximum(np.linalg.norm(blended, axis=1), _SAME)

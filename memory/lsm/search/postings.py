@@ -1,0 +1,95 @@
+"""Which turns of a chat have which words."""
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.lsm.search.stretches import Stretches
+
+Scores = NDArray[np.float64]
+
+# As is usual: how soon a word said again counts for no more, how much a long text is held against it.
+_SATURATION = 1.2
+_LENGTH = 0.75
+# A turn is found by what was said just before it, too, and by what was said to it.
+CONTEXT = (-2, -1, 0, 1)
+_ALONE = (0,)
+# Four bits of each entry say how often the turn has the word; more often counts for no more.
+_TIMES_BITS = 4
+_MOST_TIMES = (1 << _TIMES_BITS) - 1
+
+
+class Postings:
+    """BM25 over turns, each alone or with those around it; only what each turn has itself is stored."""
+
+    def __init__(self, stretches: Stretches) -> None:
+        self._stretches = stretches
+        self._entries: dict[str, array[int]] = {}
+        self._lengths: array[int] = array("I")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def size_bytes(self) -> int:
+        """About as much as is in memory."""
+        return 4 * len(self._lengths) + sum(200 + 4 * len(each) for each in self._entries.values())
+
+    def add(self, stems: Sequence[str]) -> None:
+        """The next turn."""
+        position = len(self._lengths) << _TIMES_BITS
+        for stem, times in Counter(stems).items():
+            self._entries.setdefault(stem, array("I")).append(position | min(times, _MOST_TIMES))
+        self._lengths.append(len(stems))
+
+    def scores(self, stems: Iterable[str], offsets: Sequence[int] = _ALONE) -> Scores:
+        """Of every turn, with those at these offsets in its text; 0 where it has none of the words."""
+        total = len(self._lengths)
+        found = np.zeros(total)
+        burdens = self._burdens(offsets)
+        for stem in stems:
+            times = self._times(stem, offsets)
+            having = np.flatnonzero(times)
+            if having.size:
+                often = times[having]
+                found[having] += _rarity(having.size, total) * often / (often + burdens[having])
+        return found
+
+    def having(self, stem: str) -> NDArray[np.int64]:
+        """The positions of the turns that have the word."""
+        return self._parted(stem)[0]
+
+    def rarity(self, stem: str) -> float:
+        """What the word weighs here; the most there is where nobody has said it."""
+        return _rarity(len(self._entries.get(stem, ())), len(self._lengths))
+
+    def _burdens(self, offsets: Sequence[int]) -> Scores:
+        own = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.float64)
+        lengths = sum((self._stretches.shifted(own, offset) for offset in offsets), np.zeros(len(own)))
+        mean = float(lengths.mean()) if len(own) else 1.0
+        return _SATURATION * (1 - _LENGTH + _LENGTH * lengths / max(mean, 1.0))
+
+    def _times(self, stem: str, offsets: Sequence[int]) -> Scores:
+        positions, times = self._parted(stem)
+        total = len(self._lengths)
+        found = np.zeros(total)
+        for offset in offsets:
+            at = positions - offset
+            is_there = (at >= 0) & (at < total)
+            at, of, often = at[is_there], positions[is_there], times[is_there]
+            same = self._stretches.of(at) == self._stretches.of(of)
+            # Positions of one word are distinct, so that no addition is lost.
+            found[at[same]] += often[same]
+        return found
+
+    def _parted(self, stem: str) -> tuple[NDArray[np.int64], Scores]:
+        packed = np.frombuffer(self._entries.get(stem, array("I")), dtype=np.uint32).astype(np.int64)
+        return packed >> _TIMES_BITS, (packed & _MOST_TIMES).astype(np.float64)
+
+
+def _rarity(having: int, total: int) -> float:
+    return math.log(1 + max(total - having + 0.5, 0) / (having + 0.5))

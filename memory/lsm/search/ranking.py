@@ -1,0 +1,105 @@
+"""How well each turn of a chat answers to a question."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.lsm.search.asked import Asked
+from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.postings import CONTEXT
+from memory.lsm.search.times import Interval
+from memory.lsm.search.weights import Weights
+
+Scores = NDArray[np.float64]
+
+# What happened at a time is told for some days after it.
+_TOLD_WITHIN = timedelta(days=7)
+_SAME = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Each signal of every turn, what they come to with their weights; `order` has the best first.
+
+    `coverage` is the most that one turn with its context has of what the words asked for weigh, `nearest` the highest
+    cosine of the question with a turn in its context, of what distinguishes the turns.
+    """
+
+    signals: Mapping[str, Scores]
+    scores: Scores
+    order: Sequence[int]
+    coverage: float
+    nearest: float | None
+
+
+def ranked(
+    index: ChatIndex, asked: Asked, question: bytes | None, weights: Weights, allowed: NDArray[np.bool_] | None = None
+) -> Ranked:
+    """With the vector of the question, if there is one; of the `allowed` turns only."""
+    everyone = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
+    signals, coverage = _of_words(index, asked, everyone)
+    nearest = None
+    if question is not None:
+        alone, around = index.directions.nearness(question)
+        if not np.isnan(around).all():
+            nearest = float(np.nanmax(np.where(everyone, around, -1.0)))
+        signals |= {"meaning": _standing_out(alone), "meaning_in_context": _standing_out(around)}
+    signals |= _of_speakers(index, asked)
+    if asked.interval is not None:
+        signals["time"] = _of_time(index, asked.interval)
+    scores = sum((weights.get(name, 0.0) * each for name, each in signals.items()), np.zeros(len(index)))
+    order = [int(each) for each in np.argsort(-scores, kind="stable") if everyone[each]]
+    return Ranked(signals, scores, order, coverage, nearest)
+
+
+def part_order(index: ChatIndex, part: Mapping[str, str], scores: Scores, wanted: int) -> list[int]:
+    """The turns that have most of the words of one clause; of such, the best for the whole question."""
+    having = index.postings.scores(part, CONTEXT)
+    found = np.lexsort((-scores, -having))[:wanted]
+    return [int(each) for each in found if having[each] > 0]
+
+
+def _of_words(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_]) -> tuple[dict[str, Scores], float]:
+    around = index.postings.scores(asked.stems, CONTEXT) * allowed
+    alone = index.postings.scores(asked.stems) * allowed
+    most = sum(map(index.postings.rarity, asked.stems))
+    coverage = float(around.max(initial=0.0)) / most if most else 0.0
+    signals = {
+        "words_in_context": _of_the_most(around),
+        "words": _of_the_most(alone),
+        "stretch": _of_the_most(index.stretches.best(around)),
+        "asks": index.asking.astype(np.float64),
+    }
+    return signals, coverage
+
+
+def _of_speakers(index: ChatIndex, asked: Asked) -> dict[str, Scores]:
+    """Only where the question tells one speaker from another."""
+    if not asked.named or len(asked.named) == len(index.speakers()):
+        return {}
+    said = np.zeros(len(index), dtype=np.bool_)
+    for name in asked.named:
+        said |= index.said_by(name)
+    return {"speaker": said.astype(np.float64)}
+
+
+def _of_time(index: ChatIndex, interval: Interval) -> Scores:
+    times = index.stretches.times
+    begin, end = interval.begin.timestamp(), (interval.end + _TOLD_WITHIN).timestamp()
+    return ((times >= begin) & (times < end)).astype(np.float64)
+
+
+def _of_the_most(values: Scores) -> Scores:
+    most = values.max(initial=0.0)
+    return np.asarray(values / most) if most > 0 else values
+
+
+def _standing_out(cosines: Scores) -> Scores:
+    """Only the spread tells what is near; a turn without a vector is as near as the average."""
+    known = cosines[~np.isnan(cosines)]
+    if not known.size:
+        return np.zeros(len(cosines))
+    return np.nan_to_num((cosines - known.mean()) / max(float(known.std()), _SAME), nan=0.0)

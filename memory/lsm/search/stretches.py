@@ -1,0 +1,62 @@
+"""Which turns of a chat follow each other without a pause."""
+
+from array import array
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A stretch is about as much as an episode; but episodes change as they are looked at again, a stretch never does.
+_MOST_TURNS = 50
+
+
+class Stretches:
+    """In the order of the dialogue. Only turns of one stretch are of one context."""
+
+    def __init__(self, gap: timedelta) -> None:
+        self._gap_s = gap.total_seconds()
+        self._numbers: array[int] = array("I")
+        self._times: array[float] = array("d")
+        self._starts: array[int] = array("I")
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """When each turn was said, in seconds of the epoch."""
+        return np.frombuffer(self._times, dtype=np.float64)
+
+    def add(self, time: datetime) -> None:
+        """The next turn, no earlier than the last."""
+        said_s = time.timestamp()
+        here = len(self._numbers)
+        if not here or said_s - self._times[-1] > self._gap_s or here - self._starts[-1] >= _MOST_TURNS:
+            self._starts.append(here)
+        self._numbers.append(len(self._starts) - 1)
+        self._times.append(said_s)
+
+    def of(self, positions: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """The stretch of each of these turns."""
+        return self._all[positions]
+
+    def shifted(self, values: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
+        """At every turn the value (or row) of the turn so far behind it, 0 where that is another stretch's."""
+        if not offset:
+            return values
+        found = np.zeros_like(values)
+        here, there = (slice(-offset), slice(offset, None)) if offset > 0 else (slice(-offset, None), slice(offset))
+        same = self._all[here] == self._all[there]
+        found[here][same] = values[there][same]
+        return found
+
+    def best(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """At every turn the highest value that any of its stretch has."""
+        if not len(values):
+            return values
+        highest = np.maximum.reduceat(values, np.frombuffer(self._starts, dtype=np.uint32).astype(np.int64))
+        return np.asarray(highest[self._all])
+
+    @property
+    def _all(self) -> NDArray[np.uint32]:
+        return np.frombuffer(self._numbers, dtype=np.uint32)
