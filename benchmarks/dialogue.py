@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from agents.dialogue.agent import Dialogue
+from agents.models.language_model import Message
 from agents.models.offline import OfflineModel
 from bus_schema.conversations import GetMessages
-from bus_schema.dialogue import DialogueMessage, Invoke, conversation_trace
+from bus_schema.dialogue import Invoke, conversation_trace
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs
@@ -106,26 +107,14 @@ async def _talk(bus: Client, user_id: str, messages: int) -> list[float]:
 
 async def _model_alone(messages: int) -> list[float]:
     """What of it is thinking: the offline model with as much of a talk before it, nothing in between."""
-    agent, said, took = Dialogue(OfflineModel()), list[DialogueMessage](), []
+    agent, said, took = Dialogue(OfflineModel()), list[Message](), []
     for number in range(messages):
-        said.append(_message(number, "user", f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
+        said.append(Message(role="user", content=f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
         began = time.perf_counter()
         answer = "".join([piece async for piece in agent.answer(said[-40:])])
         took.append(1000 * (time.perf_counter() - began))
-        said.append(_message(number, "assistant", answer))
+        said.append(Message(role="assistant", content=answer))
     return took
-
-
-def _message(number: int, role: str, text: str) -> DialogueMessage:
-    return DialogueMessage.model_validate(
-        {
-            "message_id": f"msg_{role}-{number}",
-            "user_id": "model",
-            "role": role,
-            "content": text,
-            "time": "2026-03-10T09:00:00Z",
-        }
-    )
 
 
 def _percentiles(took: list[float]) -> tuple[float, float]:
@@ -143,7 +132,7 @@ async def _at_work(folder: Path) -> AsyncIterator[Client]:
             amqp_url=node.amqp_url, data_dir=folder / "data", log_level="ERROR", dialogue_max_messages=1000
         )
         workers = stack.enter_context(workers_of(settings))
-        await workers.start("storage", "dialogue")
+        await workers.start("storage", "history", "dialogue")
         yield await stack.enter_async_context(connect("user.local", settings=settings))
 
 

@@ -4,10 +4,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.history import ChatId, ChatMessage, HistoryToolCall, SubagentName
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Command, Event, Nothing
 
 MAX_TASK_CHARS = 32_000
 MAX_SHOWN_CHARS = 4000
+MAX_STEPS = 190
+# Where a completion stands that is told by whoever waited in vain: behind all that the sub-agent may have told.
+LAST_POSITION = 1_000_000
 SERVICE_PREFIX = "subagent-"
 
 
@@ -16,19 +19,29 @@ def service_of(name: str) -> str:
     return f"{SERVICE_PREFIX}{name}"
 
 
+class TaskStep(ChatMessage):
+    """Something that was said on the way to the answer; `ref` is to what was too long to be said."""
+
+    ref: ArtifactRef | None = None
+
+
 class TaskDone(BaseModel):
-    """What the sub-agent answers; `refs` are to what was too long to be said."""
+    """What the sub-agent answers, with the calls of tools that led there, each with its result."""
 
     model_config = ConfigDict(frozen=True)
-    response: str
-    tool_calls_made: int = Field(default=0, ge=0)
-    refs: tuple[ArtifactRef, ...] = ()
+    response: str = Field(min_length=1, max_length=MAX_TASK_CHARS)
+    steps: tuple[TaskStep, ...] = Field(default=(), max_length=MAX_STEPS)
+
+    @property
+    def tool_calls_made(self) -> int:
+        """How many tools have answered."""
+        return sum(step.role == "tool" for step in self.steps)
 
 
 class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", service=None):
     """Do a task for a chat; `history` is what was said with this sub-agent before, `context` the talk with the user.
 
-    Whoever asks says by when: past the deadline the work is dropped.
+    Whoever asks says by when: past the deadline the work is dropped. The same delegation again is not done again.
     """
 
     task: str = Field(min_length=1, max_length=MAX_TASK_CHARS)
@@ -38,6 +51,12 @@ class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", s
     history: tuple[ChatMessage, ...] = Field(default=(), max_length=400)
     depth: int = Field(default=1, ge=1, le=8)
     deadline: AwareDatetime | None = None
+
+
+class CancelTask(Command[Nothing], domain="subagent", action="cancel_task", service=None):
+    """Drop a delegation, if it is still at work: nobody waits for it any more."""
+
+    delegation_id: str = Field(min_length=1, max_length=128)
 
 
 class SubagentEvent(BaseModel):

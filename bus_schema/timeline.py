@@ -11,7 +11,7 @@ from bus_schema.messages import Command, Query
 
 Topic = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
-# The names of spec 004 §10.2; whatever is not among them goes by topic and name.
+# The names of spec 004 §10.2, of spec 001; whatever is not among them goes by topic and name.
 _NAMES = {
     "dialogue.message_received": "message_received",
     "dialogue.message_sent": "message_sent",
@@ -20,6 +20,11 @@ _NAMES = {
     "fleet.agent_result": "agent_result",
     "notification.generated": "notification_generated",
     "notification.sent": "notification_sent",
+    "subagent.subagent_delegation": "subagent_delegation",
+    "subagent.subagent_assistant_with_tools": "subagent_assistant_with_tools",
+    "subagent.subagent_tool_result": "subagent_tool_result",
+    "subagent.subagent_completion": "subagent_completion",
+    "subagent.subagent_tool": "subagent_tool",
     "sim.started": "sim_start",
     "sim.stopped": "sim_stop",
 }

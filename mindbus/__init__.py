@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from mindbus.bus.handling import Handling
     from mindbus.bus.worker import Kit, Worker
     from mindbus.sdk.agent import AgentSDK
+    from mindbus.sdk.delegated import Delegated
     from mindbus.sdk.processing_agent import ProcessingAgent
+    from mindbus.sdk.subagent import SubAgent
     from mindbus.sdk.sync import SyncAgentSDK
     from mindbus.settings import Settings
 
@@ -44,7 +46,9 @@ _HOMES = {
     "mindbus.bus.worker": ("Kit", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
     "mindbus.sdk.agent": ("AgentSDK",),
+    "mindbus.sdk.delegated": ("Delegated",),
     "mindbus.sdk.processing_agent": ("ProcessingAgent",),
+    "mindbus.sdk.subagent": ("SubAgent",),
     "mindbus.sdk.sync": ("SyncAgentSDK",),
     "mindbus.settings": ("Settings",),
 }
@@ -56,6 +60,7 @@ __all__ = [
     "Client",
     "Command",
     "CommandFailed",
+    "Delegated",
     "DialogueFragment",
     "Event",
     "Handling",
@@ -68,6 +73,7 @@ __all__ = [
     "Query",
     "Refused",
     "Settings",
+    "SubAgent",
     "Subscription",
     "SyncAgentSDK",
     "TemporaryFailure",

@@ -71,8 +71,11 @@ class Runtime:
 
 @asynccontextmanager
 async def runtime(settings: Settings, *names: str) -> AsyncIterator[Runtime]:
-    """The whole of it, or the workers named."""
-    async with fleet_of(*(FLEET[name] for name in names or RUNTIME), settings=settings) as fleet:
+    """The whole of it, or the workers named; a dialogue has need of its history."""
+    wanted = dict.fromkeys(names or RUNTIME)
+    if "dialogue" in wanted:
+        wanted = {"history": None, **wanted}
+    async with fleet_of(*(FLEET[name] for name in wanted), settings=settings) as fleet:
         yield Runtime(fleet)
 
 

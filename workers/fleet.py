@@ -89,8 +89,15 @@ def _tracker() -> Maker:
 
 def _dialogue() -> Maker:
     from workers.dialogue.worker import DialogueWorker
+    from workers.known_subagents import known_subagents
 
-    return DialogueWorker
+    return lambda kit: DialogueWorker(kit, known_subagents=known_subagents(kit.settings, whole_fleet().makers))
+
+
+def _subagent_analytic() -> Maker:
+    from workers.subagent_analytic import AnalyticSubagent
+
+    return AnalyticSubagent
 
 
 def _task_manager() -> Maker:
@@ -150,6 +157,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "mood_watcher": Deferred(_mood_watcher),
     "context": Deferred(_context),
     "dialogue": Deferred(_dialogue),
+    "subagent-analytic": Deferred(_subagent_analytic),
     "sim": Deferred(_sim),
     "researcher": Deferred(lambda: _creative("researcher")),
     "ideator": Deferred(lambda: _creative("ideator")),

@@ -1,12 +1,15 @@
-"""Talks with a user: what was said, what is remembered, then the next turn."""
+"""Talks with a user: what was said, what is remembered, who can help, then the next turn."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from agents.dialogue.help import Alone, Help, no_end
 from agents.guides import Guide, shipped_guide
-from agents.models.conversation import Turn, lay_out_conversation
-from agents.models.language_model import LanguageModel, Message
+from agents.models.conversation import lay_out_chat
+from agents.models.histories import blocks
+from agents.models.language_model import LanguageModel, Message, Tool, ToolCall
 from agents.models.prompt import Material
+from agents.models.tool_calls import in_order
 from agents.recollection import MEMORY
 from agents.text import words
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
@@ -14,6 +17,8 @@ from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 AGENT = "dialogue"
 _WINDOW_WORDS = 1500
 _MEMORY_WORDS = 400
+# What is said before a sub-agent is asked, then what is said afterwards.
+BETWEEN = "\n\n"
 
 
 class NothingSaid(Exception):
@@ -43,24 +48,40 @@ class Dialogue:
         self._guide = guide or shipped_guide(AGENT)
         self._window_words, self._memory_words = window_words, memory_words
 
-    async def answer(self, said: Sequence[DialogueMessage], memory: Sequence[Snippet] = ()) -> AsyncIterator[str]:
-        """The next turn, piece by piece, to the last of these messages. Raises ModelFailure, NothingSaid."""
-        has_spoken = False
-        async for chunk in self._model.stream(self.prompt(said, memory), params=self._guide.model):
-            text = chunk.text
-            if chunk.completion and not has_spoken:
-                text = text or chunk.completion.text
-            has_spoken = has_spoken or bool(text.strip())
-            if text:
-                yield text
-        if not has_spoken:
-            raise NothingSaid(NothingSaid.__doc__)
+    async def answer(
+        self, said: Sequence[Message], memory: Sequence[Snippet] = (), help: Help | None = None
+    ) -> AsyncIterator[str]:
+        """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
-    def prompt(self, said: Sequence[DialogueMessage], memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:
+        Raises ModelFailure, NothingSaid.
+        """
+        helper = help or Alone()
+        shown = self.prompt(said, memory)
+        rounds: list[Message] = []
+        for number in range(helper.most_rounds + 1):
+            if number < len(helper.had):
+                had = helper.had[number]
+                if had.said.content.strip():
+                    yield had.said.content + BETWEEN
+                rounds += had.messages
+                continue
+            turn = _ModelTurn(self._model, self._guide)
+            tools = helper.tools if number < helper.most_rounds else ()
+            async for piece in turn.spoken((*shown, *rounds), tools):
+                yield piece
+            if not (tools and turn.calls):
+                if not turn.text.strip():
+                    yield _said_at_last(rounds)
+                return
+            if turn.text.strip():
+                yield BETWEEN
+            rounds += (await helper.give(number, turn.text, in_order(turn.calls, prefix=f"call_{number}"))).messages
+
+    def prompt(self, said: Sequence[Message], memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:
         """What the model is shown: as much of the talk, of what is remembered as there is room for."""
         window = in_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
-        return lay_out_conversation(self._guide.system, map(_turn, window), materials)
+        return lay_out_chat(self._guide.system, window, materials)
 
     def shown(self, memory: Sequence[Snippet]) -> Sequence[Snippet]:
         """As much of what is remembered as there is room for."""
@@ -72,24 +93,52 @@ class Dialogue:
         return memory
 
 
-def in_window(said: Sequence[DialogueMessage], budget_words: int) -> list[DialogueMessage]:
+class _ModelTurn:
+    """One answer of the model while it comes."""
+
+    def __init__(self, model: LanguageModel, guide: Guide) -> None:
+        self._model, self._guide = model, guide
+        self.text = ""
+        self.calls: tuple[ToolCall, ...] = ()
+
+    async def spoken(self, messages: Sequence[Message], tools: Sequence[Tool]) -> AsyncIterator[str]:
+        """Its words, piece by piece. Raises ModelFailure."""
+        async for chunk in self._model.stream(messages, tools=tools, params=self._guide.model):
+            piece = chunk.text
+            if chunk.completion:
+                self.calls = chunk.completion.tool_calls
+                piece = piece or ("" if self.text.strip() else chunk.completion.text)
+            self.text += piece
+            if piece:
+                yield piece
+
+
+def in_window(said: Sequence[Message], budget_words: int) -> list[Message]:
     """The end of the talk that fits, the last message in any case; it begins with the user."""
-    window: list[DialogueMessage] = []
+    window: list[list[Message]] = []
     room = budget_words
-    for message in reversed(said):
-        room -= len(words(message.content or ""))
+    for block in reversed(blocks(said)):
+        room -= sum(len(words(message.content)) for message in block)
         if window and room < 0:
             break
-        window.append(message)
+        window.append(block)
     window.reverse()
     # Some models refuse a conversation that the assistant begins.
-    while len(window) > 1 and window[0].role == "assistant":
+    while len(window) > 1 and window[0][0].role not in ("user", "system"):
         window.pop(0)
-    return window
+    return [message for block in window for message in block]
 
 
-def _turn(message: DialogueMessage) -> Turn:
-    # Only the kind makes an instruction of a message: the mark at its beginning is something that anybody can type.
-    is_instruction = message.kind is MessageKind.HIDDEN
+def spoken(message: DialogueMessage) -> Message:
+    """As a model is told of it: only the kind makes an instruction of a message, its mark is what anybody can type."""
     text = message.content or ""
-    return Turn(message.role, text.removeprefix(HIDDEN_MARK) if is_instruction else text, is_instruction)
+    if message.kind is MessageKind.HIDDEN:
+        return Message(role="system", content=text.removeprefix(HIDDEN_MARK))
+    return Message(role=message.role, content=text)
+
+
+def _said_at_last(rounds: Sequence[Message]) -> str:
+    """What to say where the model says nothing. Raises NothingSaid where there is nothing either."""
+    if not rounds:
+        raise NothingSaid(NothingSaid.__doc__)
+    return no_end(rounds)

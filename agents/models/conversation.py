@@ -14,7 +14,6 @@ either kind of block: in their words the tags are taken apart.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Literal
 
 from agents.models import prompt
@@ -29,11 +28,10 @@ _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL |
 
 @dataclass(frozen=True)
 class Turn:
-    """Something that was said, or an instruction to the assistant."""
+    """Something that was said."""
 
     role: Literal["user", "assistant"]
     text: str
-    is_instruction: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,18 @@ class Conversation:
     earlier: tuple[Turn, ...] = field(default=())
 
 
-def lay_out_conversation(system: str, turns: Iterable[Turn], memory: Iterable[Material]) -> tuple[Message, ...]:
-    """The messages that ask for the next turn; turns of one side are joined, since models expect them to alternate."""
-    joined = [
-        Message(role=role, content="\n\n".join(_shown(turn) for turn in said))
-        for role, said in groupby(turns, key=lambda turn: turn.role)
-    ]
+def lay_out_chat(system: str, said: Iterable[Message], memory: Iterable[Material] = ()) -> tuple[Message, ...]:
+    """The messages that ask for the next turn; turns of one side are joined, since models expect them to alternate.
+
+    What the system says in between is an instruction. Calls of tools stay as they are, each with its results.
+    """
+    joined: list[Message] = []
+    for message in map(_laid_out, said):
+        last = joined[-1] if joined else None
+        if last and last.role == message.role in ("user", "assistant") and not (last.tool_calls or message.tool_calls):
+            joined[-1] = last.model_copy(update={"content": f"{last.content}\n\n{message.content}"})
+        else:
+            joined.append(message)
     remembered = prompt.blocks(memory)
     if remembered and joined:
         last = joined[-1]
@@ -61,7 +65,7 @@ def lay_out_conversation(system: str, turns: Iterable[Turn], memory: Iterable[Ma
 
 def read_conversation(messages: Sequence[Message]) -> Conversation:
     """What such messages ask for."""
-    turns = [message for message in messages if message.role != "system"]
+    turns = [message for message in messages if message.role in ("user", "assistant") and message.content]
     last = turns[-1].content if turns else ""
     asked = prompt.read([Message(role="user", content=last)])
     instructions = _INSTRUCTION.findall(asked.instructions)
@@ -77,6 +81,7 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     )
 
 
-def _shown(turn: Turn) -> str:
-    text = _TAG.sub("‹", turn.text)
-    return f"<instruction>\n{text}\n</instruction>" if turn.is_instruction else text
+def _laid_out(message: Message) -> Message:
+    if message.role == "system":
+        return Message(role="user", content=f"<instruction>\n{_TAG.sub('‹', message.content)}\n</instruction>")
+    return message.model_copy(update={"content": _TAG.sub("‹", message.content)})

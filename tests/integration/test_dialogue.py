@@ -117,7 +117,7 @@ async def talked_with(settings: Settings, model: ScriptedModel) -> AsyncIterator
         return DialogueWorker(kit, model)
 
     dialogue.name = "dialogue"  # type: ignore[attr-defined]  # as a Worker class has one
-    async with fleet_of(FLEET["storage"], dialogue, settings=settings) as fleet:
+    async with fleet_of(FLEET["storage"], FLEET["history"], dialogue, settings=settings) as fleet:
         yield Runtime(fleet)
 
 

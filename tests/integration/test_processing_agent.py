@@ -21,7 +21,7 @@ from workers.fleet import FLEET
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "processing-agent.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
-CAST = ("storage", "tracker", "mood_watcher", "dialogue")
+CAST = ("storage", "history", "tracker", "mood_watcher", "dialogue")
 
 
 class Nothing(BaseModel):

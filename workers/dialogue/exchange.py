@@ -7,19 +7,20 @@ from datetime import datetime
 
 from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
 from agents.models.failures import ModelFailure, ModelUnavailable
-from agents.recollection import recollected
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
-from bus_schema.glm import FoundKem
+from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.pictures import Known, Pictures
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.histories import Histories
+from workers.dialogue.delegating import Delegating
+from workers.dialogue.record import Record
+from workers.dialogue.remembering import Remembering
+from workers.dialogue.subagents import Subagents
 
-_TALK_MESSAGES = 40
-# Leaves room for the picture.
-_RECALLED_WORDS = 250
+# Enough to see what it answers; what was said before that is found by its id.
+_RECENT_MESSAGES = 6
 
 Hear = Callable[[str], Awaitable[None]]
 
@@ -33,25 +34,36 @@ class Exchange:
     buffered: int | None = None
 
 
-class Exchanges:
-    """Raises what Conversations raises; PermanentFailure where the model has nothing to say."""
+@dataclass(frozen=True)
+class Mind:
+    """Who answers, from what, with whose help; the clock is everybody's."""
 
-    def __init__(
-        self, talks: Conversations, agent: Dialogue, pictures: Pictures, recall: Recall, clock: Callable[[], datetime]
-    ) -> None:
-        self._talks, self._agent, self._pictures, self._recall, self._clock = talks, agent, pictures, recall, clock
+    agent: Dialogue
+    remembering: Remembering
+    subagents: Subagents
+    most_rounds: int
+    clock: Callable[[], datetime]
+
+
+class Exchanges:
+    """Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say."""
+
+    def __init__(self, talks: Conversations, histories: Histories, mind: Mind) -> None:
+        self._talks, self._histories, self._mind = talks, histories, mind
 
     async def have(
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
     ) -> Exchange:
         """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
-        recent, pictured, found = await asyncio.gather(
-            self._talks.recent(draft.user_id, _TALK_MESSAGES), self._pictures.of(draft.user_id), self._found(draft)
+        mind = self._mind
+        recent, remembered, earlier = await asyncio.gather(
+            self._talks.recent(draft.user_id, _RECENT_MESSAGES),
+            mind.remembering.about(draft),
+            self._histories.window(chat_key(draft.user_id)),
         )
         said, is_new = _within(recent, draft.message_id), False
         if said is None:
             said, is_new = await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
-            recent.append(await self._talks.worded(said))
         elif draft.content not in (None, said.content):
             raise Refused(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
         await kept(said)
@@ -59,38 +71,24 @@ class Exchanges:
         known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
         if known:
             return Exchange(said, known)
-        talk = _up_to(said, recent)
+        worded = await self._talks.worded(said)
         if draft.ref is not None:
-            found = await self._found(talk[-1])
-        remembered = self._remembered(found, pictured)
+            remembered = await mind.remembering.about(worded)
+        record = Record(self._histories, worded, answer_id, mind.clock, earlier)
+        if not is_new:
+            await record.resume()
+        shown = mind.agent.shown(remembered.snippets)
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
             kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
-            content=await self._thought(talk, remembered, hear),
-            time=self._clock(),
-            kem_ids=tuple(each.id for each in remembered if each.id not in {known.id for known in pictured}),
+            content=record.answered or await self._thought(record, shown, hear),
+            time=mind.clock(),
+            kem_ids=remembered.kem_ids(shown),
         )
+        await record.conclude(answer)
         return await self._kept(said, answer)
-
-    async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
-        """What memory has on the matter; an instruction says all that it takes to follow it."""
-        if said.kind is MessageKind.HIDDEN or said.content is None:
-            return ()
-        return await self._recall.about(said.content, f"user.{said.user_id}")
-
-    def _remembered(self, found: Sequence[FoundKem], pictured: Sequence[Known]) -> Sequence[Snippet]:
-        """What the model is shown: what bears on the matter, then what is always kept in mind, each once."""
-        recalled = recollected(found, _RECALLED_WORDS)
-        shown = {material.id for material in recalled}
-        facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
-        return self._agent.shown(
-            [
-                *(Snippet(material.id, material.text) for material in recalled),
-                *(Snippet(known.id, known.text) for known in pictured if known.id not in facts),
-            ]
-        )
 
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
@@ -102,10 +100,10 @@ class Exchanges:
                 raise
             return known, False
 
-    async def _thought(self, talk: Sequence[DialogueMessage], remembered: Sequence[Snippet], hear: Hear) -> str:
+    async def _thought(self, record: Record, remembered: Sequence[Snippet], hear: Hear) -> str:
         pieces = []
         try:
-            async for piece in self._agent.answer(talk, remembered):
+            async for piece in self._mind.agent.answer(record.talk, remembered, self._help(record)):
                 pieces.append(piece)
                 await hear(piece)
         except ModelUnavailable as away:
@@ -113,6 +111,12 @@ class Exchanges:
         except (ModelFailure, NothingSaid) as never:
             raise PermanentFailure(str(never)) from never
         return "".join(pieces).replace("\0", "")[:MAX_MESSAGE_CHARS]
+
+    def _help(self, record: Record) -> Delegating | None:
+        """An instruction says all that it takes to follow it."""
+        if record.said.kind is MessageKind.HIDDEN:
+            return None
+        return Delegating(self._mind.subagents, self._histories, record, self._mind.most_rounds)
 
     async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> Exchange:
         try:
@@ -127,11 +131,6 @@ class Exchanges:
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:
     return next((message for message in talk if message.message_id == message_id), None)
-
-
-def _up_to(said: DialogueMessage, talk: Sequence[DialogueMessage]) -> Sequence[DialogueMessage]:
-    """What it is to be answered from: nothing of what was said later."""
-    return talk[: 1 + next(at for at, message in enumerate(talk) if message.message_id == said.message_id)]
 
 
 def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> MessageKind:

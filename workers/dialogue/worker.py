@@ -1,5 +1,6 @@
 """Listens for what users say, lets the assistant answer."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -35,10 +36,13 @@ from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.histories import Histories
 from mindbus.sdk.pictures import Pictures
 from mindbus.sdk.recall import Recall
 from workers.dialogue.closing import Closing
-from workers.dialogue.exchange import Exchange, Exchanges
+from workers.dialogue.exchange import Exchange, Exchanges, Mind
+from workers.dialogue.remembering import Remembering
+from workers.dialogue.subagents import Subagents
 from workers.minds import model_of
 
 _TICK_S = 0.5
@@ -49,20 +53,29 @@ _LONGER = timedelta(microseconds=1)
 class DialogueWorker(Worker):
     """Leads every user's dialogue: what one user says in its order, users side by side.
 
-    It keeps nothing to itself: what was said is storage's, and so is what no fragment has been made of yet.
+    It keeps nothing to itself: what was said is storage's, and so is what no fragment has been made of yet; what models
+    are shown of it is history's. It is the master of the sub-agents that it is told of.
     """
 
     name = "dialogue"
     concurrency = 200
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+    def __init__(
+        self, kit: Kit, model: LanguageModel | None = None, known_subagents: Mapping[str, str] | None = None
+    ) -> None:
         settings = kit.settings
         self._bus, self._clock = kit.bus, kit.clock
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(kit.bus, settings, kit.clock)
         self._talks = Conversations(kit.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        recall = Recall(kit.bus, settings.recall_timeout_s)
-        self._exchanges = Exchanges(self._talks, Dialogue(self._model), Pictures(kit.bus), recall, kit.clock)
+        mind = Mind(
+            Dialogue(self._model),
+            Remembering(Pictures(kit.bus), Recall(kit.bus, settings.recall_timeout_s)),
+            Subagents(known_subagents or {}, kit.bus, kit.clock, settings.subagent_timeout_s),
+            settings.delegation_rounds,
+            kit.clock,
+        )
+        self._exchanges = Exchanges(self._talks, Histories(kit.bus), mind)
         self._closing = Closing(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialogue.agent import Dialogue, NothingSaid, Snippet, in_window
+from agents.dialogue.agent import Dialogue, NothingSaid, Snippet, in_window, spoken
 from agents.dialogue.instructions import hidden_instruction
 from agents.models.failures import ModelUnavailable
 from agents.models.language_model import Message
 from agents.models.offline import OfflineModel
 from agents.text import Language, language_of, words
-from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.dialogue import MessageKind
 from tests.fragments import MORNING, Said, a_message
 from tests.scripted_model import ScriptedModel
 
@@ -33,8 +33,10 @@ def instruction(message: str, context: str = "") -> Said:
     return ("user", HIDDEN, hidden_instruction(message, context))
 
 
-def talk(*said: Said) -> list[DialogueMessage]:
-    return [a_message(f"msg_{at}", "anna", each, MORNING + timedelta(minutes=at)) for at, each in enumerate(said)]
+def talk(*said: Said) -> list[Message]:
+    return [
+        spoken(a_message(f"msg_{at}", "anna", each, MORNING + timedelta(minutes=at))) for at, each in enumerate(said)
+    ]
 
 
 def shown(*said: Said, memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:

@@ -1,0 +1,66 @@
+"""The tools that a sub-agent may use, each with what a model is told of it."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from agents.models.language_model import Tool, ToolCall
+
+_LISTED = 12
+
+
+class ToolFailed(Exception):
+    """The tool could not do it; its words go to the model, which may try otherwise."""
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """A tool at hand: its arguments as a model of ours, what is done with them."""
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    use: Callable[[Any], Awaitable[str]]
+
+    @property
+    def tool(self) -> Tool:
+        """What a model is told of it."""
+        schema = self.arguments.model_json_schema()
+        return Tool(name=self.name, description=self.description, parameters=schema)
+
+
+class Toolbox:
+    """Runs what a model calls; whatever goes wrong with that is said in words that a model can act on."""
+
+    def __init__(self, instruments: Sequence[Instrument]) -> None:
+        self._by_name: Mapping[str, Instrument] = {each.name: each for each in instruments}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What a model is told."""
+        return tuple(each.tool for each in self._by_name.values())
+
+    async def use(self, call: ToolCall) -> str:
+        """What the tool says. Raises ToolFailed."""
+        instrument = self._by_name.get(call.name)
+        if instrument is None:
+            raise ToolFailed(f"there is no tool {call.name!r}; there are: {', '.join(self._by_name) or 'none'}")
+        return await instrument.use(read_arguments(call, instrument.arguments))
+
+
+def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:
+    """What a model has written, checked. Raises ToolFailed with what is wrong with it."""
+    try:
+        given = json.loads(call.arguments or "{}")
+    except ValueError as broken:
+        raise ToolFailed(f"the arguments of {call.name} are not JSON ({broken}); call it again") from broken
+    try:
+        return model.model_validate(given)
+    except ValidationError as invalid:
+        flaws = "; ".join(
+            f"{'.'.join(map(str, flaw['loc'])) or 'arguments'}: {flaw['msg']}" for flaw in invalid.errors()[:_LISTED]
+        )
+        raise ToolFailed(f"the arguments of {call.name} do not fit: {flaws}; call it again") from invalid

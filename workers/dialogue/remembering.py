@@ -1,0 +1,61 @@
+"""What is known that may bear on what a user has said."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.dialogue.agent import Snippet
+from agents.recollection import recollected
+from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.glm import FoundKem
+from mindbus.sdk.pictures import Known, Pictures
+from mindbus.sdk.recall import Recall
+
+# Leaves room for the picture.
+_RECALLED_WORDS = 250
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What bears on the matter, then what is always kept in mind, each once."""
+
+    recalled: Sequence[Snippet] = ()
+    pictured: Sequence[Snippet] = ()
+
+    @property
+    def snippets(self) -> list[Snippet]:
+        """All of it, the most important first."""
+        return [*self.recalled, *self.pictured]
+
+    def kem_ids(self, shown: Sequence[Snippet]) -> tuple[str, ...]:
+        """Of what was shown, the units of memory."""
+        units = {each.id for each in self.recalled}
+        return tuple(each.id for each in shown if each.id in units)
+
+
+class Remembering:
+    """Raises what Pictures raises; memory that is away is no failure."""
+
+    def __init__(self, pictures: Pictures, recall: Recall) -> None:
+        self._pictures, self._recall = pictures, recall
+
+    async def about(self, said: DialogueMessage) -> Remembered:
+        """What the model should be shown."""
+        pictured, found = await asyncio.gather(self._pictures.of(said.user_id), self._found(said))
+        return _remembered(found, pictured)
+
+    async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
+        """What memory has on the matter; an instruction says all that it takes to follow it."""
+        if said.kind is MessageKind.HIDDEN or said.content is None:
+            return ()
+        return await self._recall.about(said.content, f"user.{said.user_id}")
+
+
+def _remembered(found: Sequence[FoundKem], pictured: Sequence[Known]) -> Remembered:
+    recalled = recollected(found, _RECALLED_WORDS)
+    shown = {material.id for material in recalled}
+    facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
+    return Remembered(
+        [Snippet(material.id, material.text) for material in recalled],
+        [Snippet(known.id, known.text) for known in pictured if known.id not in facts],
+    )

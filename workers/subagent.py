@@ -1,0 +1,78 @@
+"""A sub-agent that thinks with a language model and tools."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from agents.guides import Guide
+from agents.models.failures import ModelFailure, ModelUnavailable
+from agents.models.histories import from_history, kept_calls
+from agents.models.language_model import LanguageModel, Message, ToolCall
+from agents.models.prompt import Material
+from agents.subagents.mind import NothingAnswered, Thinker
+from agents.subagents.toolbox import Instrument, Toolbox
+from mindbus.bus.failures import PermanentFailure, TemporaryFailure
+from mindbus.bus.worker import Kit
+from mindbus.sdk.delegated import Delegated
+from mindbus.sdk.subagent import SubAgent
+from workers.minds import model_of
+
+_MOST_ROUNDS = 8
+_STATUS_CHARS = 200
+
+
+class ThinkingSubagent(SubAgent):
+    """Give it a guide, override `instruments` to say which tools it has for a task."""
+
+    most_rounds = _MOST_ROUNDS
+
+    def __init__(self, kit: Kit, guide: Guide, model: LanguageModel | None = None) -> None:
+        super().__init__(kit)
+        self._model = model or model_of(kit.settings)
+        self._thinker = Thinker(guide, self._model, self.most_rounds)
+
+    @abstractmethod
+    def instruments(self, work: Delegated) -> Sequence[Instrument]:
+        """The tools for one task."""
+
+    async def stop(self) -> None:
+        """Let go of the model as well."""
+        await super().stop()
+        await self._model.aclose()
+
+    async def execute(self, work: Delegated) -> str:
+        """What the model comes to."""
+        said = [*from_history(work.history), Message(role="user", content=work.task)]
+        toolbox = Toolbox(self.instruments(work))
+        try:
+            return await self._thinker.answer(said, _materials(work), toolbox, _Told(work))
+        except ModelUnavailable as away:
+            raise TemporaryFailure(str(away), away.retry_after) from away
+        except (ModelFailure, NothingAnswered) as never:
+            raise PermanentFailure(str(never)) from never
+
+
+class _Told:
+    """Tells whoever watches the task."""
+
+    def __init__(self, work: Delegated) -> None:
+        self._work = work
+
+    @property
+    def has_room(self) -> bool:
+        return self._work.has_room
+
+    async def called(self, text: str, calls: Sequence[ToolCall]) -> None:
+        await self._work.called(kept_calls(calls), text)
+
+    async def working(self, call: ToolCall) -> None:
+        await self._work.working(call.name, f"{call.name} {call.arguments[:_STATUS_CHARS]}")
+
+    async def answered(self, call: ToolCall, content: str, *, is_error: bool) -> str:
+        (kept,) = kept_calls([call])
+        return await self._work.answered(kept, content, is_error=is_error)
+
+
+def _materials(work: Delegated) -> list[Material]:
+    """The talk out of which the task comes, as something to read."""
+    lines = [f"{each.role}: {each.content}" for each in work.context]
+    return [Material("talk", "talk", "\n".join(lines))] if lines else []

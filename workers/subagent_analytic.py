@@ -1,0 +1,94 @@
+"""The sub-agent `analytic`: searches memory, reads artifacts, reckons with tables."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.guides import shipped_guide
+from agents.models.language_model import LanguageModel
+from agents.recollection import recollected
+from agents.subagents.tables import BadTable, Reckoning, read_table, reckon
+from agents.subagents.toolbox import Instrument, ToolFailed
+from mindbus.bus.worker import Kit
+from mindbus.sdk.delegated import Delegated
+from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from mindbus.sdk.recall import Recall
+from workers.subagent import ThinkingSubagent
+
+_LARGEST_BYTES = 16 * 1024**2
+_FOUND_WORDS = 600
+_ID = r"^art_[A-Za-z0-9_-]{1,64}$"
+
+
+class Search(BaseModel):
+    """What to look for."""
+
+    model_config = ConfigDict(extra="forbid")
+    query: str = Field(min_length=1, max_length=2000, description="What to look for, in a few words or a question.")
+
+
+class Reading(BaseModel):
+    """Which artifact to read."""
+
+    model_config = ConfigDict(extra="forbid")
+    artifact_id: str = Field(pattern=_ID, description="Id of the artifact, such as art_0190….")
+
+
+class Computing(Reckoning):
+    """What to reckon, with which table."""
+
+    artifact_id: str = Field(pattern=_ID, description="Id of an artifact with CSV, or with a JSON list of objects.")
+
+
+class AnalyticSubagent(ThinkingSubagent):
+    """Works with what the user of its chat may read, nothing else."""
+
+    name = "subagent-analytic"
+    description = shipped_guide("analytic").description
+
+    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
+        super().__init__(kit, shipped_guide("analytic"), model)
+        self._recall = Recall(kit.bus, kit.settings.recall_timeout_s)
+
+    def instruments(self, work: Delegated) -> Sequence[Instrument]:
+        """Memory, artifacts, tables."""
+
+        async def search(wanted: Search) -> str:
+            found = await self._recall.about(wanted.query, f"user.{work.chat_id}")
+            texts = [material.text for material in recollected(found, _FOUND_WORDS)]
+            return "\n\n".join(texts) or "Nothing is known about it."
+
+        async def read(wanted: Reading) -> str:
+            return _as_text(await self._bytes_of(wanted.artifact_id, work))
+
+        async def compute(wanted: Computing) -> str:
+            content = await self._bytes_of(wanted.artifact_id, work)
+            try:
+                return await asyncio.to_thread(lambda: reckon(read_table(content), wanted))
+            except BadTable as bad:
+                raise ToolFailed(f"{wanted.artifact_id}: {bad}") from bad
+
+        return (
+            Instrument("search_memory", "Look up what the team knows: facts, decisions, documents.", Search, search),
+            Instrument("read_artifact", "Read a document by the id of its artifact.", Reading, read),
+            Instrument(
+                "compute",
+                "Reckon with a table in an artifact: filter, group, sum, mean, min, max, count.",
+                Computing,
+                compute,
+            ),
+        )
+
+    async def _bytes_of(self, artifact_id: str, work: Delegated) -> bytes:
+        try:
+            return await self.artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
+        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway, OSError) as no:
+            raise ToolFailed(f"{artifact_id} cannot be read: {no}") from no
+
+
+def _as_text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as not_text:
+        raise ToolFailed(f"it is no text but {len(content)} bytes of something else") from not_text
