@@ -100,7 +100,10 @@ Content = Annotated[HotContent | WarmContent | ColdContent, Field(discriminator=
 
 
 class EpisodeHead(_Kept):
-    """An episode without its content; `version` grows with every change, `words` are those of its raw text."""
+    """An episode without its content; `version` grows with every change.
+
+    `words` are those of its raw text, `kept_words` those of its layer.
+    """
 
     id: EpisodeId
     chat_id: UserId
@@ -119,6 +122,7 @@ class EpisodeHead(_Kept):
     ended_at: AwareDatetime
     turns: int = Field(ge=0)
     words: int = Field(ge=0)
+    kept_words: int | None = Field(default=None, ge=0)
     version: int = Field(ge=1)
 
 

@@ -236,6 +236,71 @@ class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
+class PriorityTerms(BaseModel):
+    """What a priority is made of, each term with its weight in it; an anchor has `floor` at least."""
+
+    model_config = ConfigDict(frozen=True)
+    recency: float
+    frequency: float
+    importance: float
+    relevance: float
+    floor: float | None = None
+
+
+class NextLayer(BaseModel):
+    """The layer that an episode goes down to next, not before `at`, as long as nobody asks for it."""
+
+    model_config = ConfigDict(frozen=True)
+    layer: Layer
+    at: AwareDatetime
+
+
+class ExplainedEpisode(BaseModel):
+    """An episode beside all that it was made from: its raw turns, its last pack's report, why it lies where it lies.
+
+    `kept_words` are those of its layer; nothing is `next` where it stays as it is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    episode: Episode
+    turns: tuple[RawTurn, ...]
+    kept_words: int = Field(ge=0)
+    terms: PriorityTerms
+    next: NextLayer | None = None
+    report: PackReport | None = None
+
+
+class ExplainEpisode(Query[ExplainedEpisode], domain="lsm", action="explain_episode"):
+    """Look at an episode with its raw text, as of `at`; that does not count as use."""
+
+    episode_id: EpisodeId
+    at: AwareDatetime | None = None
+
+
+class LayerMoment(BaseModel):
+    """How many words each layer had at a time, how many had been said by then."""
+
+    model_config = ConfigDict(frozen=True)
+    at: AwareDatetime
+    words: dict[Layer, int]
+    raw_words: int
+
+
+class LayerHistory(BaseModel):
+    """How the layers have grown and shrunk, from the first word on."""
+
+    model_config = ConfigDict(frozen=True)
+    points: tuple[LayerMoment, ...]
+
+
+class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history"):
+    """Ask for words by layer over time, of one chat or of all, up to `until`, in so many steps."""
+
+    chat_id: UserId | None = None
+    until: AwareDatetime | None = None
+    steps: int = Field(default=60, ge=2, le=400)
+
+
 class Feedback(Command[Nothing], domain="lsm", action="feedback"):
     """Say which of the turns that one's own search has found were of use; none at all says something, too."""
 

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from bus_schema.episodes import ColdContent, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import ApplyPack, EpisodePacked
+from memory.lsm.layer_history import note_change
 from memory.lsm.reading import turns_of
 from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackDoesNotHold
 from memory.lsm.rows import as_head, as_turn
@@ -42,6 +43,7 @@ class Packs:
         self._require_next(row, command)
         before = Layer(row.layer)
         _keep(row, command)
+        note_change(row, at)
         row.priority = self.rules.priority(row, at)
         packed = EpisodePacked(
             episode_id=row.id,

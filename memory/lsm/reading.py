@@ -9,10 +9,19 @@ from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Episode, Layer
-from bus_schema.lsm import EpisodePage, FoundEpisode, FoundEpisodes, GetHotEpisodes, ListEpisodes
+from bus_schema.lsm import (
+    EpisodePage,
+    ExplainedEpisode,
+    FoundEpisode,
+    FoundEpisodes,
+    GetHotEpisodes,
+    ListEpisodes,
+    NextLayer,
+    PackReport,
+)
 from memory.lsm.cursors import cursor_after, place_of
 from memory.lsm.refusals import NoSuchEpisode
-from memory.lsm.rows import as_episode, as_head, as_turn
+from memory.lsm.rows import as_episode, as_head, as_turn, kept_words
 from memory.lsm.rules import Rules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
@@ -39,6 +48,29 @@ class Reading:
         """Whether anything of this chat is in the log."""
         async with self.database.reading() as session:
             return await session.get(ChatRow, chat_id) is not None
+
+    async def heard(self, chat_ids: Sequence[str]) -> dict[str, int]:
+        """How many messages of these chats are known to be in storage, too."""
+        query = select(ChatRow.chat_id, ChatRow.heard).where(ChatRow.chat_id.in_(chat_ids))
+        async with self.database.reading() as session:
+            return {row.chat_id: row.heard for row in await session.execute(query)}
+
+    async def explained(self, episode_id: str, at: datetime) -> ExplainedEpisode:
+        """Beside its raw text, with the reasons of its place. Raises NoSuchEpisode."""
+        async with self.database.reading() as session:
+            row = await session.get(EpisodeRow, episode_id)
+            if row is None:
+                raise NoSuchEpisode(episode_id=episode_id)
+            turns = await turns_of(session, episode_id)
+        following = self.rules.next_layer(row)
+        return ExplainedEpisode(
+            episode=await asyncio.to_thread(as_episode, row, turns, self.rules, at),
+            turns=tuple(map(as_turn, turns)),
+            kept_words=kept_words(row),
+            terms=self.rules.terms(row, at),
+            next=None if following is None else NextLayer(layer=following[0], at=following[1]),
+            report=None if row.layer == Layer.HOT or row.report is None else PackReport.model_validate(row.report),
+        )
 
     async def page(self, query: ListEpisodes, at: datetime) -> EpisodePage:
         """The latest first. Raises NotACursor."""

@@ -3,21 +3,22 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.ids import derived
 from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded, SaidMessage
 from memory.lsm.anchors import anchor_reason
+from memory.lsm.chats import drop_if_empty, locked
 from memory.lsm.following import Followers
+from memory.lsm.forgettings import Forgettings
 from memory.lsm.placing import Bounds
 from memory.lsm.refusals import SaidOtherwise
 from memory.lsm.rules import Rules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
+from mindbus.logs import logger
 from mindbus.sql.database import Database
 
 _HEADLINE_WORDS = 14
@@ -71,12 +72,32 @@ class Recording:
     ) -> None:
         self.database, self.followers, self.clock = database, followers, clock
         self.rules, self.bounds = rules, bounds
+        self.forgettings = Forgettings()
 
     async def record(self, chat_id: str, said: Sequence[Said]) -> Outcome:
         """All of it or nothing; what is there already changes nothing. Raises SaidOtherwise."""
-        chat = await self._locked(chat_id)
+        chat = await locked(self.database.session, chat_id)
+        known = await self._known(chat_id, said)
+        for each in said:
+            if (row := known.get(each.id_in(chat_id))) is not None and not _is_same(row, each):
+                raise SaidOtherwise(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
+        return await self._record(chat, said, known)
+
+    async def take_over(self, chat_id: str, said: Sequence[Said], note: int) -> Outcome:
+        """What was read elsewhere, unless the chat was forgotten since the note; where words differ, the log's stay."""
+        chat = await locked(self.database.session, chat_id)
+        if self.forgettings.note(chat_id) != note:
+            await drop_if_empty(self.database.session, chat_id)
+            return Outcome(())
+        known = await self._known(chat_id, said)
+        for each in said:
+            if (row := known.get(each.id_in(chat_id))) is not None and not _is_same(row, each):
+                logger().warning("said otherwise elsewhere", raw_log_id=row.id, chat_id=chat_id)
+        return await self._record(chat, said, known)
+
+    async def _record(self, chat: ChatRow, said: Sequence[Said], known: dict[str, TurnRow]) -> Outcome:
+        chat_id = chat.chat_id
         ids = [each.id_in(chat_id) for each in said]
-        known = await self._known(chat_id, dict(zip(ids, said, strict=True)))
         chat.heard += self._hear(known, said, ids)
         turns = self._added(chat, {key: each for key, each in zip(ids, said, strict=True) if key not in known})
         outcome = Outcome(tuple(ids))
@@ -84,25 +105,13 @@ class Recording:
             await self._insert(TurnRow, [_columns(turn) for turn in turns])
             await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
             self.followers.recorded(chat_id)
-        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == ids[-1])
+        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == next(reversed(ids), None))
         outcome.episode_id = await self.database.session.scalar(of_turn)
         return outcome
 
-    async def _locked(self, chat_id: str) -> ChatRow:
-        session = self.database.session
-        dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-        adding = dialects[session.get_bind().dialect.name](ChatRow).values(chat_id=chat_id, turns=0, heard=0)
-        await session.execute(adding.on_conflict_do_nothing())
-        query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
-        return (await session.scalars(query.execution_options(populate_existing=True))).one()
-
-    async def _known(self, chat_id: str, said: dict[str, Said]) -> dict[str, TurnRow]:
-        rows = await self.database.session.scalars(select(TurnRow).where(TurnRow.id.in_(said)))
-        known = {row.id: row for row in rows}
-        for key, row in known.items():
-            if (row.role, row.content) != (said[key].role, said[key].content):
-                raise SaidOtherwise(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
-        return known
+    async def _known(self, chat_id: str, said: Sequence[Said]) -> dict[str, TurnRow]:
+        query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in said]))
+        return {row.id: row for row in await self.database.session.scalars(query)}
 
     @staticmethod
     def _hear(known: dict[str, TurnRow], said: Sequence[Said], ids: Sequence[str]) -> int:
@@ -203,6 +212,10 @@ class Recording:
 
     async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
         await self.database.session.execute(insert(table), rows)
+
+
+def _is_same(row: TurnRow, said: Said) -> bool:
+    return (row.role, row.content) == (said.role, said.content)
 
 
 def headline_of(text: str) -> str:

@@ -53,8 +53,13 @@ def packed(row: EpisodeRow) -> Content:
     return content.model_copy(update={"embedding": Embedding.kept(row.model, row.embedding)})
 
 
+def kept_words(row: EpisodeRow) -> int:
+    """How many its layer has."""
+    return row.word_count if row.layer_word_count is None else row.layer_word_count
+
+
 def _head(row: EpisodeRow, rules: Rules, at: datetime) -> dict[str, object]:
     same = ("id", "chat_id", "created_at", "last_accessed", "access_count", "layer", "headline", "continues_from")
     more = ("tags", "related_to", "is_anchor", "anchor_reason", "started_at", "ended_at", "turns", "version")
     columns: dict[str, object] = {name: getattr(row, name) for name in (*same, *more)}
-    return columns | {"priority": rules.priority(row, at), "words": row.word_count}
+    return columns | {"priority": rules.priority(row, at), "words": row.word_count, "kept_words": kept_words(row)}

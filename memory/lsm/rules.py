@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import log2
 from typing import Literal, Protocol
 
 from bus_schema.episodes import Layer
+from bus_schema.lsm import PriorityTerms
 from mindbus.settings import Settings
 
 RECENCY_WEIGHT = 0.3
@@ -66,15 +68,39 @@ class Rules:
         """How many words of one chat may be hot."""
         return int(self.hot_tokens / TOKENS_A_WORD)
 
-    def priority(self, episode: Aged, at: datetime, relevance: float = 0.0) -> float:
-        """0 to 1; `relevance` is the likeness to the question at hand, which counts nothing at rest."""
+    def terms(self, episode: Aged, at: datetime, relevance: float = 0.0) -> PriorityTerms:
+        """What a priority is made of; `relevance` is the likeness to the question at hand, nothing at rest."""
         idle = max(timedelta(0), at - episode.last_accessed)
-        recency = RECENCY_WEIGHT * float(0.5 ** (idle / self.half_life))
-        frequency = FREQUENCY_WEIGHT * episode.access_count / (episode.access_count + self.half_frequency)
-        relevant = RELEVANCE_WEIGHT * min(1.0, max(0.0, relevance))
-        if not episode.is_anchor:
-            return recency + frequency + relevant
-        return max(self.anchor_min_priority, recency + frequency + relevant + IMPORTANCE_WEIGHT)
+        return PriorityTerms(
+            recency=RECENCY_WEIGHT * float(0.5 ** (idle / self.half_life)),
+            frequency=FREQUENCY_WEIGHT * episode.access_count / (episode.access_count + self.half_frequency),
+            importance=IMPORTANCE_WEIGHT if episode.is_anchor else 0.0,
+            relevance=RELEVANCE_WEIGHT * min(1.0, max(0.0, relevance)),
+            floor=self.anchor_min_priority if episode.is_anchor else None,
+        )
+
+    def priority(self, episode: Aged, at: datetime, relevance: float = 0.0) -> float:
+        """0 to 1; an anchor's never falls below what it has at least."""
+        terms = self.terms(episode, at, relevance)
+        return max(terms.floor or 0.0, terms.recency + terms.frequency + terms.importance + terms.relevance)
+
+    def next_layer(self, episode: Aged) -> tuple[Layer, datetime] | None:
+        """Where age takes it next, not before which time, if nobody asks for it; None where it stays."""
+        layer = Layer(episode.layer)
+        if layer is Layer.COLD or (layer is Layer.WARM and episode.is_anchor):
+            return None
+        to, after, above = (
+            (Layer.WARM, self.warm_after, self.hot_above)
+            if layer is Layer.HOT
+            else (Layer.COLD, self.cold_after, self.warm_above)
+        )
+        lasting = self.terms(episode, episode.last_accessed)
+        left = above - lasting.frequency - lasting.importance
+        if left <= 0 or (lasting.floor or 0.0) > above:
+            return None
+        # Recency halves with every half-life, until no more than this is left of it.
+        fading = self.half_life * max(0.0, log2(RECENCY_WEIGHT / left))
+        return to, episode.last_accessed + max(after, fading)
 
     def due(self, episode: Aged, at: datetime, *, is_crowded: bool = False) -> tuple[Layer, Trigger] | None:
         """The layer that it is to go down to, with what has triggered it; `is_crowded` where hot has no room for it."""

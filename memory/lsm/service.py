@@ -15,6 +15,7 @@ from datetime import datetime
 
 from memory.lsm.erasing import Erasing
 from memory.lsm.following import Followers
+from memory.lsm.layer_history import LayerHistories
 from memory.lsm.layers import Layers
 from memory.lsm.packs import Packs
 from memory.lsm.placing import Bounds
@@ -42,21 +43,24 @@ class LongTermMemory:
     waking: Waking
     erasing: Erasing
     statistics: Statistics
+    histories: LayerHistories
 
 
 def memory_over(database: Database, settings: Settings, clock: Callable[[], datetime]) -> LongTermMemory:
     """Put the parts together; nothing is opened yet."""
     rules, bounds, followers = Rules.of(settings), Bounds.of(settings), Followers(database)
+    recording = Recording(database, followers, rules, bounds, clock)
     return LongTermMemory(
         database=database,
         rules=rules,
         clock=clock,
         followers=followers,
-        recording=Recording(database, followers, rules, bounds, clock),
+        recording=recording,
         reading=Reading(database, rules),
         layers=Layers(database, rules, bounds),
         packs=Packs(database, rules),
         waking=Waking(database, rules),
-        erasing=Erasing(database, followers),
+        erasing=Erasing(database, followers, recording.forgettings),
         statistics=Statistics(database),
+        histories=LayerHistories(database),
     )

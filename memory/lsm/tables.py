@@ -134,6 +134,18 @@ class EpisodeOfTurnRow(Base):
     episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
 
 
+class LayerChangeRow(Base):
+    """An episode came into a layer, with so many words there; before the first of its changes it was hot."""
+
+    __tablename__ = "layer_changes"
+    __table_args__ = (Index(None, "episode_id"),)
+    position: Mapped[int] = mapped_column(_NUMBER, primary_key=True, autoincrement=True)
+    episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
+    at: Mapped[datetime] = mapped_column(Utc)
+    layer: Mapped[str] = mapped_column(String(8))
+    words: Mapped[int] = mapped_column(Integer)
+
+
 class TurnVectorRow(Base):
     """The vector of a turn, little-endian float32; a turn without a row here waits for one."""
 

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from bus_schema.episodes import EpisodeHead, HotContent, Layer
 from bus_schema.lsm import EpisodeAnchored, EpisodeReactivated, EpisodeTouched, SetAnchor
+from memory.lsm.layer_history import note_change
 from memory.lsm.reading import turns_of
 from memory.lsm.recording import make_anchor
 from memory.lsm.refusals import NoSuchEpisode
@@ -30,7 +31,7 @@ class Waking:
         content = await asyncio.to_thread(as_hot, turns)
         row = await self._locked(episode_id)
         self._access(row, at)
-        return content, self._heat(row)
+        return content, self._heat(row, at)
 
     async def set_anchor(self, command: SetAnchor, at: datetime) -> tuple[EpisodeHead, EpisodeAnchored]:
         """By hand, which no words that are said later undo. Raises NoSuchEpisode."""
@@ -60,7 +61,7 @@ class Waking:
                 self._access(row, at)
                 events.append(EpisodeTouched(episode_id=row.id, chat_id=row.chat_id, search_id=search_id, layer=layer))
                 if layer is Layer.WARM and row.layer_accesses >= self.rules.hot_after_accesses:
-                    events += filter(None, [self._heat(row)])
+                    events += filter(None, [self._heat(row, at)])
         return events
 
     async def _locked(self, episode_id: str) -> EpisodeRow:
@@ -79,10 +80,11 @@ class Waking:
         row.priority = self.rules.priority(row, at)
 
     @staticmethod
-    def _heat(row: EpisodeRow) -> EpisodeReactivated | None:
+    def _heat(row: EpisodeRow, at: datetime) -> EpisodeReactivated | None:
         before = Layer(row.layer)
         if before is Layer.HOT:
             return None
         row.layer, row.layer_accesses, row.layer_word_count = Layer.HOT.value, 0, None
         row.content_warm = row.content_cold = row.packed_version = None
+        note_change(row, at)
         return EpisodeReactivated(episode_id=row.id, chat_id=row.chat_id, layer_before=before, version=row.version)

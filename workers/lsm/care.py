@@ -2,7 +2,7 @@
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
-from bus_schema.lsm import EpisodeStats, GetEpisodeStats
+from bus_schema.lsm import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling
@@ -20,6 +20,11 @@ class CareDesk:
     async def stats(self, query: GetEpisodeStats, handling: Handling) -> EpisodeStats:
         with answering(handling):
             return await self.memory.statistics.count(query.chat_id)
+
+    @on_command
+    async def layer_history(self, query: GetLayerHistory, handling: Handling) -> LayerHistory:
+        with answering(handling):
+            return await self.memory.histories.read(query, query.until or self.memory.clock())
 
     @on_command
     async def clear(self, _command: ClearData, handling: Handling) -> Removed:

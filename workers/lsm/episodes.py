@@ -6,6 +6,8 @@ from bus_schema.lsm import (
     ApplyPack,
     DueEpisodes,
     EpisodePage,
+    ExplainedEpisode,
+    ExplainEpisode,
     FoundEpisodes,
     GetDueEpisodes,
     GetEpisode,
@@ -29,6 +31,11 @@ class EpisodeDesk:
     async def get_episode(self, query: GetEpisode, handling: Handling) -> Episode:
         with answering(handling, query.episode_id):
             return await self.memory.reading.episode(query.episode_id, query.at or self.memory.clock())
+
+    @on_command
+    async def explain_episode(self, query: ExplainEpisode, handling: Handling) -> ExplainedEpisode:
+        with answering(handling, query.episode_id):
+            return await self.memory.reading.explained(query.episode_id, query.at or self.memory.clock())
 
     @on_command
     async def list_episodes(self, query: ListEpisodes, handling: Handling) -> EpisodePage:

@@ -1,17 +1,22 @@
 """Takes down what is said, whether it is told or heard."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
 from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
 from memory.lsm.recording import RecordingEvent, Said
 from memory.lsm.service import LongTermMemory
-from mindbus.bus.handlers import Told, on_command, on_event
+from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
+from mindbus.bus.handlers import Told, every, on_command, on_event
 from mindbus.bus.handling import Handling
 from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
 from workers.lsm.answering import answering
+from workers.lsm.gaps import Gaps
+
+_AGAIN_S = 2.0
 
 
 class RecordingDesk:
@@ -19,6 +24,7 @@ class RecordingDesk:
 
     memory: LongTermMemory
     conversations: Conversations
+    gaps: Gaps
 
     @on_command
     async def record(self, command: RecordExchange, handling: Handling) -> tuple[Recorded | Told, ...]:
@@ -28,15 +34,31 @@ class RecordingDesk:
         return (recorded, *told_of(outcome.events))
 
     @on_event
-    async def hear(self, event: MessageStored, handling: Handling) -> tuple[Told, ...]:
+    async def hear(self, event: MessageStored) -> tuple[Told, ...]:
         """Every message, as soon as storage has it."""
+        note = self.memory.recording.forgettings.note(event.user_id)
         if not await self.memory.reading.is_known(event.user_id) and await self._is_gone(event):
             logger().info("what was said was forgotten meanwhile", message_id=event.message_id)
             return ()
         worded = await self.conversations.worded(event)
-        with answering(handling):
-            outcome = await self.memory.recording.record(event.user_id, [Said.heard(worded)])
-        return told_of(outcome.events)
+        return await self._take_over(event.user_id, [worded], note)
+
+    @every(seconds=0.5)
+    async def fill_gaps(self) -> tuple[Told, ...]:
+        """What was said while nobody listened."""
+        try:
+            lacking = await self.gaps.step()
+        except (BusUnavailable, TemporaryFailure, Refused) as trouble:
+            logger().warning("gaps in the log wait", reason=str(trouble))
+            await asyncio.sleep(_AGAIN_S)
+            return ()
+        if lacking is None:
+            return ()
+        return await self._take_over(*lacking)
+
+    async def _take_over(self, user_id: str, messages: Sequence[DialogueMessage], note: int) -> tuple[Told, ...]:
+        said = [Said.heard(message) for message in messages]
+        return told_of((await self.memory.recording.take_over(user_id, said, note)).events)
 
     async def _is_gone(self, message: DialogueMessage) -> bool:
         """Whoever has a user forgotten asks storage first: what is heard late of a chat of which nothing is left."""

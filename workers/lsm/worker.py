@@ -1,5 +1,7 @@
 """Long-term memory: one worker made of the desks in this folder."""
 
+from datetime import timedelta
+
 from memory.lsm.service import memory_over
 from memory.lsm.tables import MIGRATIONS
 from mindbus.bus.worker import Kit, Worker
@@ -11,6 +13,7 @@ from mindbus.sql.ledger import SqlLedger
 from mindbus.sql.migrations import upgrade
 from workers.lsm.care import CareDesk
 from workers.lsm.episodes import EpisodeDesk
+from workers.lsm.gaps import Gaps
 from workers.lsm.recording import RecordingDesk
 
 
@@ -25,6 +28,8 @@ class LsmWorker(RecordingDesk, EpisodeDesk, CareDesk, Worker):
         self.conversations = Conversations(
             kit.bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
         )
+        interval = timedelta(seconds=kit.settings.lsm_gap_check_s)
+        self.gaps = Gaps(kit.bus, self.conversations, self.memory, interval)
         self.ledger = self.remembered = SqlLedger(database)
         self.leadership = single_writer(database)
 
@@ -32,6 +37,7 @@ class LsmWorker(RecordingDesk, EpisodeDesk, CareDesk, Worker):
         """Bring the tables up to date; open the way to what is told by pointer."""
         await upgrade(self.memory.database, MIGRATIONS)
         await self._artifacts.start()
+        self.gaps.begin()
 
     async def stop(self) -> None:
         """Let go of everything."""

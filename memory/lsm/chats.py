@@ -1,0 +1,24 @@
+"""Whoever writes to a chat, or wants it gone, goes first or waits."""
+
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from memory.lsm.tables import ChatRow
+
+
+async def locked(session: AsyncSession, chat_id: str) -> ChatRow:
+    """The row of a chat, made where there was none, for this transaction alone."""
+    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    adding = dialects[session.get_bind().dialect.name](ChatRow).values(chat_id=chat_id, turns=0, heard=0)
+    await session.execute(adding.on_conflict_do_nothing())
+    query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
+    return (await session.scalars(query.execution_options(populate_existing=True))).one()
+
+
+async def drop_if_empty(session: AsyncSession, chat_id: str) -> None:
+    """Of a chat that was locked for nothing, nothing is left."""
+    empty = delete(ChatRow).where(ChatRow.chat_id == chat_id, ChatRow.turns == 0)
+    await session.execute(empty.execution_options(synchronize_session=False))
