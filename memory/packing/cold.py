@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from bus_schema.episodes import ColdContent, Entity, WarmContent
 from memory.packing.budget import Budget, cold_budget
-from memory.packing.decisions import without_filler
+from memory.packing.cues import without_filler
 from memory.packing.reading import cut, key_of, meant
 from memory.packing.topics import topics_of
 from memory.packing.weighing import clipped

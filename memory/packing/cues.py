@@ -57,3 +57,10 @@ FILLER = re.compile(
     r"ну|итак|так|ладно|хорошо|окей|ок|отлично|значит|в общем|короче|да|тогда|и|кстати)\b[\s,.!—–-]+)+",
     re.IGNORECASE,
 )
+
+
+def without_filler(text: str) -> str:
+    """A sentence without the words that lead to it."""
+    bare = FILLER.sub("", text)
+    is_word = bare[:1].islower() and bare.split()[0][1:] == bare.split()[0][1:].lower()
+    return (bare[:1].upper() + bare[1:] if is_word else bare) or text

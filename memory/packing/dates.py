@@ -26,8 +26,8 @@ _RU_WHICH = r"(?:следующ|прошл|прошедш|ближайш|буд�
 _EXACT = (
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?",
     r"\d{1,2}\.\d{1,2}\.(?:\d{4}|\d\d)|\d{1,2}/\d{1,2}/(?:\d{4}|\d\d)",
-    rf"{_EN_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|{_EN_MONTH}(?: of)? \d{{4}}",
     rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_EN_MONTH}(?:,? \d{{4}})?",
+    rf"{_EN_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|{_EN_MONTH}(?: of)? \d{{4}}",
     rf"(?:end|close|beginning|start|middle) of (?:the |this |next )?(?:{_EN_UNIT}|{_EN_MONTH})|mid-{_EN_MONTH}",
 )
 _SPOKEN = (

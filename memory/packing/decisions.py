@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bus_schema.episodes import Decision, RawTurn
-from memory.packing.cues import ACCEPTED, DECIDED, FILLER, INTENDED, PROPOSED, UNDECIDED, UNSURE
+from memory.packing.cues import ACCEPTED, DECIDED, INTENDED, PROPOSED, UNDECIDED, UNSURE, without_filler
 from memory.packing.reading import Sentence, key_of, sentences_of
 
 _FEWEST_WORDS = 2
@@ -29,12 +29,6 @@ def decides(text: str) -> bool:
     if DECIDED.search(undecided):
         return len(without_filler(said).split()) > 1
     return bool(INTENDED.search(undecided)) and not UNSURE.search(undecided)
-
-
-def without_filler(text: str) -> str:
-    """The sentence without the words that lead to it."""
-    bare = FILLER.sub("", text)
-    return bare[:1].upper() + bare[1:] if bare else text
 
 
 def _is_taken_up(sentence: Sentence, following: Sequence[Sentence]) -> bool:

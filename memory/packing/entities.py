@@ -44,10 +44,11 @@ def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
     speakers = {key_of(word) for turn in turns for word in (turn.speaker or "").split()}
     found: dict[tuple[str, ...], _Found] = {}
     for sentence in sentences:
+        said = f" {key_of(sentence.text)} "
         for start, end, kind in spans_in(sentence.text, names, speakers):
             name = sentence.text[start:end]
             key = tuple(key_of(name).split())
-            if key:
+            if key and f" {' '.join(key)} " in said:
                 entity = found.setdefault(key, _Found(kind, key))
                 entity.forms.append(name)
                 entity.ids.append(sentence.raw_log_id)

@@ -6,7 +6,9 @@ from importlib import resources
 from memory.packing.reading import key_of
 
 # What is a word more often than a name, or looks like one of its forms.
-_WORDS_FIRST = frozenset(("слав", "роман", "вер", "mark", "rose", "ray", "stan", "may", "dean", "amber", "daisi"))
+_WORDS_FIRST = frozenset(
+    ("слав", "роман", "вер", "люд", "свет", "тон", "mark", "rose", "ray", "stan", "may", "dean", "amber", "daisi")
+)
 _FLEETING = frozenset(("павл", "льв", "петр"))
 
 

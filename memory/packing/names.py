@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memory.packing.given import is_given, is_place
 from memory.packing.reading import Sentence, key_of
 
-_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@][^\W_]+)*[+#]*")
+_TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@:][^\W_]+)*[+#]*")
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
 _ADDRESS = re.compile(
     r"https?://\S+[\w/]|www\.\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.-]+\w|(?<![\w.])@[\w.-]*\w|(?<!\w)#[^\W\d]\w+"
@@ -23,6 +23,19 @@ _SURNAME = re.compile(
 _ACTS = re.compile(
     r"\s(?:is|was|has|had|will|said|says|wants?|wanted|agreed|called|asked|told|sent|joined|left|moved|lives|works|"
     r"announced|released|offered|promised|confirmed|approved|prefers|and [A-Z])\b"
+)
+# 1С, 3D, 5G.
+_NUMBERED = re.compile(r"\d{1,3}[A-ZА-ЯЁ]")
+# A figure behind a name is the model of a thing: always of one like iPhone, of others where it counts nothing else.
+_MODEL = re.compile(r"\s\d{1,4}(?![\w.,:%]*\d|\s?[%$€₽])\b")
+_COUNTS = re.compile(
+    r"\s+(?!(?:a|an|and|as|at|by|for|from|in|is|of|on|or|the|to|was|with|в|для|до|за|и|из|или|на|но|от|с|у)\b)\w"
+)
+_COINED = re.compile(r"^[a-z]+[A-Z]")
+_CLASSES = re.compile(
+    r"\b(?:ООО|ОАО|ЗАО|ПАО|АО|ИП|проект|компани|фирм|банк|студи|агентств|фонд|завод|ресторан|кафе|отел|"
+    r"журнал|газет|книг|фильм|игр|платформ|сервис|тариф|курс)\w{0,3}\s$",
+    re.IGNORECASE,
 )
 _LONGEST_QUOTED_WORDS = 6
 
@@ -88,9 +101,15 @@ class Names:
         for pattern in (_ADDRESS, _QUOTED):
             for match in pattern.finditer(text):
                 start, end = match.span(match.lastindex or 0)
-                if pattern is _ADDRESS or self._titles(text[start:end]):
-                    taken.append((start, end))
-                    yield Called(start, end, text[start:end].rstrip(".,;:!?"))
+                if pattern is _ADDRESS:
+                    end = start + len(text[start:end].rstrip(".,;:!?"))
+                elif not self._titles(text[start:end]):
+                    continue
+                elif sort := _CLASSES.search(text[: match.start()]):
+                    # «Ромашка» alone may be anything.
+                    start, end = sort.start(), match.end()
+                taken.append((start, end))
+                yield Called(start, end, text[start:end])
         for called in self._written_large(text):
             if not any(called.start < end and start < called.end for start, end in taken):
                 yield called
@@ -125,7 +144,7 @@ class Names:
     def _may_name(self, text: str, match: re.Match[str], *, is_russian: bool) -> bool:
         word = match[0]
         if word.lower() in _NEVER or word[:1].isdigit():
-            return False
+            return bool(_NUMBERED.match(word))
         if _CODE.search(word):
             return True
         if word[:1].isupper():
@@ -139,6 +158,9 @@ class Names:
             return
         if run:
             start, end = run[0].start(), run[-1].end()
+            model = _MODEL.match(text, end)
+            if model and (_COINED.match(run[-1][0]) or not (is_given(run[-1][0]) or _COUNTS.match(text, model.end()))):
+                end = model.end()
             name = _POSSESSIVE.sub("", text[start:end])
             yield Called(start, start + len(name), name)
 
@@ -158,7 +180,7 @@ class Names:
 def _opens(text: str, start: int) -> bool:
     """Whether a sentence, a line, or what somebody said begins here."""
     before = text[:start].rstrip(" \"'«“„(*_[—–-")
-    return not before or before[-1] in ".!?…:;"
+    return not before or before[-1] in ".!?…"
 
 
 def _is_shouted(word: str) -> bool:

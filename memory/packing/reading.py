@@ -10,6 +10,8 @@ from memory.kps.sentences import sentences
 from memory.stems import questioned, stems
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
+_SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
+_BLOB = re.compile(r"\S{201,}")
 # Where nobody ends a sentence, something must.
 _LONGEST_WORDS = 60
 
@@ -52,13 +54,18 @@ def meant(text: str) -> frozenset[str]:
 
 
 def key_of(text: str) -> str:
-    """What is the same for a text in whatever case its words are."""
-    return " ".join(stems(text))
+    """What is the same for a text in whatever case its words are; 5 % are not 5."""
+    return " ".join(stems(text.translate(_SIGNS)))
+
+
+def plain(text: str) -> str:
+    """The text without what is no word of it, such as a file in base64."""
+    return _BLOB.sub("…", text)
 
 
 def cut(text: str) -> Iterator[str]:
     """The sentences of a text, none of them endless."""
-    for line in text.splitlines():
+    for line in plain(text).splitlines():
         bullet = _BULLET.match(line)
         said = line[bullet.end() :] if bullet else line
         for start, end in sentences(said, 0, len(said)):

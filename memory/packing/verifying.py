@@ -8,7 +8,7 @@ from functools import cached_property
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import cut, key_of, meant, sentences_of
+from memory.packing.reading import cut, key_of, meant, plain, sentences_of
 
 # A claim is made of the words of what it is from; a summary of many turns has words of its own to join them.
 POINT_BORNE = 0.7
@@ -53,11 +53,16 @@ class Said:
     def has(self, words: str, raw_log_ids: Iterable[str] | None = None) -> bool:
         """Whether these words, in whatever case, stand together in one of the turns."""
         wanted = key_of(words)
-        return bool(wanted) and any(f" {wanted} " in self._key(turn) for turn in self._of(raw_log_ids))
+        if not wanted:
+            # Somebody has said 👍.
+            return any(words in " ".join(plain(turn.content).split()) for turn in self._of(raw_log_ids))
+        return any(f" {wanted} " in self._key(turn) for turn in self._of(raw_log_ids))
 
     def bears_out(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_BORNE) -> bool:
         """Whether the turns have most words of a claim, all of its figures and names, and deny nothing that it says."""
         turns = self._of(raw_log_ids)
+        if self.has(claim, raw_log_ids):
+            return True
         text = " ".join(self._key(turn) for turn in turns)
         words = set(text.split())
         if not turns or not _figures(claim) <= _figures("\n".join(turn.content for turn in turns)):
@@ -86,7 +91,7 @@ class Said:
 
     def _key(self, turn: RawTurn) -> str:
         if turn.raw_log_id not in self._keys:
-            key = key_of(f"{turn.content} {turn.speaker or ''}")
+            key = key_of(plain(f"{turn.content} {turn.speaker or ''}"))
             self._keys[turn.raw_log_id] = f" {key} "
         return self._keys[turn.raw_log_id]
 

@@ -7,14 +7,14 @@ from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
 from memory.packing.budget import Budget, warm_budget
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import key_of
+from memory.packing.reading import key_of, plain
 from memory.packing.weighing import Weighed, clipped, weighed
 from memory.packing.words import count, words_said
 
 _SUMMARY_SENTENCES = 4
 _SUMMARY_SHARE = 0.35
 _SUMMARY_WORDS = 70
-_FEWEST_SUMMARY_WORDS = 6
+_FEWEST_SUMMARY_WORDS, _LEAST_SUMMARY_WORDS = 6, 3
 # Of what is said already, so much makes a sentence say nothing new.
 _REPEATED = 0.7
 
@@ -27,7 +27,8 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
         entities = apart_from(decisions, entities)
     sentences = weighed(turns, entities, decisions)
     choice = _Choice(_words(entities, decisions), budget)
-    summary, points = choice.summary(sentences), choice.points(sentences)
+    summary = choice.summary(sentences) or [clipped(_longest(turns), _LEAST_SUMMARY_WORDS)]
+    points = choice.points(sentences)
     return WarmContent(
         summary=" ".join(summary),
         key_points=tuple(point for point, _ in points),
@@ -47,6 +48,11 @@ def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:
     return sum(count(entity.name) for entity in entities) + sum(count(decision.text) for decision in decisions)
 
 
+def _longest(turns: Sequence[RawTurn]) -> str:
+    """For an episode of nothing but decisions, or of no words."""
+    return " ".join(max((plain(turn.content) for turn in turns), key=len, default="").split())
+
+
 @dataclass
 class _Choice:
     """What has been chosen so far: its words, its terms, its names."""
@@ -64,10 +70,9 @@ class _Choice:
 
     def summary(self, sentences: Sequence[Weighed]) -> list[str]:
         """The most central sentences, in their order; where there is room for none, the beginning of the first."""
-        room = self.left(self.budget.wanted)
-        room = max(
-            min(_SUMMARY_WORDS, round(room * _SUMMARY_SHARE)), min(_FEWEST_SUMMARY_WORDS, self.budget.most // 2), 1
-        )
+        share = round(self.left(self.budget.wanted) * _SUMMARY_SHARE)
+        at_least = min(_FEWEST_SUMMARY_WORDS, max(_LEAST_SUMMARY_WORDS, self.left(self.budget.most)))
+        room = max(min(_SUMMARY_WORDS, share), min(at_least, self.budget.most))
         ranked = sorted(sentences, key=_by_worth)
         chosen: list[Weighed] = []
         for each in ranked:

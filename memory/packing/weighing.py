@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from bus_schema.episodes import Decision, Entity, RawTurn
-from memory.packing.cues import FILLER
+from memory.packing.cues import without_filler
 from memory.packing.reading import Sentence, key_of, sentences_of
 
 _SMALL_TALK = re.compile(
@@ -70,7 +70,7 @@ def weighed(turns: Sequence[RawTurn], entities: Sequence[Entity], decisions: Seq
 
 def shortened(text: str) -> str:
     """A sentence without the words that lead to it, cut where it is too long to be a point."""
-    return clipped(FILLER.sub("", text) or text, _LONGEST_POINT_WORDS)
+    return clipped(without_filler(text), _LONGEST_POINT_WORDS)
 
 
 def clipped(text: str, most: int) -> str:

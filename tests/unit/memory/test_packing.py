@@ -1,0 +1,289 @@
+"""What packing keeps, how dense it is, whatever a model proposes (spec 002 F3, NF4)."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from agents.packer.reading import ReadEntity, ReadPoint, ReadWarm
+from agents.packer.warm import read_warm
+from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
+from memory.packing.cold import cold_of
+from memory.packing.decisions import decisions_of
+from memory.packing.entities import entities_of
+from memory.packing.packing import OFFLINE, Pack, Proposal, pack_cold, pack_warm
+from memory.packing.reading import key_of
+from memory.packing.verifying import verify
+from memory.packing.warm import warm_of
+from memory.packing.words import words_of, words_said
+from tests.generated_episodes import Generated, generated_episodes
+from tests.scripted_model import ScriptedModel
+
+EPISODES = generated_episodes(50)
+
+
+def said(*texts: str) -> tuple[RawTurn, ...]:
+    return tuple(
+        RawTurn(raw_log_id=f"raw_{number}", role="user", content=text, time=datetime(2026, 1, 1, tzinfo=UTC))
+        for number, text in enumerate(texts)
+    )
+
+
+def names(*texts: str) -> list[str]:
+    return [entity.name for entity in entities_of(said(*texts))]
+
+
+def decided(*texts: str) -> list[str]:
+    return [decision.text for decision in decisions_of(said(*texts))]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (
+            "Yesterday I met Anna Novak from Zephyr Labs in Lisbon.",
+            ["Anna Novak", "Zephyr Labs", "Lisbon", "Yesterday"],
+        ),
+        ("We pay $1,250 a month, 15% more, until March 3.", ["$1,250", "15%", "March 3"]),
+        ("Вчера встретил Анну Лукину из Казани.", ["Вчера", "Анну Лукину", "Казани"]),
+        ("Бюджет 350 000 рублей, срок 15 марта 2027 года.", ["350 000 рублей", "15 марта 2027 года"]),
+        ("Подрядчик: ООО «Ромашка», база PostgreSQL.", ["ООО «Ромашка»", "PostgreSQL"]),
+        ("She bought an iPhone 15 for 900 euros.", ["iPhone 15", "900 euros"]),
+        ("Painting helps me to relax after a long day.", []),
+        ("Работа идёт своим чередом, ничего нового.", []),
+    ],
+)
+def test_what_is_named_is_found(text: str, named: list[str]) -> None:
+    assert sorted(names(text)) == sorted(named)
+
+
+def test_a_name_is_one_entity_in_all_its_cases() -> None:
+    entities = entities_of(said("Звонила Анна Лукина.", "Передай Анне Лукиной привет.", "Анна согласна."))
+
+    assert [(each.name, each.raw_log_ids) for each in entities] == [("Анна Лукина", ("raw_0", "raw_1", "raw_2"))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We decided to use PostgreSQL.",
+        "It's settled, Anna leads the project.",
+        "Let's go with the second offer.",
+        "Решили использовать PostgreSQL.",
+        "Договорились встретиться в пятницу.",
+        "Запуск переносим на 15 марта.",
+    ],
+)
+def test_a_decision_is_kept_in_its_own_words(text: str) -> None:
+    assert decided(f"Hello there! {text} What do you think?") == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["We haven't decided yet.", "Did we decide on anything?", "Мы пока не решили.", "Надо решить, что делать.", "Hi!"],
+)
+def test_what_is_open_is_no_decision(text: str) -> None:
+    assert decided(text) == []
+
+
+def test_a_proposal_that_is_accepted_is_a_decision() -> None:
+    assert decided("Давайте встретимся в субботу.", "Хорошо, я буду.") == ["Давайте встретимся в субботу."]
+    assert decided("Давайте встретимся в субботу.", "Не знаю, посмотрим.") == []
+
+
+def require_kept(episode: Generated, content: WarmContent) -> None:
+    kept = " | ".join((*(each.name for each in content.entities), *(each.text for each in content.decisions)))
+    assert [name for name in episode.entities if name not in kept] == []
+    keys = [key_of(each.text) for each in content.decisions]
+    assert [text for text in episode.decisions if not any(key in key_of(text) for key in keys)] == []
+
+
+def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> None:
+    assert 3 <= episode.words / words_of(warm) <= 10
+    if episode.words >= 400:
+        assert 10 <= words_of(warm) / words_of(cold) <= 20
+    else:
+        assert words_of(cold) < words_of(warm)
+
+
+def require_packs_keep_everything(episodes: Sequence[Generated]) -> None:
+    for episode in episodes:
+        warm, cold = _both(episode)
+        require_kept(episode, warm)
+        require_dense(episode, warm, cold)
+        assert len(warm.key_points) == len(warm.key_point_sources)
+
+
+def _both(episode: Generated) -> tuple[WarmContent, ColdContent]:
+    warm = pack_warm(episode.turns).content
+    assert isinstance(warm, WarmContent)
+    cold = pack_cold(warm, episode.words).content
+    assert isinstance(cold, ColdContent)
+    assert verify(warm, episode.turns).holds
+    assert verify(cold, episode.turns).holds
+    return warm, cold
+
+
+def test_packs_keep_every_entity_and_every_decision() -> None:
+    require_packs_keep_everything(EPISODES)
+
+
+@pytest.mark.proof
+def test_five_hundred_packs_keep_every_entity_and_every_decision() -> None:
+    require_packs_keep_everything(generated_episodes(500))
+
+
+def test_a_pack_is_the_same_whenever_it_is_made() -> None:
+    assert [warm_of(each.turns) for each in EPISODES[:10]] == [warm_of(each.turns) for each in EPISODES[:10]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hi!", "Привет! Как дела?", "Решили ехать в Казань 5 мая.", "no" * 50_000, "a@" * 9000, "👍 …", "a, b. " * 900],
+)
+def test_whatever_was_said_can_be_packed(text: str) -> None:
+    turns = said(text)
+    warm = warm_of(turns)
+
+    assert warm.summary
+    assert verify(warm, turns).holds
+    assert cold_of(warm, words_said(turns)).headline
+
+
+def hostile_answer(episode: Generated, number: int) -> ReadWarm | str:
+    """Drops most, invents the rest, cites turns that say something else, or answers nonsense."""
+    if number % 5 == 4:
+        return ("{broken", "null", '{"summary": 5}', "", "Sure! Here is your summary.")[number // 5 % 5]
+    first = episode.turns[0].content
+    return ReadWarm(
+        summary=f"{first.split('. ')[0]}. They argued with Kanzler Zuckerberg about 7341 bananas in Ulaanbaatar.",
+        key_points=[
+            ReadPoint(text="Napoleon Dynamite paid 999,999 dollars for the moon.", turns=[1]),
+            ReadPoint(text=episode.turns[-1].content[:80], turns=[1]),
+            ReadPoint(text=first.split(". ")[0], turns=[1]),
+            ReadPoint(text="Nobody said this.", turns=[4000, -1]),
+        ],
+        entities=[ReadEntity(name="Xanadu Corporation", kind="organization", turns=[1])],
+        decisions=[
+            ReadPoint(text="We decided to sell the company to Xanadu Corporation.", turns=[1]),
+            ReadPoint(text="Мы решили продать всё до последней табуретки.", turns=[2]),
+        ],
+    )
+
+
+async def packed_by(answer: ReadWarm | str, episode: Generated) -> Pack:
+    reading = await read_warm(episode.turns, ScriptedModel(answer))
+    proposal = Proposal("scripted-1", reading.content, reading.unfounded) if reading else None
+    return await asyncio.to_thread(pack_warm, episode.turns, proposal)
+
+
+async def require_hostility_is_harmless(episodes: Sequence[Generated]) -> None:
+    for number, episode in enumerate(episodes):
+        answer = hostile_answer(episode, number)
+        pack = await packed_by(answer, episode)
+        assert isinstance(pack.content, WarmContent)
+        require_kept(episode, pack.content)
+        everything = pack.content.model_dump_json()
+        invented = ("Xanadu", "7341", "Napoleon", "Zuckerberg", "табуретки", "Nobody said")
+        assert [each for each in invented if each in everything] == []
+        cold = pack_cold(pack.content, episode.words, Proposal("scripted-1", a_hostile_headline(number))).content
+        assert isinstance(cold, ColdContent)
+        assert "Xanadu" not in cold.model_dump_json()
+        assert verify(cold, episode.turns).holds
+        require_dense(episode, pack.content, cold)
+        if isinstance(answer, str):
+            assert pack.report.maker == OFFLINE
+        else:
+            assert pack.report.maker == "scripted-1"
+            assert pack.report.put_back
+            assert {"Xanadu Corporation", "Nobody said this."} <= set(pack.report.struck_out)
+
+
+def a_hostile_headline(number: int) -> ColdContent:
+    return (
+        ColdContent(headline="Xanadu buys 12 moons.", tags=("Xanadu", "moon")),
+        ColdContent(headline="", tags=()),
+        ColdContent(headline="word " * 500, tags=("Xanadu",) * 90),
+    )[number % 3]
+
+
+async def test_a_model_that_drops_invents_or_babbles_does_no_harm() -> None:
+    await require_hostility_is_harmless(EPISODES)
+
+
+@pytest.mark.proof
+async def test_five_hundred_hostile_answers_do_no_harm() -> None:
+    await require_hostility_is_harmless(generated_episodes(500))
+
+
+TALK = said(
+    "Hi! Anna Novak moved to Lisbon last week, so she cannot come on Friday.",
+    "Good to know. We decided to postpone the workshop to June 5.",
+    "Thanks! The venue costs 400 euros and it does not have a projector.",
+    *["Some more words that are said just to have enough of them around here."] * 12,
+)
+
+
+def a_pack(**changes: object) -> WarmContent:
+    told = {
+        "summary": "The workshop is postponed because Anna Novak moved to Lisbon.",
+        "key_points": ("Anna Novak moved to Lisbon.", "The venue costs 400 euros."),
+        "key_point_sources": (("raw_0",), ("raw_2",)),
+        "entities": entities_of(TALK),
+        "decisions": decisions_of(TALK),
+    }
+    return WarmContent.model_validate(told | changes)
+
+
+def point(text: str, source: str) -> dict[str, object]:
+    return {"key_points": (text,), "key_point_sources": ((source,),)}
+
+
+def test_a_pack_that_is_true_holds_as_it_is() -> None:
+    assert verify(a_pack(), TALK).holds
+    mended = pack_warm(TALK, Proposal("m", a_pack()))
+    assert isinstance(mended.content, WarmContent)
+    assert mended.content.key_points == a_pack().key_points
+    assert (mended.report.put_back, mended.report.struck_out) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "invented"),
+    [
+        (point("The venue costs 500 euros.", "raw_2"), "The venue costs 500 euros."),
+        (point("The venue costs 400 euros.", "raw_0"), "The venue costs 400 euros."),
+        (point("The venue does have a projector.", "raw_2"), "The venue does have a projector."),
+        (point("Anna moved.", "raw_99"), "Anna moved."),
+        ({"summary": "Anna Novak moved to Madrid."}, "Anna Novak moved to Madrid."),
+        ({"entities": (*entities_of(TALK), Entity(name="Bob", kind="person", raw_log_ids=("raw_0",)))}, "Bob"),
+        (
+            {"decisions": (*decisions_of(TALK), Decision(text="We decided to cancel it.", raw_log_ids=("raw_1",)))},
+            "We decided to cancel it.",
+        ),
+    ],
+)
+def test_what_nobody_has_said_is_found(changes: dict[str, object], invented: str) -> None:
+    assert verify(a_pack(**changes), TALK).invented == (invented,)
+
+
+def test_what_is_missing_is_found() -> None:
+    found = verify(a_pack(entities=(), decisions=()), TALK)
+
+    assert {each.name for each in found.missing_entities} >= {"Anna Novak", "Lisbon", "400 euros", "Friday"}
+    assert [each.text for each in found.missing_decisions] == ["We decided to postpone the workshop to June 5."]
+
+
+async def test_without_a_model_nothing_is_read() -> None:
+    assert await read_warm(TALK, ScriptedModel("babble")) is None
+
+
+def test_a_headline_of_a_model_is_kept_if_it_is_true() -> None:
+    warm = warm_of(EPISODES[-1].turns)
+    subject = warm.entities[0].name
+    proposed = ColdContent(headline=f"{subject}.", tags=(warm.entities[1].name,))
+    pack = pack_cold(warm, EPISODES[-1].words, Proposal("m", proposed))
+
+    assert isinstance(pack.content, ColdContent)
+    assert pack.content.headline == f"{subject}."
+    assert warm.entities[1].name in pack.content.tags
