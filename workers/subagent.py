@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from agents.guides import Guide
+from agents.models.conversation import TALK
 from agents.models.failures import ModelFailure, ModelUnavailable
 from agents.models.histories import from_history, kept_calls
 from agents.models.language_model import LanguageModel, Message, ToolCall
@@ -75,4 +76,4 @@ class _Told:
 def _materials(work: Delegated) -> list[Material]:
     """The talk out of which the task comes, as something to read."""
     lines = [f"{each.role}: {each.content}" for each in work.context]
-    return [Material("talk", "talk", "\n".join(lines))] if lines else []
+    return [Material("talk", TALK, "\n".join(lines))] if lines else []

@@ -21,6 +21,8 @@ from agents.models.language_model import Message
 from agents.models.prompt import Material
 
 TASK = "reply"
+# A kind of material: another conversation, out of which the task of this one comes.
+TALK = "talk"
 
 _TAG = re.compile(r"<(?=\s*/?\s*(?:material|instruction)\b)", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL | re.MULTILINE)
@@ -36,11 +38,15 @@ class Turn:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a model is to answer: the last words of the user, or an instruction if one came last."""
+    """What a model is to answer: the last words of the user, or an instruction if one came last.
+
+    `results` are what tools have said since then.
+    """
 
     words: str
     instruction: str | None = None
     memory: tuple[Material, ...] = ()
+    results: tuple[Message, ...] = ()
     earlier: tuple[Turn, ...] = field(default=())
 
 
@@ -65,7 +71,8 @@ def lay_out_chat(system: str, said: Iterable[Message], memory: Iterable[Material
 
 def read_conversation(messages: Sequence[Message]) -> Conversation:
     """What such messages ask for."""
-    turns = [message for message in messages if message.role in ("user", "assistant") and message.content]
+    said, since = since_user(messages)
+    turns = [message for message in said if message.role in ("user", "assistant") and message.content]
     last = turns[-1].content if turns else ""
     asked = prompt.read([Message(role="user", content=last)])
     instructions = _INSTRUCTION.findall(asked.instructions)
@@ -74,11 +81,18 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         words=_INSTRUCTION.sub("", asked.instructions).strip(),
         instruction=instructions[-1] if instructions and is_last else None,
         memory=asked.materials,
+        results=tuple(message for message in since if message.role == "tool"),
         earlier=tuple(
             Turn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
             for turn in turns[:-1]
         ),
     )
+
+
+def since_user(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """What was said up to the user's last words, what has come of them since."""
+    last = max((place for place, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
+    return messages[: last + 1], messages[last + 1 :]
 
 
 def _laid_out(message: Message) -> Message:

@@ -14,8 +14,19 @@ from agents.models.extractive.desk import TASKS, Desk
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.reading import read_source
 from agents.models.failures import NeedsLanguageModel
-from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, TokenUsage, Tool
-from agents.models.replying.reply import reply_to
+from agents.models.language_model import (
+    DEFAULTS,
+    Chunk,
+    Completion,
+    Message,
+    ModelParams,
+    TokenUsage,
+    Tool,
+    ToolCall,
+)
+from agents.models.replying.delegating import next_delegation
+from agents.models.replying.reply import knows_answer, reply_to
+from agents.models.replying.tool_use import next_tool
 from agents.models.verdict import Verdict
 from agents.text import language_of, words
 
@@ -28,8 +39,8 @@ _DIGEST_QUOTES = 3
 class OfflineModel:
     """Deterministic: the same prompt gives the same answer.
 
-    It reads prompts laid out as `agents.models.prompt` says. Tools are never called; sampling parameters mean
-    nothing to it; a token is a word.
+    It reads prompts laid out as `agents.models.prompt` says. In conversation it calls the tools that it is told to use
+    in so many words; sampling parameters mean nothing to it; a token is a word.
     """
 
     @property
@@ -46,9 +57,12 @@ class OfflineModel:
     ) -> Completion:
         began = time.monotonic()
         # A long brief takes a second of computing, which must not stop the loop.
-        text = await asyncio.to_thread(answer, messages, schema)
+        call = await asyncio.to_thread(next_call, messages, tools) if tools and schema is None else None
+        text = "" if call else await asyncio.to_thread(answer, messages, schema)
         return Completion(
             text=text,
+            tool_calls=(call,) if call else (),
+            finish_reason="tool_calls" if call else "stop",
             usage=TokenUsage(
                 prompt_tokens=sum(len(words(message.content)) for message in messages),
                 completion_tokens=len(words(text)),
@@ -67,6 +81,16 @@ class OfflineModel:
 
     async def aclose(self) -> None:
         """Nothing to close."""
+
+
+def next_call(messages: Sequence[Message], tools: Sequence[Tool]) -> ToolCall | None:
+    """The tool that is to be used before there is anything to answer."""
+    if prompt.read(messages).task != conversation.TASK:
+        return None
+    asked = conversation.read_conversation(messages)
+    _, since = conversation.since_user(messages)
+    call = next_delegation(asked.words, since, tools)
+    return call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
 
 
 def answer(messages: Sequence[Message], schema: type[BaseModel] | None = None) -> str:

@@ -23,6 +23,9 @@ class Phrases:
     related: tuple[str, ...]
     listening: tuple[str, ...]
     reminder: tuple[str, ...]
+    your_name: tuple[str, ...]
+    name_noted: tuple[str, ...]
+    subagent_said: tuple[str, ...]
 
 
 PHRASES = {
@@ -45,6 +48,9 @@ PHRASES = {
         related=("By the way, I know this about it: {said}", "This may matter here: {said}"),
         listening=("I see. Go on.", "All right.", "I'm listening."),
         reminder=("A note for you: {said}", "Something you should know: {said}", "Just so you know: {said}"),
+        your_name=("Your name is {said}.",),
+        name_noted=("I'll remember it: your name is {said}.", "Noted: your name is {said}."),
+        subagent_said=("The sub-agent {name} says: {said}",),
     ),
     Language.RUSSIAN: Phrases(
         greeting=("Здравствуйте! Чем могу помочь?", "Привет! Что у вас нового?", "Здравствуйте! Слушаю вас."),
@@ -65,5 +71,8 @@ PHRASES = {
         related=("Кстати, об этом известно: {said}", "Здесь может быть важно: {said}"),
         listening=("Понимаю. Продолжайте.", "Хорошо.", "Слушаю вас."),
         reminder=("Для вас есть новость: {said}", "Вам стоит знать: {said}", "Обратите внимание: {said}"),
+        your_name=("Вас зовут {said}.",),
+        name_noted=("Буду помнить: вас зовут {said}.", "Принято: вас зовут {said}."),
+        subagent_said=("Подагент {name} отвечает: {said}",),
     ),
 }

@@ -1,35 +1,22 @@
 """A turn of conversation without a language model: short, in the user's language, in the words that were given."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from agents.dates.reading import dates_in
 from agents.markdown import Kind, parse, plain
-from agents.models.conversation import Conversation
+from agents.models.conversation import TALK, Conversation
+from agents.models.language_model import Message
+from agents.models.replying.delegating import DELEGATE
+from agents.models.replying.naming import asks_who_they_are, name_told, only_tells_name
 from agents.models.replying.phrases import PHRASES, Phrases
+from agents.models.replying.small_talk import one_of, small_talk
+from agents.models.replying.tool_use import SEARCH
 from agents.salience import coverage, rarity
 from agents.text import Language, first_words, language_of, sentences, terms, words
 from agents.tone.hearing import tone_of
 
-_GREETING = re.compile(
-    r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|привет\w*|здравствуй\w*|добр\w+ (?:утро|день|вечер))\b",
-    re.IGNORECASE,
-)
-_THANKS = re.compile(r"\b(?:thanks|thank you|спасибо|благодар\w+)\b", re.IGNORECASE)
-_FAREWELL = re.compile(r"^\W*(?:bye|goodbye|see you|пока|до (?:свидания|встречи|завтра|связи))\b", re.IGNORECASE)
-_WELL = re.compile(
-    r"\b(?:how are you|how's it going|how do you do|как (?:\w+ )?дела|как (?:ты|вы|поживаешь|поживаете))\W*$",
-    re.IGNORECASE,
-)
-_ABOUT = re.compile(
-    r"\b(?:who are you|what can you do|кто (?:ты|вы)|что (?:ты|вы) (?:умеешь|умеете|можешь|можете))\b", re.IGNORECASE
-)
-_NOD = re.compile(
-    r"^\W*(?:ок|окей|ладно|да|нет|ага|угу|понял|поняла|понятно|ясно|хорошо|ok|okay|yes|no|sure|fine|right|i see)\W*$",
-    re.IGNORECASE,
-)
 _ASKING = re.compile(
     r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
     r"кто|что|когда|где|куда|почему|зачем|как|какой|какая|какие|каком|сколько|чей|чья|напомни)\b",
@@ -43,12 +30,12 @@ _SAYS = (Kind.PROSE, Kind.ITEM, Kind.QUOTE)
 _INSTRUCTED = re.compile(
     r"\A(?:\[hidden instruction\]\s*)?(?:Tell the user|Сообщи пользователю)\s*:\s*(.*?)\s*(?:\n|\Z)", re.DOTALL
 )
-_SHORT_WORDS = 6
 _QUOTED_WORDS = 24
 _ANSWERS = 0.5
 _RELATES = 0.4
 _FELT = 0.35
 _MOST_TOLD = 2
+_REPORTED_WORDS = 200
 
 
 def reply_to(asked: Conversation) -> str:
@@ -57,11 +44,49 @@ def reply_to(asked: Conversation) -> str:
     phrases = PHRASES[_language(spoken, asked)]
     if asked.instruction:
         told = _INSTRUCTED.search(asked.instruction)
-        return _one(phrases.reminder, spoken).format(said=told[1] if told else asked.instruction)
-    chat = _small_talk(spoken, phrases)
+        return one_of(phrases.reminder, spoken).format(said=told[1] if told else asked.instruction)
+    if asked.results and (reported := _reported(asked.results, phrases)):
+        return reported
+    chat = _name(spoken, asked, phrases) or small_talk(spoken, phrases)
     if chat:
         return chat
     return _answer(spoken, asked, phrases) if _is_question(spoken) else _acknowledgement(spoken, asked, phrases)
+
+
+def knows_answer(asked: Conversation) -> bool:
+    """Whether what was said or is remembered answers the question, so that nobody need be asked."""
+    said = _told(asked)
+    if asks_who_they_are(asked.words):
+        return name_told(said) is not None
+    return bool(_best(asked.words, [*_remembered(asked), *said], _ANSWERS))
+
+
+def _reported(results: Sequence[Message], phrases: Phrases) -> str:
+    """What sub-agents and tools have answered; what was looked up is remembered instead."""
+    lines = []
+    for result in results:
+        name = result.name or ""
+        if name.startswith(DELEGATE):
+            said = {"name": name.removeprefix(DELEGATE), "said": result.content}
+            lines.append(one_of(phrases.subagent_said, result.content).format(**said))
+        elif name != SEARCH:
+            lines.append(first_words(result.content, _REPORTED_WORDS))
+    return "\n\n".join(lines)
+
+
+def _name(spoken: str, asked: Conversation, phrases: Phrases) -> str:
+    """Who somebody is they have said, to be taken up or to be told again."""
+    if asks_who_they_are(spoken):
+        name = name_told([*_told(asked), *_remembered(asked)])
+        return one_of(phrases.your_name if name else phrases.unknown, spoken).format(said=name)
+    name = name_told([spoken]) if only_tells_name(spoken) else None
+    return one_of(phrases.name_noted, spoken).format(said=name) if name else ""
+
+
+def _told(asked: Conversation) -> list[str]:
+    """What the user has said before, the latest first, but for questions."""
+    said = [sentence for turn in asked.earlier if turn.role == "user" for sentence in sentences(turn.text)]
+    return [each for each in dict.fromkeys(said) if not each.endswith("?")][::-1]
 
 
 def _language(spoken: str, asked: Conversation) -> Language:
@@ -76,51 +101,38 @@ def _is_question(spoken: str) -> bool:
     return last[0].rstrip(')»" ').endswith("?") or bool(_ASKING.match(last[0]) and len(words(last[0])) > 1)
 
 
-def _small_talk(spoken: str, phrases: Phrases) -> str:
-    if len(words(spoken)) > _SHORT_WORDS:
-        return ""
-    for pattern, wordings in (
-        (_NOD, phrases.listening),
-        (_ABOUT, phrases.about),
-        (_WELL, phrases.well),
-        (_FAREWELL, phrases.farewell),
-        (_THANKS, phrases.thanks),
-        (_GREETING, phrases.greeting),
-    ):
-        if pattern.search(spoken) and (wordings is not phrases.greeting or not spoken.rstrip().endswith("?")):
-            return _one(wordings, spoken)
-    return ""
-
-
 def _answer(question: str, asked: Conversation, phrases: Phrases) -> str:
     known = _remembered(asked)
-    said = [sentence for turn in asked.earlier if turn.role == "user" for sentence in sentences(turn.text)]
-    told = [each for each in dict.fromkeys(said) if not each.endswith("?")]
+    told = _told(asked)
     found = _best(question, known, _ANSWERS)
     if found:
-        return _one(phrases.known, question).format(said=_in_one(found))
-    found = _best(question, told[::-1], _ANSWERS)
-    return _one(phrases.you_said, question).format(said=_in_one(found)) if found else _one(phrases.unknown, question)
+        return one_of(phrases.known, question).format(said=_in_one(found))
+    found = _best(question, told, _ANSWERS)
+    return (
+        one_of(phrases.you_said, question).format(said=_in_one(found)) if found else one_of(phrases.unknown, question)
+    )
 
 
 def _acknowledgement(spoken: str, asked: Conversation, phrases: Phrases) -> str:
     parts = []
     tone = tone_of(spoken)
     if abs(tone.value) >= _FELT:
-        parts.append(_one(phrases.good_news if tone.value > 0 else phrases.bad_news, spoken))
+        parts.append(one_of(phrases.good_news if tone.value > 0 else phrases.bad_news, spoken))
     matter = sorted(sentences(spoken), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))
     if matter and terms(matter[0]):
-        parts.append(_one(phrases.understood, spoken).format(said=_quoted(matter[0])))
+        parts.append(one_of(phrases.understood, spoken).format(said=_quoted(matter[0])))
     related = [each for each in _best(spoken, _remembered(asked), _RELATES) if each not in spoken]
     if related:
-        parts.append(_one(phrases.related, spoken).format(said=_in_one(related[:1])))
-    return " ".join(parts) or _one(phrases.listening, spoken)
+        parts.append(one_of(phrases.related, spoken).format(said=_in_one(related[:1])))
+    return " ".join(parts) or one_of(phrases.listening, spoken)
 
 
 def _remembered(asked: Conversation) -> list[str]:
     """What is kept in mind, by sentences: of a document only those are quoted that bear on the matter."""
-    prose = (block.text for piece in asked.memory for block in parse(piece.text) if block.kind in _SAYS)
-    return list(dict.fromkeys(sentence for text in prose for sentence in sentences(plain(text))))
+    looked_up = [result.content for result in asked.results if result.name == SEARCH]
+    texts = [*(piece.text for piece in asked.memory if piece.type != TALK), *looked_up]
+    prose = (block.text for text in texts for block in parse(text) if block.kind in _SAYS)
+    return list(dict.fromkeys(sentence for said in prose for sentence in sentences(plain(said))))
 
 
 def _is_definite(sentence: str) -> bool:
@@ -147,8 +159,3 @@ def _in_one(found: Iterable[str]) -> str:
 def _quoted(text: str) -> str:
     short = first_words(" ".join(text.split()), _QUOTED_WORDS)
     return short if short[-1:] in ".!?…" else f"{short}."
-
-
-def _one(wordings: Sequence[str], of: str) -> str:
-    """One of several wordings, always the same for the same words."""
-    return wordings[hashlib.sha256(of.encode()).digest()[0] % len(wordings)]
