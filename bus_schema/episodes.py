@@ -1,9 +1,18 @@
 """The atom of long-term memory: an episode, with what each of its layers keeps (spec 002 §4.3)."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import UserId
@@ -60,7 +69,16 @@ class Decision(_Kept):
     raw_log_ids: RawLogIds
 
 
-class HotContent(_Kept):
+class _OfALayer(_Kept):
+    layer: str
+
+    @model_serializer(mode="wrap")
+    def _with_layer(self, rest: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Messages leave out defaults, but without its layer nobody could tell what this is."""
+        return {"layer": self.layer, **rest(self)}
+
+
+class HotContent(_OfALayer):
     """The whole text, nothing left out."""
 
     layer: Literal["hot"] = "hot"
@@ -69,7 +87,7 @@ class HotContent(_Kept):
     decisions: tuple[Decision, ...] = ()
 
 
-class WarmContent(_Kept):
+class WarmContent(_OfALayer):
     """What questions are answered from; `key_point_sources` are the turns of each key point, in their order."""
 
     layer: Literal["warm"] = "warm"
@@ -87,7 +105,7 @@ class WarmContent(_Kept):
         return self
 
 
-class ColdContent(_Kept):
+class ColdContent(_OfALayer):
     """What tells whether it is worth looking deeper."""
 
     layer: Literal["cold"] = "cold"

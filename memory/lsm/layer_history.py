@@ -30,7 +30,7 @@ def note_change(row: EpisodeRow, at: datetime) -> None:
     session = object_session(row)
     assert session is not None, "an episode changes its layer in a transaction"
     words = row.word_count if row.layer_word_count is None else row.layer_word_count
-    session.add(LayerChangeRow(episode_id=row.id, at=at, layer=row.layer, words=words))
+    session.add(LayerChangeRow(episode_id=row.id, at=at, layer=row.layer, word_count=words))
 
 
 class LayerHistories:
@@ -43,7 +43,7 @@ class LayerHistories:
         """In equal steps from the first word on; an episode counts from its beginning."""
         wanted = (
             select(EpisodeRow.id, EpisodeRow.started_at, EpisodeRow.word_count)
-            .add_columns(LayerChangeRow.at, LayerChangeRow.layer, LayerChangeRow.words)
+            .add_columns(LayerChangeRow.at, LayerChangeRow.layer, LayerChangeRow.word_count.label("words"))
             .outerjoin(LayerChangeRow, LayerChangeRow.episode_id == EpisodeRow.id)
             .order_by(EpisodeRow.id, LayerChangeRow.position)
         )

@@ -26,7 +26,7 @@ from mindbus.sql.tables import add_ledger_tables
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
 
-_JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
+_JSON = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
 # Episodes that have yet to be looked at: are they of one matter, do they go on from another?
 _UNSETTLED = sql("NOT is_settled")
@@ -143,7 +143,7 @@ class LayerChangeRow(Base):
     episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
     at: Mapped[datetime] = mapped_column(Utc)
     layer: Mapped[str] = mapped_column(String(8))
-    words: Mapped[int] = mapped_column(Integer)
+    word_count: Mapped[int] = mapped_column(Integer)
 
 
 class TurnVectorRow(Base):
