@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from bus_schema.replies import Code
 from gateway.api_artifacts import router as artifacts
 from gateway.api_dialogues import router as dialogues
+from gateway.api_episodes import router as episodes
 from gateway.api_fleet import router as fleet
 from gateway.api_memory import router as memory
 from gateway.api_runs import router as runs
@@ -49,7 +50,7 @@ def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
     _say_what_is_wrong(app)
     app.include_router(login_routes(keys, wrong_tokens))
     asks_for_token = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
-    for router in (dialogues, timeline, runs, artifacts, memory, fleet, sim):
+    for router in (dialogues, timeline, runs, artifacts, memory, episodes, fleet, sim):
         app.include_router(
             router, prefix="/api", dependencies=[asks_for_token], responses={422: _PROBLEM, "default": _PROBLEM}
         )

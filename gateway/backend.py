@@ -6,6 +6,7 @@ from typing import Self
 
 from gateway.desks.artifacts import ArtifactDesk
 from gateway.desks.dialogues import DialogueDesk
+from gateway.desks.episodes import EpisodesDesk
 from gateway.desks.fleet import FleetDesk
 from gateway.desks.memory import Memories, MemoryDesk
 from gateway.desks.runs import RunDesk
@@ -22,7 +23,7 @@ from mindbus.settings import Settings
 LOCAL_USER = "user.local"
 
 
-class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, FleetDesk, SimDesk):
+class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, EpisodesDesk, FleetDesk, SimDesk):
     """The gateway's part on the bus, made of the desks; messages are said as their user, all else asked as one.
 
     What it raises is what `gateway.problems` knows.
