@@ -161,8 +161,17 @@ class Settings(BaseSettings):
     lsm_anchor_min_priority: float = Field(
         default=0.5, ge=0, le=1, description="Priority that an anchor never falls below."
     )
+    lsm_index_mib: int = Field(
+        default=1024, ge=1, description="How much the indexes of long-term memory weigh together, in MiB."
+    )
     lsm_gap_check_s: float = Field(
         default=300, gt=0, description="How often long-term memory looks whether it has missed a message, in seconds."
+    )
+    packer_interval_s: float = Field(
+        default=3600,
+        ge=0,
+        description="Time from one run of the packer over all episodes that have come of age to the next, in seconds; "
+        "0: by hand alone.",
     )
     retention: str = Field(
         default="",

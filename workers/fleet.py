@@ -63,6 +63,12 @@ def _lsm() -> Maker:
     return open_lsm
 
 
+def _packer() -> Maker:
+    from workers.packer.worker import PackerWorker
+
+    return PackerWorker
+
+
 def _swm() -> Maker:
     from workers.swm.worker import SwmWorker
 
@@ -148,6 +154,7 @@ FLEET: dict[str, Callable[[Kit], Worker]] = {
     "orchestrator": Deferred(_orchestrator),
     "glm": Deferred(_glm),
     "lsm": Deferred(_lsm),
+    "packer": Deferred(_packer),
     "swm": Deferred(_swm),
     "history": Deferred(_history),
     "kps": Deferred(_kps),
