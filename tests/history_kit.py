@@ -18,9 +18,6 @@ def exchange(number: int, results: int = 2) -> list[HistoryMessage]:
     """A task, the call of some tools, what they said, the answer."""
     ids = [f"call-{number}-{place}" for place in range(results)]
     calls = tuple(HistoryToolCall(id=each, function=FunctionCall(name="search", arguments="{}")) for each in ids)
-    return [
-        said(f"{number}-task"),
-        said(f"{number}-call", role="assistant", content="", tool_calls=calls),
-        *(said(f"{number}-result-{each}", role="tool", tool_call_id=each, name="search") for each in ids),
-        said(f"{number}-answer", role="assistant"),
-    ]
+    called = [said(f"{number}-call", role="assistant", content="", tool_calls=calls)] if calls else []
+    told = [said(f"{number}-result-{each}", role="tool", tool_call_id=each, name="search") for each in ids]
+    return [said(f"{number}-task"), *called, *told, said(f"{number}-answer", role="assistant")]

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
@@ -24,6 +25,7 @@ from tests.redis_server import PrivateRedis
 from tests.waiting import until
 
 LIMITS = Limits(max_history=100)
+_TWIN = "SELECT messages FROM histories WHERE key = :key"
 
 
 class Place:
@@ -49,13 +51,11 @@ class Place:
     async def get(self, key: str) -> str | None:
         """What `GET` gives, or the SQL twin."""
         if self._redis_url is not None:
-            async with Redis.from_url(self._redis_url) as redis:
-                value: bytes | None = await redis.get(key)
-                return value.decode() if value is not None else None
+            async with Redis.from_url(self._redis_url, decode_responses=True) as redis:
+                return cast("str | None", await redis.get(key))
         assert self.database is not None
         async with self.database.reading() as session:
-            found: str | None = await session.scalar(text("SELECT messages FROM histories WHERE key = :key"), {"key": key})
-            return found
+            return cast("str | None", await session.scalar(text(_TWIN), {"key": key}))
 
     async def put(self, key: str, value: str) -> None:
         """As another program might."""

@@ -18,7 +18,7 @@ TALKS = st.lists(
 def talk(parts: list[tuple[str, int]]) -> list[HistoryMessage]:
     messages: list[HistoryMessage] = []
     for number, (kind, results) in enumerate(parts):
-        messages += exchange(number, results or 1) if kind == "exchange" else [said(f"{number}-word")]
+        messages += exchange(number, results) if kind == "exchange" else [said(f"{number}-word")]
     return messages
 
 

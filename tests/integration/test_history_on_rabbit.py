@@ -1,0 +1,195 @@
+"""Histories on a real broker: the keys of spec 001 in either store, who may ask, what is told beside."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from bus_schema.data import ClearData, DeleteUser
+from bus_schema.history import (
+    AppendHistory,
+    ClearHistory,
+    GetHistory,
+    HistoryMessage,
+    ListHistories,
+    ShowHistory,
+    chat_key,
+    subagent_key,
+)
+from bus_schema.messages import Command
+from bus_schema.replies import Code
+from mindbus import Client, Settings, connect
+from mindbus.bus.failures import CommandFailed
+from tests.command_line import Ended, Shell
+from tests.fleets import fleet_of, settings_for
+from tests.history_kit import KEY, exchange, said
+from tests.redis_server import PrivateRedis
+from tests.waiting import until
+from workers.fleet import FLEET
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.backends)])
+def redis_url_or_none(request: pytest.FixtureRequest) -> str | None:
+    return request.getfixturevalue("redis_url") if request.param == "redis" else None
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path, redis_url_or_none: str | None) -> Settings:
+    return settings_for(vhost_url, tmp_path, redis_url=redis_url_or_none)
+
+
+@pytest.fixture
+async def bus(settings: Settings) -> AsyncIterator[Client]:
+    async with fleet_of(FLEET["history"], settings=settings) as fleet:
+        yield fleet.bus
+
+
+async def append(bus: Client, key: str, *messages: HistoryMessage) -> int:
+    return (await bus.request(AppendHistory(key=key, messages=messages))).length
+
+
+async def kept(bus: Client, key: str) -> list[str]:
+    return [message.id for message in (await bus.request(ShowHistory(key=key))).messages]
+
+
+async def refusal_of(bus: Client, command: Command[Any]) -> CommandFailed:
+    with pytest.raises(CommandFailed) as refused:
+        await bus.request(command)
+    return refused.value
+
+
+async def typed(settings: Settings, *arguments: str) -> Ended:
+    """What somebody at a shell sees."""
+    shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
+    return await asyncio.to_thread(shell.run, *arguments)
+
+
+async def value_of(settings: Settings, key: str) -> str:
+    """What `redis-cli GET` prints, or sqlite3 of the row."""
+    if settings.redis_url is not None:
+        async with Redis.from_url(settings.redis_url, decode_responses=True) as redis:
+            return str(await redis.get(key))
+    with sqlite3.connect(settings.data_dir / "history.db") as database:
+        return str(database.execute("SELECT messages FROM histories WHERE key = ?", (key,)).fetchone()[0])
+
+
+async def test_the_talk_of_the_spec_lies_under_its_key_and_the_command_line_shows_it(
+    bus: Client, settings: Settings
+) -> None:
+    talk = ["Пользователя зовут Алия", "Я запомнил: Алия", "Как зовут пользователя?", "Вас зовут Алия"]
+    for place in (0, 2):
+        await append(bus, KEY, said(f"m{place}", talk[place]), said(f"m{place + 1}", talk[place + 1], "assistant"))
+
+    array = json.loads(await value_of(settings, KEY))
+    roles = ["user", "assistant"] * 2
+    assert [(message["role"], message["content"]) for message in array] == list(zip(roles, talk, strict=True))
+    shown = await typed(settings, "history", "show", KEY, "--json")
+    assert json.loads(shown.stdout) == array
+    assert "Я запомнил: Алия" in (await typed(settings, "history", "show", KEY)).stdout
+    listed = await typed(settings, "history", "ls", "--chat", "12345", "--json")
+    assert [(one["key"], one["length"]) for one in json.loads(listed.stdout)] == [(KEY, 4)]
+
+    assert (await typed(settings, "history", "clear", KEY)).returncode == 2
+    assert (await typed(settings, "history", "clear", KEY, "--yes")).returncode == 0
+    assert "nothing is kept" in (await typed(settings, "history", "show", KEY)).stdout
+    wrong = await typed(settings, "history", "show", "nonsense", "--json")
+    assert (wrong.returncode, json.loads(wrong.stdout)["code"]) == (2, "invalid")
+
+
+async def test_windows_are_as_wide_as_the_spec_has_them(bus: Client) -> None:
+    for key in (chat_key(1), subagent_key("analytic", 1)):
+        for number in range(30):
+            await append(bus, key, *exchange(number, results=2))
+
+    chat = await bus.request(GetHistory(key=chat_key(1)))
+    subagent = await bus.request(GetHistory(key=subagent_key("analytic", 1)))
+    few = await bus.request(GetHistory(key=subagent_key("analytic", 1), context_window=7))
+
+    assert [(len(found.messages), found.length) for found in (chat, subagent, few)] == [(10, 100), (50, 100), (6, 100)]
+    assert [message.role for message in few.messages] == ["assistant", "user", "assistant", "tool", "tool", "assistant"]
+    assert GetHistory.model_validate({"key": 1}).key == chat_key("1") == "chat_history:1"
+
+
+async def test_whoever_reads_finds_what_was_written_just_before(bus: Client) -> None:
+    for number in range(20):
+        await bus.send(AppendHistory(key=KEY, messages=(said(str(number)),)))
+
+    assert await kept(bus, KEY) == [str(number) for number in range(20)]
+
+
+async def test_an_agent_neither_writes_nor_reads_histories(bus: Client, settings: Settings) -> None:
+    commands: list[Command[Any]] = [
+        AppendHistory(key=KEY, messages=(said("1"),)),
+        GetHistory(key=KEY),
+        ShowHistory(key=KEY),
+        ListHistories(),
+        ClearHistory(key=KEY),
+        DeleteUser(user_id="anna"),
+        ClearData(confirm=True),
+    ]
+    async with connect("agent.stranger", settings=settings) as stranger:
+        for command in commands:
+            with pytest.raises(CommandFailed) as refused:
+                await stranger.request(command, to="history")
+            assert refused.value.code is Code.UNAUTHORIZED
+    assert await kept(bus, KEY) == []
+
+
+async def test_a_forgotten_user_leaves_neither_histories_nor_logs(bus: Client, settings: Settings) -> None:
+    for chat in ("anna", "annabel"):
+        for key in (chat_key(chat), subagent_key("analytic", chat), subagent_key("critic", chat)):
+            await append(bus, key, said("1", f"{chat} says"))
+    logs = settings.session_logs
+    await until(lambda: len(list(logs.glob("*"))) == 2)
+
+    removed = await bus.request(DeleteUser(user_id="anna"), to="history")
+
+    assert removed.counts == {"histories": 3, "messages": 3, "session_logs": 1}
+    assert [file.name for file in logs.iterdir()] == ["memory_annabel.log"]
+    page = await bus.request(ListHistories(limit=2))
+    rest = await bus.request(ListHistories(limit=2, cursor=page.next_cursor))
+    assert {one.key.rsplit(":", 1)[1] for one in (*page.items, *rest.items)} == {"annabel"}
+    assert (await refusal_of(bus, ListHistories(cursor="nonsense"))).code is Code.INVALID
+    assert (await bus.request(ClearData(confirm=True), to="history")).counts["histories"] == 3
+
+
+async def test_a_long_history_comes_whole(bus: Client) -> None:
+    words = "слово " * 10_000
+    await append(bus, KEY, *(said(str(number), words) for number in range(5)))
+
+    shown = await bus.request(GetHistory(key=KEY))
+
+    assert [message.content for message in shown.messages] == [words] * 5
+
+
+async def test_while_redis_is_away_whoever_asks_hears_so_and_whoever_waits_is_served_after(
+    vhost_url: str, tmp_path: Path, own_redis: PrivateRedis
+) -> None:
+    settings = settings_for(vhost_url, tmp_path, redis_url=own_redis.url, retry_rungs="200ms,1s,2s")
+    async with fleet_of(FLEET["history"], settings=settings) as fleet:
+        await append(fleet.bus, KEY, said("1"))
+        await own_redis.kill()
+
+        with pytest.raises(CommandFailed, match="The Redis of the histories does not answer") as refused:
+            await fleet.bus.request(AppendHistory(key=KEY, messages=(said("2"),)), timeout_s=1)
+        assert refused.value.code is Code.UNAVAILABLE
+        waiting = asyncio.create_task(append(fleet.bus, KEY, said("3")))
+        await own_redis.start()
+
+        await waiting
+        assert await kept(fleet.bus, KEY) in (["1", "3"], ["1", "2", "3"])
+
+
+async def test_another_instance_goes_on_where_one_has_ended(bus: Client, settings: Settings) -> None:
+    await append(bus, KEY, said("1"))
+    async with fleet_of(FLEET["history"], settings=settings) as other:
+        await append(other.bus, KEY, said("2"))
+
+    assert await kept(bus, KEY) == ["1", "2"]
