@@ -38,3 +38,13 @@ class PackDoesNotHold(Refusal):
 
 class NotACursor(Refusal):
     """The cursor is not one that this list has given; begin without one."""
+
+
+class NoSuchSearch(Refusal):
+    """There is no such search of yours; feedback is for whoever has searched."""
+
+    code = Code.NOT_FOUND
+
+
+class NotFoundBySearch(Refusal):
+    """The search has not returned these turns; name those of its answer that were of use."""

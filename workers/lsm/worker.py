@@ -1,7 +1,11 @@
 """Long-term memory: one worker made of the desks in this folder."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from memory.embedding.configured import configured_embedder
+from memory.embedding.embedder import Embedder
+from memory.lsm.search.service import search_over
 from memory.lsm.service import memory_over
 from memory.lsm.tables import MIGRATIONS
 from mindbus.bus.worker import Kit, Worker
@@ -15,15 +19,17 @@ from workers.lsm.care import CareDesk
 from workers.lsm.episodes import EpisodeDesk
 from workers.lsm.gaps import Gaps
 from workers.lsm.recording import RecordingDesk
+from workers.lsm.searching import SearchDesk
 
 
-class LsmWorker(RecordingDesk, EpisodeDesk, CareDesk, Worker):
+class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
     """The only one who writes episodes; what was said is in its log for good."""
 
     name = "lsm"
 
-    def __init__(self, database: Database, kit: Kit) -> None:
+    def __init__(self, database: Database, kit: Kit, opening: Callable[[], Awaitable[Embedder]]) -> None:
         self.memory = memory_over(database, kit.settings, kit.clock)
+        self.search = search_over(self.memory, kit.settings, opening)
         self._artifacts = open_artifacts(kit.bus, kit.settings, kit.clock)
         self.conversations = Conversations(
             kit.bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
@@ -41,10 +47,16 @@ class LsmWorker(RecordingDesk, EpisodeDesk, CareDesk, Worker):
 
     async def stop(self) -> None:
         """Let go of everything."""
+        await self.search.close()
         await self._artifacts.stop()
         await self.memory.database.dispose()
 
 
 def open_lsm(kit: Kit) -> LsmWorker:
     """Long-term memory over its own database."""
-    return LsmWorker(Database(kit.settings.database_of("lsm"), "lsm"), kit)
+    return lsm_with(lambda: configured_embedder(kit.settings), kit)
+
+
+def lsm_with(opening: Callable[[], Awaitable[Embedder]], kit: Kit) -> LsmWorker:
+    """The same with an embedder of one's own."""
+    return LsmWorker(Database(kit.settings.database_of("lsm"), "lsm"), kit, opening)

@@ -102,4 +102,5 @@ def _standing_out(cosines: Scores) -> Scores:
     known = cosines[~np.isnan(cosines)]
     if not known.size:
         return np.zeros(len(cosines))
-    return np.nan_to_num((cosines - known.mean()) / max(float(known.std()), _SAME), nan=0.0)
+    outstanding = (cosines - known.mean()) / max(float(known.std()), _SAME)
+    return np.where(np.isnan(outstanding), 0.0, outstanding)

@@ -1,0 +1,255 @@
+"""Episodes that have something on a matter."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, select
+
+from bus_schema.episodes import Layer
+from bus_schema.lsm import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
+from memory.lsm.rows import as_turn, packed
+from memory.lsm.rules import Rules
+from memory.lsm.search.asked import Asked, asked
+from memory.lsm.search.certainty import Confidence, confidence
+from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.choosing import OF_EACH_PART, fitting, woven
+from memory.lsm.search.depth import is_overview, layer_text
+from memory.lsm.search.question_vectors import QuestionVectors
+from memory.lsm.search.ranking import Ranked, part_order, ranked
+from memory.lsm.search.shelf import Shelf
+from memory.lsm.search.weights import Weights
+from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
+from mindbus.sql.database import Database
+
+# So many episodes count as used by whoever has searched; the rest came along.
+_TOUCHED = 3
+_EXACT_AT_MOST = 5
+_EXACT_WORDS = 2
+# Priority settles which of two equally good episodes comes first, no more.
+_PRIORITY_SHARE = 0.1
+# Summaries are short: so many turns tell which episodes are meant.
+_TURNS_FOR_SUMMARY = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A turn worth its words."""
+
+    raw_log_id: str
+    score: float
+    signals: Mapping[str, float]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    hits: Sequence[Hit]
+    exact: Sequence[str]
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What goes to the asker, plus what is kept of it."""
+
+    answer: FoundEpisodes
+    hits: Sequence[Mapping[str, str]]
+    touched: Sequence[str]
+
+
+class Finding:
+    """Searches all layers at once: what is compressed is what is returned, never what is searched."""
+
+    def __init__(self, database: Database, rules: Rules, shelf: Shelf, questions: QuestionVectors) -> None:
+        self.database, self.rules = database, rules
+        self.shelf, self.questions = shelf, questions
+
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, weights: Weights) -> Found:
+        """Whatever layer an episode is in, its turns are compared. Raises DatabaseAway."""
+        embedding = asyncio.ensure_future(self.questions.of(query.query))
+        allowed = await self._allowed(query)
+        async with self.shelf.index(query.chat_id, self.questions.model) as index:
+            vector = await embedding
+            answered = await asyncio.to_thread(_answered, index, query, at, vector, weights, allowed)
+        is_summary = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
+        gathered = await self._gathered(answered, query.budget_words, is_summary)
+        episodes = self._episodes(gathered, query, at, is_summary)
+        words = sum(_words_of(each) for each in episodes)
+        answer = FoundEpisodes(
+            search_id=search_id,
+            confidence=answered.confidence if episodes else "nothing",
+            unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
+            words=words,
+            episodes=tuple(episodes),
+            is_degraded=vector is None,
+        )
+        hits = [{"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns]
+        return Found(answer, hits, [each.episode_id for each in episodes[:_TOUCHED]])
+
+    async def _allowed(self, query: SearchEpisodes) -> set[str] | None:
+        """The turns that the filters let through; none where there is no filter."""
+        wanted: list[ColumnElement[bool]] = [TurnRow.chat_id == query.chat_id]
+        if query.layers:
+            wanted.append(EpisodeRow.layer.in_([layer.value for layer in query.layers]))
+        if query.since is not None:
+            wanted.append(TurnRow.time >= query.since)
+        if query.until is not None:
+            wanted.append(TurnRow.time <= query.until)
+        if query.at is not None:
+            # As of a moment: what is said later is not known then.
+            wanted.append(TurnRow.time <= query.at)
+        if len(wanted) == 1 and not query.tags:
+            return None
+        select_ids = (
+            select(TurnRow.id, EpisodeRow.tags)
+            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+            .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
+            .where(*wanted)
+        )
+        tags = {tag.casefold() for tag in query.tags}
+        async with self.database.reading() as session:
+            rows = (await session.execute(select_ids)).all()
+        return {row.id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
+
+    async def _gathered(self, answered: _Answered, budget_words: int, is_summary: bool) -> list[tuple[Hit, Any, Any]]:
+        """The turns that fit, each with its episode; those of hot episodes that say it all come first."""
+        hits = {hit.raw_log_id: hit for hit in answered.hits}
+        query = (
+            select(TurnRow, EpisodeRow)
+            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+            .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
+            .where(TurnRow.id.in_(hits))
+        )
+        async with self.database.reading() as session:
+            rows = {turn.id: (turn, episode) for turn, episode in await session.execute(query)}
+        exact = {key for key in answered.exact if key in rows and rows[key][1].layer == Layer.HOT}
+        order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
+        there = [(hits[key], *rows[key]) for key in order if key in rows]
+        if is_summary:
+            return there[:_TURNS_FOR_SUMMARY]
+        words = np.array([turn.word_count for _, turn, _ in there], dtype=np.uint32)
+        return [there[place] for place in fitting(range(len(there)), words, budget_words)]
+
+    def _episodes(
+        self, gathered: Sequence[tuple[Hit, Any, Any]], query: SearchEpisodes, at: datetime, is_summary: bool
+    ) -> list[FoundEpisode]:
+        by_episode: dict[str, list[tuple[Hit, Any, Any]]] = {}
+        for each in gathered:
+            by_episode.setdefault(each[2].id, []).append(each)
+        left = query.budget_words
+        found = []
+        for group in sorted(by_episode.values(), key=lambda group: -self._worth(group, at)):
+            text = layer_text(packed(group[0][2])) if is_summary and group[0][2].layer != Layer.HOT else None
+            members = [] if text is not None else _within(group, left)
+            episode = self._episode(group, members, text, query.explain, at)
+            if _words_of(episode) <= left and (members or text is not None):
+                left -= _words_of(episode)
+                found.append(episode)
+        return found
+
+    def _worth(self, group: Sequence[tuple[Hit, Any, Any]], at: datetime) -> float:
+        return max(hit.score for hit, _, _ in group) + _PRIORITY_SHARE * self.rules.priority(group[0][2], at)
+
+    def _episode(
+        self,
+        group: Sequence[tuple[Hit, Any, Any]],
+        members: Sequence[tuple[Hit, Any, Any]],
+        text: str | None,
+        explain: bool,
+        at: datetime,
+    ) -> FoundEpisode:
+        row = group[0][2]
+        best = max((hit for hit, _, _ in group), key=lambda hit: hit.score)
+        said = sorted((turn for _, turn, _ in members), key=lambda turn: (turn.time, turn.position))
+        priority = _PRIORITY_SHARE * self.rules.priority(row, at)
+        parts = ScoreParts(
+            signals=dict(best.signals) | {"priority": priority},
+            words=tuple(dict.fromkeys(word for hit, _, _ in group for word in hit.words)),
+        )
+        return FoundEpisode(
+            episode_id=row.id,
+            layer=Layer(row.layer),
+            headline=row.headline,
+            started_at=row.started_at,
+            turns=tuple(as_turn(turn) for turn in said),
+            text=text,
+            score=best.score + priority,
+            explain=parts if explain else None,
+        )
+
+
+def _within(group: Sequence[tuple[Hit, Any, Any]], budget_words: int) -> list[tuple[Hit, Any, Any]]:
+    words = np.array([turn.word_count for _, turn, _ in group], dtype=np.uint32)
+    return [group[place] for place in fitting(range(len(group)), words, budget_words)]
+
+
+def _words_of(episode: FoundEpisode) -> int:
+    return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())
+
+
+def _answered(
+    index: ChatIndex,
+    query: SearchEpisodes,
+    at: datetime,
+    vector: bytes | None,
+    weights: Weights,
+    ids: set[str] | None,
+) -> _Answered:
+    if not len(index):
+        return _Answered((), (), "nothing")
+    question = asked(query.query, index.speakers(), at)
+    allowed = None if ids is None else _mask(index, ids)
+    by_score = ranked(index, question, vector, weights, allowed)
+    exact = _exact(index, question, by_score.order)
+    parts = [
+        [each for each in part_order(index, part, by_score.scores, OF_EACH_PART) if allowed is None or allowed[each]]
+        for part in question.parts
+    ]
+    # Exact ones are worth a look, whether they fit or not: those of hot episodes go first.
+    chosen = list(dict.fromkeys([*fitting(woven(by_score.order, parts), index.words, query.budget_words), *exact]))
+    words = _words_in(index, question, chosen)
+    return _Answered(
+        [_hit(index, by_score, position, weights, words.get(position, ())) for position in chosen],
+        [index.ids[position] for position in exact],
+        confidence(by_score),
+    )
+
+
+def _mask(index: ChatIndex, ids: Iterable[str]) -> NDArray[np.bool_]:
+    allowed = np.zeros(len(index), dtype=np.bool_)
+    allowed[[index.places[key] for key in ids if key in index.places]] = True
+    return allowed
+
+
+def _exact(index: ChatIndex, question: Asked, order: Sequence[int]) -> list[int]:
+    """The best of those turns that have every word asked for; of a single word that says nothing."""
+    if len(question.stems) < _EXACT_WORDS:
+        return []
+    having: set[int] | None = None
+    for stem in question.stems:
+        those = set(index.postings.having(stem).tolist())
+        having = those if having is None else having & those
+        if not having:
+            return []
+    return list(islice((each for each in order if each in (having or ())), _EXACT_AT_MOST))
+
+
+def _words_in(index: ChatIndex, question: Asked, chosen: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = {}
+    for stem, word in question.stems.items():
+        having = set(index.postings.having(stem).tolist())
+        for position in chosen:
+            if position in having:
+                found.setdefault(position, []).append(word)
+    return {position: tuple(dict.fromkeys(words)) for position, words in found.items()}
+
+
+def _hit(index: ChatIndex, by_score: Ranked, position: int, weights: Weights, words: tuple[str, ...]) -> Hit:
+    signals = {name: weights.get(name, 0.0) * float(each[position]) for name, each in by_score.signals.items()}
+    return Hit(index.ids[position], float(by_score.scores[position]), signals, words)

@@ -1,0 +1,242 @@
+"""What long-term memory finds, in whichever layer it is."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.lsm import Feedback, FoundEpisodes, SearchEpisodes
+from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
+from memory.lsm.search.service import EpisodeSearch, search_over
+from memory.lsm.tables import MIGRATIONS
+from mindbus.settings import Settings
+from mindbus.sql.database import Database
+from mindbus.sql.migrations import upgrade
+from tests.clocks import NOON
+from tests.hashing_embedder import HashingEmbedder
+from tests.lsm_kit import ANNA, Archive, said, talk
+
+DAY = timedelta(days=1)
+ASKER = "user.anna"
+
+
+class Library(Archive):
+    """An archive in which one can search."""
+
+    embedder: HashingEmbedder
+    search: EpisodeSearch
+    asked = 0
+
+    async def found(
+        self, query: str, at: Any = None, chat: str = ANNA, by: str = ASKER, **fields: Any
+    ) -> FoundEpisodes:
+        wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
+        self.asked += 1
+        found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
+        return found.answer
+
+    async def fill(self) -> None:
+        """Until every turn has its vector."""
+        while await self.waiting():
+            await self.search.fill()
+
+    async def waiting(self) -> int:
+        return (await self.stats()).waiting_for_vectors
+
+    async def give(self, search_id: str, *used: str, by: str = ASKER) -> None:
+        feedback = Feedback(search_id=search_id, used=used)
+        await self.work(lambda: self.search.searches.take(feedback, by))
+
+
+@pytest.fixture
+async def library(tmp_path: Path) -> AsyncIterator[Library]:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path}/lsm.db", "lsm")
+    await upgrade(database, MIGRATIONS)
+    library = Library(database, Settings(lsm_max_turns=50))
+    library.embedder = HashingEmbedder()
+
+    async def opening() -> HashingEmbedder:
+        return library.embedder
+
+    library.search = search_over(library.memory, library.settings, opening)
+    for days, contents in enumerate(TALKS):
+        await library.record(*talk(*contents, begins=NOON + 10 * days * DAY))
+    yield library
+    await library.search.close()
+    await database.dispose()
+
+
+TALKS = (
+    ("My dog Rex is ill, he does not eat.", "I am sorry! Did you see a vet?", "Yes, Doctor Pavlova gave us pills."),
+    ("We painted the kitchen green.", "That must look fresh.", "It does; the paint was from Riga."),
+    ("Мы купили дачу под Тверью.", "Поздравляю! Большой дом?", "Четыре комнаты и баня."),
+    ("Let us use PostgreSQL for Orion.", "We decided to use PostgreSQL for Orion."),
+)
+
+
+def texts(found: FoundEpisodes) -> list[str]:
+    return [turn.content for episode in found.episodes for turn in episode.turns]
+
+
+async def test_the_answer_to_a_question_is_found_by_the_words_of_the_question_before_it(library: Library) -> None:
+    found = await library.found("Which vet did Rex see?", budget_words=26)
+
+    assert "Yes, Doctor Pavlova gave us pills." in texts(found)
+
+
+async def test_words_of_either_language_are_found_in_other_forms(library: Library) -> None:
+    assert "Мы купили дачу под Тверью." in texts(await library.found("когда покупали дачи", budget_words=10))
+    assert "We painted the kitchen green." in texts(await library.found("paint kitchens", budget_words=12))
+
+
+async def test_what_is_returned_fits_the_budget_grouped_by_episode_in_its_order(library: Library) -> None:
+    found = await library.found("dog Rex vet pills", budget_words=20)
+
+    assert found.words <= 20
+    assert found.words == sum(len(text.split()) for text in texts(found))
+    for episode in found.episodes:
+        assert [turn.time for turn in episode.turns] == sorted(turn.time for turn in episode.turns)
+
+
+async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(library: Library) -> None:
+    before = await library.found("Which vet did Rex see?", budget_words=26, touch=False)
+    rex = (await library.episodes())[0]
+    for _ in range(2):
+        await library.pack(rex.id, NOON + 400 * DAY)
+
+    after = await library.found("Which vet did Rex see?", budget_words=26, touch=False)
+
+    assert texts(after) == texts(before)
+    assert [episode.layer for episode in after.episodes][0] == "cold"
+    assert (before.unpacked, after.unpacked) == (False, True)
+
+
+async def test_an_overview_is_answered_from_the_layer_without_unpacking(library: Library) -> None:
+    orion = (await library.episodes())[3]
+    await library.pack(orion.id, NOON + 400 * DAY)
+
+    found = await library.found("What did we decide about Orion?", budget_words=100)
+
+    of_orion = next(episode for episode in found.episodes if episode.episode_id == orion.id)
+    assert "PostgreSQL" in (of_orion.text or "")
+    assert not of_orion.turns
+    assert not found.unpacked
+
+
+async def test_filters_by_layer_by_time_by_tag_leave_the_rest_out(library: Library) -> None:
+    rex = (await library.episodes())[0]
+    await library.pack(rex.id, NOON + 400 * DAY)
+
+    assert {e.episode_id for e in (await library.found("dog paint Orion", layers=("warm",))).episodes} == {rex.id}
+    late = await library.found("dog paint Orion", since=NOON + 25 * DAY)
+    assert all("Orion" in text for text in texts(late))
+    early = await library.found("dog paint Orion", until=NOON + 5 * DAY)
+    assert all("Orion" not in text and "paint" not in text for text in texts(early))
+    assert (await library.found("dog", tags=("no such tag",))).episodes == ()
+
+
+async def test_a_search_as_of_a_moment_knows_nothing_of_what_was_said_later(library: Library) -> None:
+    found = await library.found("Orion PostgreSQL", at=NOON + 15 * DAY)
+
+    assert all("Orion" not in text for text in texts(found))
+
+
+async def test_a_chat_of_which_nothing_was_heard_has_nothing(library: Library) -> None:
+    found = await library.found("dog", chat="boris")
+
+    assert (found.confidence, found.episodes, found.words) == ("nothing", (), 0)
+
+
+async def test_while_the_embedder_is_away_words_are_compared(library: Library) -> None:
+    await library.fill()
+    assert not (await library.found("dog Rex")).is_degraded
+    library.embedder.away = True
+
+    found = await library.found("which dog is ill", budget_words=10)
+
+    assert found.is_degraded
+    assert texts(found) == ["My dog Rex is ill, he does not eat."]
+
+
+async def test_a_turn_is_found_by_its_words_before_it_has_a_vector(library: Library) -> None:
+    await library.fill()
+    await library.found("anything")
+
+    await library.record(said("The spare key is under the blue pot.", NOON + 50 * DAY))
+
+    assert "The spare key is under the blue pot." in texts(await library.found("spare key", budget_words=20))
+    assert await library.waiting() == 1
+
+
+async def test_what_is_said_of_an_earlier_time_takes_its_place_in_the_order(library: Library) -> None:
+    await library.found("anything")
+
+    await library.record(said("Rex was called Max once.", NOON + timedelta(minutes=1, seconds=30)))
+
+    found = await library.found("Rex Max pills vet", budget_words=60)
+    assert "Rex was called Max once." in texts(found)
+    assert [turn.time for turn in found.episodes[0].turns] == sorted(turn.time for turn in found.episodes[0].turns)
+
+
+async def test_what_is_forgotten_is_found_no_more(library: Library) -> None:
+    await library.found("dog")
+
+    await library.work(lambda: library.memory.erasing.forget(ANNA))
+
+    assert (await library.found("dog")).episodes == ()
+
+
+async def test_a_full_shelf_lets_go_of_what_was_asked_for_longest_ago(library: Library) -> None:
+    library.search.shelf.limit_bytes = 1
+    await library.record(said("A bicycle."), chat="boris")
+
+    await library.found("dog")
+    await library.found("bicycle", chat="boris")
+
+    assert list(library.search.shelf._entries) == ["boris"]
+    assert texts(await library.found("dog Rex", budget_words=9)) == ["My dog Rex is ill, he does not eat."]
+
+
+async def test_explained_is_what_the_score_is_made_of(library: Library) -> None:
+    await library.fill()
+
+    (first, *_) = (await library.found("Which vet did Rex see?", explain=True)).episodes
+
+    assert first.explain is not None
+    assert sum(first.explain.signals.values()) == pytest.approx(first.score)
+    assert {"words", "words_in_context", "meaning_in_context"} <= set(first.explain.signals)
+    assert {"vet", "Rex"} & set(first.explain.words)
+
+
+async def test_a_named_speaker_is_asked_for_by_name(library: Library) -> None:
+    for minute, (speaker, text) in enumerate([("Olga", "I like tea."), ("Ivan", "I like tea, too, but not much.")] * 2):
+        await library.record(said(text, NOON + timedelta(minutes=minute), speaker=speaker), chat="club")
+
+    found = await library.found("What does Olga like?", chat="club", budget_words=6)
+
+    assert texts(found) == ["I like tea.", "I like tea."]
+
+
+async def test_feedback_is_taken_from_whoever_has_searched(library: Library) -> None:
+    found = await library.found("dog Rex")
+    used = found.episodes[0].turns[0].raw_log_id
+
+    with pytest.raises(NoSuchSearch):
+        await library.give(found.search_id or "", used, by="user.mallory")
+    with pytest.raises(NoSuchSearch):
+        await library.give("srch_none", used)
+    with pytest.raises(NotFoundBySearch):
+        await library.give(found.search_id or "", "raw_other")
+    await library.give(found.search_id or "", used)
+
+    stats = await library.stats()
+    assert (stats.searches, stats.with_feedback, stats.hit_rate) == (1, 1, 1.0)
+
+
+async def test_tuning_takes_feedback_of_enough_searches(library: Library) -> None:
+    report = await library.work(lambda: library.search.searches.tune(apply=True))
+
+    assert not report.applied
+    assert report.weights_after == report.weights_before

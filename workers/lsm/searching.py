@@ -1,0 +1,58 @@
+"""Answers those who look for something, learns what of it was of use."""
+
+import asyncio
+
+from bus_schema.dialogue import conversation_trace
+from bus_schema.ids import derived
+from bus_schema.lsm import Feedback, FoundEpisodes, SearchEpisodes, TuneReport, TuneSearch
+from memory.embedding.failures import EmbedderFailure
+from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.service import LongTermMemory
+from mindbus.bus.handlers import Told, every, on_command
+from mindbus.bus.handling import Handling
+from mindbus.logs import logger
+from mindbus.sql.database import DatabaseAway
+from workers.lsm.answering import answering
+
+_AGAIN_S = 1.0
+_EMBED_AGAIN_S = 10.0
+
+
+class SearchDesk:
+    """The part of long-term memory that finds."""
+
+    memory: LongTermMemory
+    search: EpisodeSearch
+
+    @on_command
+    async def find(self, query: SearchEpisodes, handling: Handling) -> tuple[FoundEpisodes | Told, ...]:
+        """What is found counts as used, unless the asker only looks."""
+        at = query.at or self.memory.clock()
+        search_id = f"srch_{derived(handling.message_id, 'search')}"
+        with answering(handling):
+            found = await self.search.find(query, at, search_id, handling.requester)
+            touched = await self.memory.waking.touch(found.touched, at, search_id) if query.touch else []
+        return (found.answer, *(Told(event, conversation_trace(event.chat_id)) for event in touched))
+
+    @on_command
+    async def feedback(self, command: Feedback, handling: Handling) -> None:
+        with answering(handling):
+            await self.search.searches.take(command, handling.requester)
+
+    @on_command
+    async def tune(self, command: TuneSearch, handling: Handling) -> TuneReport:
+        handling.require_operator()
+        with answering(handling):
+            return await self.search.searches.tune(apply=command.apply)
+
+    @every(seconds=0.05)
+    async def fill(self) -> None:
+        """Embed what was said; while the embedder is away, it is found by its words."""
+        try:
+            await self.search.fill()
+        except EmbedderFailure as failure:
+            logger().warning("turns wait for their vectors", reason=str(failure))
+            await asyncio.sleep(_EMBED_AGAIN_S)
+        except DatabaseAway as away:
+            logger().warning("turns wait for their vectors", reason=str(away))
+            await asyncio.sleep(_AGAIN_S)
