@@ -1,7 +1,7 @@
 """Episodes that have something on a matter."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -93,29 +93,21 @@ class Finding:
         return Found(answer, hits, [each.episode_id for each in episodes[:_TOUCHED]])
 
     async def _allowed(self, query: SearchEpisodes) -> set[str] | None:
-        """The turns that the filters let through; none where there is no filter."""
-        wanted: list[ColumnElement[bool]] = [TurnRow.chat_id == query.chat_id]
+        """The turns that the filters by layer, by tag let through; none where there are no such filters."""
+        if not (query.layers or query.tags):
+            return None
+        wanted: list[ColumnElement[bool]] = [EpisodeRow.chat_id == query.chat_id]
         if query.layers:
             wanted.append(EpisodeRow.layer.in_([layer.value for layer in query.layers]))
-        if query.since is not None:
-            wanted.append(TurnRow.time >= query.since)
-        if query.until is not None:
-            wanted.append(TurnRow.time <= query.until)
-        if query.at is not None:
-            # As of a moment: what is said later is not known then.
-            wanted.append(TurnRow.time <= query.at)
-        if len(wanted) == 1 and not query.tags:
-            return None
-        select_ids = (
-            select(TurnRow.id, EpisodeRow.tags)
-            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+        of_turns = (
+            select(EpisodeOfTurnRow.raw_log_id, EpisodeRow.tags)
             .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
             .where(*wanted)
         )
         tags = {tag.casefold() for tag in query.tags}
         async with self.database.reading() as session:
-            rows = (await session.execute(select_ids)).all()
-        return {row.id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
+            rows = (await session.execute(of_turns)).all()
+        return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
 
     async def _gathered(self, answered: _Answered, budget_words: int, is_summary: bool) -> list[tuple[Hit, Any, Any]]:
         """The turns that fit, each with its episode; those of hot episodes that say it all come first."""
@@ -204,7 +196,7 @@ def _answered(
     if not len(index):
         return _Answered((), (), "nothing")
     question = asked(query.query, index.speakers(), at)
-    allowed = None if ids is None else _mask(index, ids)
+    allowed = _mask(index, query, ids)
     by_score = ranked(index, question, vector, weights, allowed)
     exact = _exact(index, question, by_score.order)
     parts = [
@@ -221,10 +213,20 @@ def _answered(
     )
 
 
-def _mask(index: ChatIndex, ids: Iterable[str]) -> NDArray[np.bool_]:
-    allowed = np.zeros(len(index), dtype=np.bool_)
-    allowed[[index.places[key] for key in ids if key in index.places]] = True
-    return allowed
+def _mask(index: ChatIndex, query: SearchEpisodes, ids: set[str] | None) -> NDArray[np.bool_] | None:
+    """As of a moment: what was said later was not known then."""
+    times = index.stretches.times
+    until = min((each.timestamp() for each in (query.at, query.until) if each is not None), default=times[-1])
+    if ids is None and query.since is None and until >= times[-1]:
+        return None
+    allowed = times <= until
+    if query.since is not None:
+        allowed &= times >= query.since.timestamp()
+    if ids is not None:
+        is_named = np.zeros(len(index), dtype=np.bool_)
+        is_named[[index.places[key] for key in ids if key in index.places]] = True
+        allowed &= is_named
+    return np.asarray(allowed)
 
 
 def _exact(index: ChatIndex, question: Asked, order: Sequence[int]) -> list[int]:

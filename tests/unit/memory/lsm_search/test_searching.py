@@ -109,7 +109,7 @@ async def test_a_cold_episode_is_found_as_well_as_a_hot_one_by_its_raw_turns(lib
     after = await library.found("Which vet did Rex see?", budget_words=26, touch=False)
 
     assert texts(after) == texts(before)
-    assert [episode.layer for episode in after.episodes][0] == "cold"
+    assert after.episodes[0].layer == "cold"
     assert (before.unpacked, after.unpacked) == (False, True)
 
 
