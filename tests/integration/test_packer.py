@@ -1,0 +1,125 @@
+"""The packer and long-term memory together, on a real RabbitMQ."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bus_schema.episodes import ColdContent, Episode, EpisodeHead, Layer, WarmContent
+from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor
+from bus_schema.packer import PackEpisode, RunPacking
+from memory.packing.verifying import verify
+from memory.packing.words import words_of
+from mindbus import Client, Kit, Settings, Worker
+from tests.fleets import Fleet, fleet_of, settings_for
+from tests.generated_episodes import Generated, generated_episodes
+from tests.scripted_model import ScriptedModel
+from tests.waiting import until
+from workers.fleet import FLEET
+from workers.packer.worker import PackerWorker
+
+pytestmark = pytest.mark.slow
+
+MADE_UP = generated_episodes(12)
+LATER = MADE_UP[0].turns[0].time + timedelta(days=200)
+
+
+@pytest.fixture
+def settings(vhost_url: str, tmp_path: Path) -> Settings:
+    return settings_for(vhost_url, tmp_path, packer_interval_s=0, lsm_gap_check_s=3600)
+
+
+def packer(*answers: str) -> Callable[[Kit], Worker]:
+    def made(kit: Kit) -> Worker:
+        return PackerWorker(kit, ScriptedModel(*answers) if answers else None)
+
+    made.name = "packer"  # type: ignore[attr-defined]  # as a Worker class has one
+    return made
+
+
+async def record(bus: Client, made_up: Generated, chat: str) -> str:
+    said = tuple(SaidMessage(role=turn.role, content=turn.content, time=turn.time) for turn in made_up.turns)
+    return (await bus.request(RecordExchange(chat_id=chat, messages=said))).episode_id
+
+
+async def episode(bus: Client, episode_id: str) -> Episode:
+    return await bus.request(GetEpisode(episode_id=episode_id, at=LATER))
+
+
+async def heads(bus: Client) -> tuple[EpisodeHead, ...]:
+    return (await bus.request(ListEpisodes(at=LATER, limit=200))).items
+
+
+async def test_an_episode_is_packed_on_demand_an_anchor_no_further_than_warm(settings: Settings) -> None:
+    async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
+        bus, made_up = fleet.bus, MADE_UP[8]
+        episode_id = await record(bus, made_up, "anna")
+
+        cold = await bus.request(PackEpisode(episode_id=episode_id, to=Layer.COLD, at=LATER))
+
+        assert (cold.outcome, cold.layer, cold.verified) == ("packed", Layer.COLD, True)
+        content = (await episode(bus, episode_id)).content
+        assert isinstance(content, ColdContent)
+        assert verify(content, made_up.turns).holds
+        again = await bus.request(PackEpisode(episode_id=episode_id, to=Layer.COLD, at=LATER))
+        assert (again.outcome, again.layer) == ("unchanged", Layer.COLD)
+
+        anchor = await record(bus, MADE_UP[0], "boris")
+        await bus.request(SetAnchor(episode_id=anchor))
+        refused = await bus.request(PackEpisode(episode_id=anchor, to=Layer.COLD, at=LATER))
+        assert (refused.outcome, refused.layer) == ("refused", Layer.WARM)
+
+
+async def test_a_run_is_gone_on_with_until_all_that_is_due_is_packed(settings: Settings) -> None:
+    async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
+        await require_runs_pack_everything(fleet)
+
+
+async def require_runs_pack_everything(fleet: Fleet) -> None:
+    bus = fleet.bus
+    for number, made_up in enumerate(MADE_UP[:6]):
+        await record(bus, made_up, f"chat-{number}")
+    many = len(await heads(bus))
+
+    first = await bus.request(RunPacking(at=LATER, limit=3))
+    assert (first.warm + first.cold, first.is_done) == (3, False)
+    rest = await bus.request(RunPacking(at=LATER))
+    assert rest.is_done
+    assert (first.warm + rest.warm, first.cold + rest.cold, rest.refused) == (many, many, 0)
+    assert {head.layer for head in await heads(bus)} == {Layer.COLD}
+
+    nothing = await bus.request(RunPacking(at=LATER))
+    assert (nothing.warm, nothing.cold, nothing.is_done) == (0, 0, True)
+
+
+async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: Settings) -> None:
+    answer = (
+        '{"summary": "Xanadu was sold.", "key_points": [{"text": "Xanadu costs 7 moons.", "turns": [1]}],'
+        ' "entities": [], "decisions": []}'
+    )
+    async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(answer, "babble"), settings=settings) as fleet:
+        made_up, babbled = MADE_UP[8], MADE_UP[9]
+        mended = await record(fleet.bus, made_up, "anna")
+        done = await fleet.bus.request(PackEpisode(episode_id=mended, at=LATER))
+        assert "Xanadu was sold." in done.struck_out
+        assert done.put_back
+
+        alone = await record(fleet.bus, babbled, "boris")
+        assert (await fleet.bus.request(PackEpisode(episode_id=alone, at=LATER))).outcome == "packed"
+        for episode_id, each in ((mended, made_up), (alone, babbled)):
+            content = (await episode(fleet.bus, episode_id)).content
+            assert isinstance(content, WarmContent)
+            assert "Xanadu" not in content.model_dump_json()
+            assert 3 <= each.words / words_of(content) <= 10
+
+
+async def test_what_has_come_of_age_is_packed_by_itself(vhost_url: str, tmp_path: Path) -> None:
+    settings = settings_for(vhost_url, tmp_path, packer_interval_s=0.2, lsm_gap_check_s=3600)
+    async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
+        await record(fleet.bus, MADE_UP[0], "anna")
+
+        async def is_packed() -> bool:
+            return {head.layer for head in await heads(fleet.bus)} == {Layer.COLD}
+
+        await until(is_packed, 30, "the episode is cold")
