@@ -163,7 +163,7 @@ async def test_a_warm_episode_that_is_used_often_is_hot_again(archive: Archive) 
     first, second, third = [await archive.touch([episode_id], at) for _ in range(3)]
 
     assert [type(event) for event in first + second] == [EpisodeTouched, EpisodeTouched]
-    assert [type(event) for event in third] == [EpisodeTouched, EpisodeReactivated]
+    assert [event.wire.type for event in third] == [EpisodeTouched.wire.type, EpisodeReactivated.wire.type]
     assert (await archive.episode(episode_id, at)).layer is Layer.HOT
 
 
