@@ -78,6 +78,9 @@ class Postings:
         total = len(self._lengths)
         found = np.zeros(total)
         for offset in offsets:
+            if not offset:
+                found[positions] += times
+                continue
             at = positions - offset
             is_there = (at >= 0) & (at < total)
             at, of, often = at[is_there], positions[is_there], times[is_there]
