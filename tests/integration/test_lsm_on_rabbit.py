@@ -83,6 +83,7 @@ async def pack(fleet: Fleet, episode: Episode) -> EpisodeHead:
 
 async def test_an_episode_from_its_first_word_down_the_layers_and_back(fleet: Fleet) -> None:
     async with fleet.bus.subscribe(EpisodePacked) as events:
+        told = aiter(events)
         recorded = await fleet.bus.request(exchange(*TALK))
         due = (await fleet.bus.request(GetDueEpisodes(at=NOON + MONTHS))).items
         assert [(item.episode_id, item.to) for item in due] == [(recorded.episode_id, Layer.WARM)]
@@ -90,7 +91,7 @@ async def test_an_episode_from_its_first_word_down_the_layers_and_back(fleet: Fl
         for layer in (Layer.WARM, Layer.COLD):
             episode = await fleet.bus.request(GetEpisode(episode_id=recorded.episode_id))
             assert (await pack(fleet, episode)).layer is layer
-            assert (await anext(aiter(events))).layer is layer
+            assert (await anext(told)).layer is layer
 
     content = await fleet.bus.request(UnpackEpisode(episode_id=recorded.episode_id, at=NOON + MONTHS))
     assert tuple(turn.content for turn in content.raw_messages) == TALK
