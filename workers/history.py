@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.envelope import Envelope
@@ -33,9 +34,12 @@ from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
-from mindbus.sql.database import Database
+from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from workers.refusing import refusing
+
+# Whoever waits for an answer is to have it soon after the store is back.
+_AGAIN = timedelta(seconds=1)
 
 
 class HistoryWorker(Worker):
@@ -46,6 +50,7 @@ class HistoryWorker(Worker):
 
     name = "history"
     concurrency = 64
+    attempts = 60
 
     def __init__(self, kit: Kit) -> None:
         settings = kit.settings
@@ -137,5 +142,5 @@ def _answering(handling: Handling) -> Iterator[None]:
             raise NotForAgents(is_denied=True)
         try:
             yield
-        except HistoriesAway as away:
-            raise TemporaryFailure(str(away)) from away
+        except (HistoriesAway, DatabaseAway) as away:
+            raise TemporaryFailure(str(away), _AGAIN) from away

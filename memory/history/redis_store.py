@@ -94,7 +94,7 @@ class RedisStore:
         try:
             return await self._link.ask(work)
         except RedisAway as away:
-            raise HistoriesAway(f"{HistoriesAway.__doc__} {away}") from away
+            raise HistoriesAway(f"{HistoriesAway.__doc__} ({away.__cause__ or 'asked a moment ago'})") from away
 
 
 async def _all(redis: Any, patterns: Sequence[str]) -> set[str]:
