@@ -13,6 +13,7 @@ from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, N
 from memory.lsm.rows import as_head, as_turn
 from memory.lsm.rules import Rules
 from memory.lsm.tables import EpisodeRow
+from memory.packing.reading import as_turns
 from memory.packing.verifying import verify
 from memory.packing.words import words_of
 from mindbus.sql.database import Database
@@ -58,6 +59,11 @@ class Packs:
     async def _require_holds(self, episode_id: str, content: WarmContent | ColdContent) -> None:
         async with self.database.reading() as session:
             turns = [as_turn(row) for row in await turns_of(session, episode_id)]
+            if isinstance(content, ColdContent):
+                # It is made of the warm content, whose words were held against those that were said.
+                query = select(EpisodeRow.content_warm).where(EpisodeRow.id == episode_id)
+                if warm := await session.scalar(query):
+                    turns += as_turns(WarmContent.model_validate(warm))
         found = await asyncio.to_thread(verify, content, turns)
         if not found.holds:
             raise PackDoesNotHold(

@@ -2,21 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
 from memory.packing.budget import cold_budget, warm_budget
 from memory.packing.cold import cold_of
-from memory.packing.reading import cut, key_of, meant
+from memory.packing.reading import as_turns, cut, key_of, meant
 from memory.packing.verifying import SUMMARY_BORNE, Said, invented_in_cold, missing_entities
 from memory.packing.warm import warm_of
 from memory.packing.weighing import clipped
-from memory.packing.words import count, texts_of, words_of, words_said
+from memory.packing.words import count, words_of, words_said
 
 _SUMMARY_SENTENCES = 4
 # So much of its words makes two wordings one decision.
 _SAME_DECISION = 0.7
-_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -119,14 +117,6 @@ class _Room:
         is_room = self._words + count(text) <= self._most
         self._words += count(text) if is_room else 0
         return is_room
-
-
-def as_turns(warm: WarmContent) -> tuple[RawTurn, ...]:
-    """What a warm episode says, to be read as if somebody had said it."""
-    return tuple(
-        RawTurn(raw_log_id=f"raw_{number}", role="assistant", content=text, time=_ONCE)
-        for number, text in enumerate(texts_of(warm))
-    )
 
 
 def _more_entities(proposed: WarmContent, said: Said, repair: _Repair) -> Iterable[Entity]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from bus_schema.episodes import ColdContent, RawTurn, WarmContent
 from bus_schema.lsm import PackReport
 from memory.packing.cold import cold_of
-from memory.packing.mending import Mended, as_turns, mended_cold, mended_warm
+from memory.packing.mending import Mended, mended_cold, mended_warm
+from memory.packing.reading import as_turns
 from memory.packing.verifying import Findings, verify
 from memory.packing.warm import warm_of
 from memory.packing.words import words_of, words_said

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
-from bus_schema.episodes import RawTurn
+from bus_schema.episodes import RawTurn, WarmContent
 from memory.kps.sentences import sentences
+from memory.packing.words import texts_of
 from memory.stems import questioned, stems
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
@@ -14,6 +16,7 @@ _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£"
 _BLOB = re.compile(r"\S{201,}")
 # Where nobody ends a sentence, something must.
 _LONGEST_WORDS = 60
+_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,14 @@ def sentences_of(turns: Sequence[RawTurn]) -> list[Sentence]:
         for text in cut(turn.content):
             found.append(Sentence(text, turn.raw_log_id, number, len(found)))
     return found
+
+
+def as_turns(warm: WarmContent) -> tuple[RawTurn, ...]:
+    """What a warm episode says, to be read as if somebody had said it."""
+    return tuple(
+        RawTurn(raw_log_id=f"raw_{number}", role="assistant", content=text, time=_ONCE)
+        for number, text in enumerate(texts_of(warm))
+    )
 
 
 def meant(text: str) -> frozenset[str]:

@@ -114,6 +114,23 @@ async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: Set
             assert 3 <= each.words / words_of(content) <= 10
 
 
+async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: Settings) -> None:
+    told = "Participants discuss that walks around the block may help more than sitting in front of the screen."
+    point = '{"text": "Walks around the block help more than one more hour in front of the screen.", "turns": [1]}'
+    warm = f'{{"summary": "{told}", "key_points": [{point}], "entities": [], "decisions": []}}'
+    cold = '{"headline": "Participants discuss walks.", "tags": ["participants", "walks"]}'
+    said = "Sometimes a walk around the block helps more than another hour of sitting in front of the screen, may be. "
+    async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(warm, cold), settings=settings) as fleet:
+        message = SaidMessage(role="user", content=said * 10, time=LATER - timedelta(days=200))
+        recorded = await fleet.bus.request(RecordExchange(chat_id="anna", messages=(message,)))
+        done = await fleet.bus.request(PackEpisode(episode_id=recorded.episode_id, to=Layer.COLD, at=LATER))
+
+        assert (done.outcome, done.struck_out) == ("packed", ())
+        content = (await episode(fleet.bus, recorded.episode_id)).content
+        assert isinstance(content, ColdContent)
+        assert content.headline == "Participants discuss walks."
+
+
 async def test_what_has_come_of_age_is_packed_by_itself(vhost_url: str, tmp_path: Path) -> None:
     settings = settings_for(vhost_url, tmp_path, packer_interval_s=0.2, lsm_gap_check_s=3600)
     async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
