@@ -59,7 +59,7 @@ class Master:
         ]
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.backends)])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=[pytest.mark.backends, pytest.mark.proof])])
 def redis_url_or_none(request: pytest.FixtureRequest) -> str | None:
     return request.getfixturevalue("redis_url") if request.param == "redis" else None
 

@@ -207,7 +207,7 @@ async def test_a_message_is_of_one_key_alone(place: Place) -> None:
 
 
 async def test_many_writers_at_once_lose_nothing_and_keep_each_ones_order(place: Place) -> None:
-    writers, each = 6, 8
+    writers, each = 5, 5
     instances = [await place.histories() for _ in range(3)]
 
     async def write(writer: int) -> None:
