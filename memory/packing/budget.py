@@ -9,7 +9,7 @@ COLD_LEAST, COLD_MOST = 10.0, 20.0
 # Below this, one sentence is all that a cold episode is.
 SHORT_WORDS = 400
 # A long episode says things more than once: the longer it is, the denser it can be.
-_USUAL_WORDS, _USUAL, _DENSEST, _GROWTH = 600, 4.0, 8.5, 0.35
+_USUAL_WORDS, _USUAL, _DENSEST, _GROWTH = 600, 3.2, 8.5, 0.35
 _COLD_USUAL = 13.5
 _ONE_SENTENCE_WORDS = 12
 

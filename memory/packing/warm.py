@@ -1,10 +1,12 @@
 """From raw text to what questions can be answered from, without a model: its own sentences, the best of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
 from memory.packing.budget import Budget, warm_budget
+from memory.packing.chatty import chatty_stems
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.reading import key_of, plain
@@ -12,11 +14,13 @@ from memory.packing.weighing import Weighed, clipped, weighed
 from memory.packing.words import count, words_said
 
 _SUMMARY_SENTENCES = 4
-_SUMMARY_SHARE = 0.35
+_SUMMARY_SHARE = 0.2
 _SUMMARY_WORDS = 70
 _FEWEST_SUMMARY_WORDS, _LEAST_SUMMARY_WORDS = 6, 3
 # Of what is said already, so much makes a sentence say nothing new.
 _REPEATED = 0.7
+# What tells how much: a name as much as two words; a point has to be worth its being one.
+_OF_A_NAME, _OF_A_POINT, _OF_A_QUESTION, _OF_CHATTER = 2.0, 5.0, 0.3, 0.3
 
 
 def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
@@ -84,21 +88,37 @@ class _Choice:
         return [_ended(each.text) for each in sorted(chosen, key=_place)]
 
     def points(self, sentences: Sequence[Weighed]) -> list[tuple[str, str]]:
-        """What names something that has not been named yet, then what is worth most, in its order.
+        """What tells most that is new in fewest words, in the order in which it was said.
 
         If that is too little for an episode of so many words, then anything.
         """
-        chosen = [*self._best([each for each in sentences if each.names and each.worth], _by_names)]
-        chosen += self._best([each for each in sentences if each.worth], _by_worth)
+        chosen = list(self._telling([each for each in sentences if each.worth]))
         for each in sorted(sentences, key=_by_worth):
             if self.left(self.budget.least) and each.words <= self.left(self.budget.most) and not self._has(each):
                 chosen.append(self._take(each, each.point))
         return [(each.point, each.sentence.raw_log_id) for each in sorted(chosen, key=_place)]
 
-    def _best(self, sentences: Sequence[Weighed], rank: Callable[[Weighed], tuple[float, int]]) -> Iterator[Weighed]:
-        for each in sorted(sentences, key=rank):
-            if each.words <= self.left(self.budget.wanted) and self._is_new(each):
-                yield self._take(each, each.point)
+    def _telling(self, sentences: Sequence[Weighed]) -> Iterator[Weighed]:
+        """One after the other; what one has told, the next need not tell."""
+        waiting = [(-self._news(each), each.sentence.place, each) for each in sentences if not self._has(each)]
+        heapify(waiting)
+        while waiting:
+            _, place, each = heappop(waiting)
+            news = self._news(each)
+            if news <= 0 or each.words > self.left(self.budget.wanted):
+                continue
+            if waiting and -waiting[0][0] > news:
+                # Another has told some of it meanwhile.
+                heappush(waiting, (-news, place, each))
+                continue
+            yield self._take(each, each.point)
+
+    def _news(self, each: Weighed) -> float:
+        """For each of its words, what it tells that has not been told."""
+        new = each.sentence.terms - self._terms
+        terms = len(new) - (1 - _OF_CHATTER) * len(new & chatty_stems())
+        told = terms + _OF_A_NAME * len(each.names - self._names)
+        return told / (each.words + _OF_A_POINT) * (_OF_A_QUESTION if each.sentence.is_question else 1.0)
 
     def _clipped(self, each: Weighed, words: int) -> str:
         text = clipped(each.text, words)
@@ -123,10 +143,6 @@ class _Choice:
         self._names |= each.names
         self._taken.add(each.sentence.place)
         return each
-
-
-def _by_names(each: Weighed) -> tuple[float, int]:
-    return -len(each.names) / each.words - each.worth / 10, each.sentence.place
 
 
 def _by_worth(each: Weighed) -> tuple[float, int]:
