@@ -14,6 +14,7 @@ from gateway.api_fleet import router as fleet
 from gateway.api_memory import router as memory
 from gateway.api_runs import router as runs
 from gateway.api_sim import router as sim
+from gateway.api_subagents import router as subagents
 from gateway.api_timeline import router as timeline
 from gateway.backend import Backend
 from gateway.body_limit import BodyLimit
@@ -50,7 +51,7 @@ def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
     _say_what_is_wrong(app)
     app.include_router(login_routes(keys, wrong_tokens))
     asks_for_token = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
-    for router in (dialogues, timeline, runs, artifacts, memory, episodes, fleet, sim):
+    for router in (dialogues, subagents, timeline, runs, artifacts, memory, episodes, fleet, sim):
         app.include_router(
             router, prefix="/api", dependencies=[asks_for_token], responses={422: _PROBLEM, "default": _PROBLEM}
         )

@@ -133,7 +133,7 @@ class LlmServer:
         self.script = deque(script)
         self.requests: list[Request] = []
         self.port = port
-        self._otherwise = otherwise
+        self.otherwise = otherwise
         self._delay = delay
         self._count_file = count_file
         self._stopped = asyncio.Event()
@@ -172,7 +172,7 @@ class LlmServer:
     async def _handle(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.requests.append(request)
         self._count("asked", request)
-        reply = self.script.popleft() if self.script else await asyncio.to_thread(self._otherwise, request)
+        reply = self.script.popleft() if self.script else await asyncio.to_thread(self.otherwise, request)
         await asyncio.sleep(self._delay.total_seconds())
         if reader.at_eof():
             return

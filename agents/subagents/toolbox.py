@@ -5,9 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from pydantic import BaseModel, ValidationError
 
 from agents.models.language_model import Tool, ToolCall
+
+log = structlog.get_logger()
 
 _LISTED = 12
 
@@ -48,7 +51,14 @@ class Toolbox:
         instrument = self._by_name.get(call.name)
         if instrument is None:
             raise ToolFailed(f"there is no tool {call.name!r}; there are: {', '.join(self._by_name) or 'none'}")
-        return await instrument.use(read_arguments(call, instrument.arguments))
+        arguments = read_arguments(call, instrument.arguments)
+        try:
+            return await instrument.use(arguments)
+        except ToolFailed:
+            raise
+        except Exception as bug:  # whatever a tool raises, the model's calls so far are paid for
+            log.exception("tool failed", tool=call.name)
+            raise ToolFailed(f"{call.name} has failed ({type(bug).__name__}); go on without it") from bug
 
 
 def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:

@@ -25,7 +25,8 @@ class DialogueDesk:
         Whoever listens no more has still been answered. Raises CommandFailed, BusUnavailable.
         """
         said = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
-        within_s = self.settings.llm_timeout_s + self.settings.request_timeout_s
+        settings = self.settings
+        within_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
         pieces = self._as(user_id).stream(said, trace=conversation_trace(user_id), timeout_s=within_s)
         async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
             async for piece in pieces:

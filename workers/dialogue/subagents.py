@@ -1,5 +1,6 @@
 """The sub-agents that the master knows, how it gives them tasks."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from bus_schema.subagent import (
 from mindbus.bus.client import Client
 from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply, Unroutable
 from mindbus.bus.handling import at_hand
+from mindbus.sdk.aside import aside
 
 # What the master needs of its own asker's patience for an answer of its own.
 _FOR_THE_ANSWER_S = 10.0
@@ -65,11 +67,12 @@ class Subagents:
         if timeout_s <= _GRACE_S:
             raise CommandFailed(Code.EXPIRED, "no time is left for it")
         deadline = self.clock() + timedelta(seconds=timeout_s - _GRACE_S)
-        return await self.bus.request(
-            order.model_copy(update={"deadline": deadline}),
-            to=service_of(name),
-            timeout_s=timeout_s,
-            trace=conversation_trace(order.chat_id),
+        timed, trace = order.model_copy(update={"deadline": deadline}), conversation_trace(order.chat_id)
+        # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
+        # predecessor; what is asked again is known by the delegation's id.
+        return await aside(
+            secrets.token_hex(8),
+            lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace),
         )
 
     def _patience_s(self) -> float:
@@ -82,7 +85,8 @@ class Subagents:
     async def _cancel(self, name: str, order: ExecuteTask) -> None:
         """It would work for nobody; one that cannot be told ends by its deadline."""
         with suppress(BusUnavailable):
-            await self.bus.send(CancelTask(delegation_id=order.delegation_id), to=service_of(name))
+            cancel = CancelTask(delegation_id=order.delegation_id)
+            await aside(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
 
     async def _tell(self, event: SubagentDelegation | SubagentCompletion) -> None:
         message_id = derived(event.delegation_id, event.wire.type, event.position)
