@@ -3,11 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from redis.exceptions import ResponseError
-
 from bus_schema.history import chat_key, is_history_key, subagent_key
 from memory.history.marks import mark_of
-from memory.history.refusals import BrokenHistory, HistoriesAway
+from memory.history.refusals import HistoriesAway
 from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
 from memory.swm.redis_link import RedisAway, RedisLink
 from mindbus.logs import logger
@@ -17,13 +15,16 @@ _MARK = "history_gone:"
 _KEPT_MS = round(KNOWN_FOR.total_seconds() * 1000)
 _SCANNED = 1000
 
+# What is no text is told to be none, so that it can be cleared like any other that is no history.
 _DIGEST = """
-local text = redis.call('GET', KEYS[1])
+local kind = redis.call('TYPE', KEYS[1]).ok
+local text = ''
+if kind == 'string' then text = redis.call('GET', KEYS[1]) elseif kind ~= 'none' then text = 'a Redis ' .. kind end
 local digest = ''
-if text and text ~= '' then digest = redis.sha1hex(text) end
+if text ~= '' then digest = redis.sha1hex(text) end
 """
 
-_READ = f"{_DIGEST} if digest == ARGV[1] then return false end return text or ''"
+_READ = f"{_DIGEST} if digest == ARGV[1] then return false end return text"
 
 # KEYS: the history, the marks of what is added, of what is dropped. Arguments: the digest that is known, the new text,
 # how many are added, for how long a mark lasts.
@@ -83,12 +84,7 @@ class RedisStore:
         """As in HistoryStore: Redis does it."""
 
     async def _run(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
-        try:
-            return await self._ask(lambda redis: redis.eval(script, len(keys), *keys, *arguments))
-        except ResponseError as refused:
-            if "WRONGTYPE" in str(refused):
-                raise BrokenHistory(key=keys[0], reason=str(refused)) from refused
-            raise
+        return await self._ask(lambda redis: redis.eval(script, len(keys), *keys, *arguments))
 
     async def _ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
         try:

@@ -325,6 +325,42 @@ async def test_in_sql_a_dropped_message_is_known_for_a_day(sqlite_database_of: o
     await store.close()
 
 
+async def test_what_is_no_text_in_redis_is_no_history_until_it_is_cleared(redis_url: str) -> None:
+    async with Redis.from_url(redis_url) as redis:
+        await redis.sadd(KEY, "a member")
+    histories = Histories(store := RedisStore(redis_url), LIMITS)
+
+    with pytest.raises(BrokenHistory):
+        await histories.append(KEY, [said("1")])
+    assert [one.length for one in await histories.page("12345", "", 10)] == [None]
+    await histories.clear(KEY)
+    assert (await histories.append(KEY, [said("1")])).length == 1
+    await store.close()
+
+
+async def test_a_redis_that_is_full_keeps_what_it_had(redis_url: str) -> None:
+    histories = Histories(store := RedisStore(redis_url), Limits(max_history=2))
+    await histories.append(KEY, [said("1"), said("2")])
+    async with Redis.from_url(redis_url) as redis:
+        before = await redis.get(KEY)
+        await redis.config_set("maxmemory", 1)
+
+        with pytest.raises(HistoriesAway, match="maxmemory"):
+            await histories.append(KEY, [said("3"), said("4")])
+        assert (await redis.get(KEY), await redis.keys("history_gone:*")) == (before, [])
+    await store.close()
+
+
+async def test_keys_of_others_in_the_same_redis_are_no_histories(redis_url: str) -> None:
+    async with Redis.from_url(redis_url) as redis:
+        await redis.mset({"subagent:Loud:1": "x", "chat_history:a b": "x", "swm_counter:chat_history:1": "x"})
+    histories = Histories(store := RedisStore(redis_url), LIMITS)
+
+    assert await histories.page(None, "", 10) == []
+    assert await histories.forget(None) == {"histories": 0, "messages": 0}
+    await store.close()
+
+
 async def test_a_redis_that_would_evict_is_refused(redis_url: str) -> None:
     async with Redis.from_url(redis_url) as redis:
         await redis.config_set("maxmemory-policy", "allkeys-lru")
