@@ -17,6 +17,8 @@ Scores = NDArray[np.float64]
 
 # What happened at a time is told for some days after it.
 _TOLD_WITHIN = timedelta(days=7)
+# A turn that has so much of what the question's words weigh may well be the one; few have more than half.
+_LITTLE = 0.25
 _SAME = 1e-6
 
 
@@ -68,9 +70,9 @@ def _of_words(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_]) -> tup
     most = sum(map(index.postings.rarity, asked.stems))
     coverage = float(around.max(initial=0.0)) / most if most else 0.0
     signals = {
-        "words_in_context": _of_the_most(around),
-        "words": _of_the_most(alone),
-        "stretch": _of_the_most(index.stretches.best(around)),
+        "words_in_context": _of_the_most(around, most),
+        "words": _of_the_most(alone, most),
+        "stretch": _of_the_most(index.stretches.best(around), most),
         "asks": index.asking.astype(np.float64),
     }
     return signals, coverage
@@ -92,8 +94,9 @@ def _of_time(index: ChatIndex, interval: Interval) -> Scores:
     return ((times >= begin) & (times < end)).astype(np.float64)
 
 
-def _of_the_most(values: Scores) -> Scores:
-    most = values.max(initial=0.0)
+def _of_the_most(values: Scores, possible: float) -> Scores:
+    """As a share of the highest; but where not even that has much of what was asked for, none counts for much."""
+    most = max(values.max(initial=0.0), _LITTLE * possible)
     return np.asarray(values / most) if most > 0 else values
 
 

@@ -1,0 +1,206 @@
+"""`python -m benchmarks.episodes` searches one chat of a hundred thousand turns, weighs it, records into it."""
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import quantiles
+
+import numpy as np
+from sqlalchemy import insert
+
+from bus_schema.lsm import SearchEpisodes
+from memory.embedding.choice import open_embedder
+from memory.lsm.recording import Said
+from memory.lsm.search.service import EpisodeSearch, search_over
+from memory.lsm.service import LongTermMemory, memory_over
+from memory.lsm.tables import MIGRATIONS, TurnVectorRow
+from mindbus.bus.worker import utc_now
+from mindbus.logs import configure_logs
+from mindbus.settings import Settings
+from mindbus.sql.database import Database
+from mindbus.sql.migrations import upgrade
+
+CHAT = "bench"
+BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+_DIM = 384
+_BATCH = 500
+_A_TURN = timedelta(minutes=11)
+_VOCABULARY = 30_000
+_WORDS = 14
+_MILLION = 1_000_000
+_SEED = 6
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Sizes of the chat, one after the other; how many questions at each."""
+
+    sizes: tuple[int, ...]
+    questions: int
+
+
+FULL = Extent(sizes=(50_000, 100_000), questions=300)
+QUICK = Extent(sizes=(500, 1000), questions=5)
+
+
+@dataclass
+class Row:
+    """At one size: milliseconds as p50, p99; seconds, MiB."""
+
+    turns: int
+    asked_ms: tuple[float, float] = (0.0, 0.0)
+    ranked_ms: tuple[float, float] = (0.0, 0.0)
+    recorded_ms: tuple[float, float] = (0.0, 0.0)
+    opened_s: float = 0.0
+    index_mib: float = 0.0
+    process_mib: float = 0.0
+
+
+@dataclass
+class Report:
+    """Every size, then what a million would take if it goes on like this."""
+
+    rows: list[Row] = field(default_factory=list)
+    million: dict[str, float] = field(default_factory=dict)
+
+
+async def measure(extent: Extent) -> Report:
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
+        settings = Settings(data_dir=Path(name), log_level="ERROR")
+        database = Database(settings.database_of("lsm"), "lsm")
+        await upgrade(database, MIGRATIONS)
+        memory = memory_over(database, settings, utc_now)
+        there = 0
+        for size in extent.sizes:
+            await _filled(memory, there, size)
+            there = size
+            print(f"{size} turns are there", file=sys.stderr)
+            report.rows.append(await _measured(memory, settings, size, extent.questions))
+        await database.dispose()
+    report.million = _extrapolated(report.rows)
+    return report
+
+
+async def _measured(memory: LongTermMemory, settings: Settings, size: int, questions: int) -> Row:
+    memory.followers.clear()
+    search = search_over(memory, settings, open_embedder)
+    search.questions.embedder = await open_embedder()
+    row = Row(size)
+    began = time.perf_counter()
+    await _ask(search, "to open it", size, 0)
+    row.opened_s = round(time.perf_counter() - began, 2)
+    asked = [" ".join(_text(10_000_000 + number, 6)) for number in range(questions)]
+    row.asked_ms = _cuts([await _ask(search, question, size, number) for number, question in enumerate(asked, 1)])
+    # The same again: their vectors are known by now.
+    again = asked[-min(questions, 200) :]
+    row.ranked_ms = _cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
+    row.index_mib = round(search.shelf.size_bytes / 2**20, 1)
+    row.process_mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+    row.recorded_ms = _cuts([await _recorded(memory, size, number) for number in range(questions)])
+    await search.close()
+    return row
+
+
+async def _ask(search: EpisodeSearch, question: str, size: int, number: int) -> float:
+    query = SearchEpisodes(query=question, chat_id=CHAT, budget_words=1200)
+    began = time.perf_counter()
+    await search.find(query, utc_now(), f"srch_{size}-{number}", "user.bench")
+    return 1000 * (time.perf_counter() - began)
+
+
+async def _recorded(memory: LongTermMemory, size: int, number: int) -> float:
+    """An exchange of somebody else's, so that the chat stays as large as it is."""
+    at = BEGIN + number * _A_TURN
+    said = [Said(f"msg_{size}-{number}-{role}", role, " ".join(_text(number)), at) for role in ("user", "assistant")]
+    began = time.perf_counter()
+    async with memory.database.transaction() as session:
+        with memory.database.ambient(session):
+            await memory.recording.record("other", said)
+    return 1000 * (time.perf_counter() - began)
+
+
+async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
+    chance = np.random.default_rng(_SEED + there)
+    for start in range(there, size, _BATCH):
+        said = [_said(number) for number in range(start, min(start + _BATCH, size))]
+        vectors = chance.standard_normal((len(said), _DIM), dtype=np.float32)
+        async with memory.database.transaction() as session:
+            with memory.database.ambient(session):
+                ids = (await memory.recording.record(CHAT, said)).raw_log_ids
+                rows = [
+                    {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
+                    for key, vector in zip(ids, vectors, strict=True)
+                ]
+                await session.execute(insert(TurnVectorRow), rows)
+
+
+def _said(number: int) -> Said:
+    role = ("user", "assistant")[number % 2]
+    return Said(f"msg_{number}", role, " ".join(_text(number)), BEGIN + number * _A_TURN)
+
+
+def _text(number: int, words: int = _WORDS) -> Iterator[str]:
+    """Words as frequent as words are: the tenth has a tenth of the first one's share."""
+    chance = np.random.default_rng([_SEED, number])
+    for rank in chance.zipf(1.3, words):
+        yield f"word{rank % _VOCABULARY}"
+
+
+def _cuts(took: Sequence[float]) -> tuple[float, float]:
+    cuts = quantiles(took, n=100, method="inclusive")
+    return round(cuts[49], 1), round(cuts[98], 1)
+
+
+def _extrapolated(rows: Sequence[Row]) -> dict[str, float]:
+    """On the line through the first size and the last."""
+    first, last = rows[0], rows[-1]
+
+    def at_a_million(before: float, after: float) -> float:
+        slope = (after - before) / (last.turns - first.turns)
+        return round(after + slope * (_MILLION - last.turns), 1)
+
+    return {
+        "ranked_p50_ms": at_a_million(first.ranked_ms[0], last.ranked_ms[0]),
+        "opened_s": at_a_million(first.opened_s, last.opened_s),
+        "index_mib": at_a_million(first.index_mib, last.index_mib),
+    }
+
+
+def as_text(report: Report) -> str:
+    lines = [f"{'p50 / p99':34}" + "".join(f"{row.turns:>18}" for row in report.rows) + f"{'1000000, at a guess':>22}"]
+    kinds = {
+        "asked, embedding included, ms": [row.asked_ms for row in report.rows],
+        "asked, vector known, ms": [row.ranked_ms for row in report.rows],
+        "exchange recorded, ms": [row.recorded_ms for row in report.rows],
+    }
+    for name, cells in kinds.items():
+        lines.append(f"  {name:32}" + "".join(f"{p50:.1f} / {p99:.1f}".rjust(18) for p50, p99 in cells))
+    lines[2] += f"{report.million['ranked_p50_ms']:>22}"
+    for name, key in {"index opened, s": "opened_s", "index, MiB": "index_mib"}.items():
+        cells_of = "".join(f"{getattr(row, key):>18}" for row in report.rows)
+        lines.append(f"  {name:32}{cells_of}{report.million[key]:>22}")
+    lines.append(f"  {'process at its heaviest, MiB':32}" + "".join(f"{row.process_mib:>18}" for row in report.rows))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few turns: shows that it runs, measures nothing")
+    parser.add_argument("--json", action="store_true", help="numbers for programs")
+    options = parser.parse_args()
+    configure_logs("ERROR", "console")
+    report = asyncio.run(measure(QUICK if options.quick else FULL))
+    print(json.dumps(asdict(report)) if options.json else as_text(report))
+
+
+if __name__ == "__main__":
+    main()
