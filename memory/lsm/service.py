@@ -22,6 +22,7 @@ from memory.lsm.placing import Bounds
 from memory.lsm.reading import Reading
 from memory.lsm.recording import Recording
 from memory.lsm.rules import Rules
+from memory.lsm.settling import Settling
 from memory.lsm.statistics import Statistics
 from memory.lsm.waking import Waking
 from mindbus.settings import Settings
@@ -41,6 +42,7 @@ class LongTermMemory:
     layers: Layers
     packs: Packs
     waking: Waking
+    settling: Settling
     erasing: Erasing
     statistics: Statistics
     histories: LayerHistories
@@ -60,6 +62,7 @@ def memory_over(database: Database, settings: Settings, clock: Callable[[], date
         layers=Layers(database, rules, bounds),
         packs=Packs(database, rules),
         waking=Waking(database, rules),
+        settling=Settling(database, followers, bounds),
         erasing=Erasing(database, followers, recording.forgettings),
         statistics=Statistics(database),
         histories=LayerHistories(database),

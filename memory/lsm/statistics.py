@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import Layer
 from bus_schema.lsm import EpisodeStats, LayerStats
 from memory.lsm.tables import ChatRow, EpisodeRow, SearchRow, TurnRow, TurnVectorRow
@@ -42,7 +43,7 @@ class Statistics:
             select(func.count())
             .select_from(TurnRow)
             .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
-            .where(TurnVectorRow.raw_log_id.is_(None), *_of(TurnRow, chat_id))
+            .where(TurnVectorRow.raw_log_id.is_(None), TurnRow.kind != MessageKind.HIDDEN.value, *_of(TurnRow, chat_id))
         )
         queries = {
             "chats": select(func.count()).select_from(ChatRow).where(*_of(ChatRow, chat_id)),

@@ -8,6 +8,7 @@ from bus_schema.conversations import Dialogue, GetMessages, ListDialogues
 from bus_schema.dialogue import DialogueMessage
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.client import Client
+from mindbus.bus.failures import PermanentFailure, Refused
 from mindbus.logs import logger
 from mindbus.sdk.asking import ask
 from mindbus.sdk.conversations import Conversations
@@ -57,12 +58,20 @@ class Gaps:
         note = self.memory.recording.forgettings.note(gap.user_id)
         query = GetMessages(user_id=gap.user_id, cursor=gap.cursor, limit=_PAGE)
         page = await ask(self.bus, query)
-        worded = [await self.conversations.worded(message) for message in page.items]
+        worded = [each for message in page.items if (each := await self._worded(message)) is not None]
         # Only now: whatever failed above is tried again from the same place.
         gap.cursor = page.next_cursor
         if page.next_cursor is None:
             self._gaps.pop(0)
         return gap.user_id, worded, note
+
+    async def _worded(self, message: DialogueMessage) -> DialogueMessage | None:
+        try:
+            return await self.conversations.worded(message)
+        except (PermanentFailure, Refused) as unreadable:
+            # One that nobody can read must not keep out those after it.
+            logger().warning("what was said cannot be read", message_id=message.message_id, reason=str(unreadable))
+            return None
 
     async def _look(self) -> None:
         cursor: str | None = None

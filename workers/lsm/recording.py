@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from bus_schema.conversations import MessageStored
-from bus_schema.dialogue import DialogueMessage, conversation_trace
+from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
 from memory.lsm.recording import RecordingEvent, Said
 from memory.lsm.service import LongTermMemory
+from memory.lsm.settling import SettlingEvent
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import Told, every, on_command, on_event
 from mindbus.bus.handling import Handling
@@ -17,6 +18,7 @@ from workers.lsm.answering import answering
 from workers.lsm.gaps import Gaps
 
 _AGAIN_S = 2.0
+_SETTLE_AGAIN_S = 1.0
 
 
 class RecordingDesk:
@@ -37,11 +39,34 @@ class RecordingDesk:
     async def hear(self, event: MessageStored) -> tuple[Told, ...]:
         """Every message, as soon as storage has it."""
         note = self.memory.recording.forgettings.note(event.user_id)
-        if not await self.memory.reading.is_known(event.user_id) and await self._is_gone(event):
+        if await self._is_gone(event.user_id, event.message_id):
             logger().info("what was said was forgotten meanwhile", message_id=event.message_id)
             return ()
         worded = await self.conversations.worded(event)
         return await self._take_over(event.user_id, [worded], note)
+
+    @on_event
+    async def end_stretch(self, fragment: DialogueFragment) -> tuple[Told, ...]:
+        """What has not been heard by now is in the fragment; then it is known what belongs together."""
+        chat_id = fragment.user_id
+        note = self.memory.recording.forgettings.note(chat_id)
+        if await self._is_gone(chat_id, fragment.message_ids[-1]):
+            return ()
+        whole = await self.conversations.whole(fragment)
+        said = [Said.heard(message) for message in whole.messages]
+        outcome = await self.memory.recording.take_over(chat_id, said, note)
+        if not outcome.raw_log_ids:
+            return ()
+        ended = await self.memory.settling.end(chat_id, fragment.fragment_id, set(outcome.raw_log_ids))
+        return told_of([*outcome.events, *ended])
+
+    @every(seconds=0.2)
+    async def settle(self) -> tuple[Told, ...]:
+        """One episode after the other, when it is at its end."""
+        events = await self.memory.settling.step(self.memory.clock())
+        if events is None:
+            await asyncio.sleep(_SETTLE_AGAIN_S)
+        return told_of(events or ())
 
     @every(seconds=0.5)
     async def fill_gaps(self) -> tuple[Told, ...]:
@@ -60,11 +85,12 @@ class RecordingDesk:
         said = [Said.heard(message) for message in messages]
         return told_of((await self.memory.recording.take_over(user_id, said, note)).events)
 
-    async def _is_gone(self, message: DialogueMessage) -> bool:
+    async def _is_gone(self, user_id: str, message_id: str) -> bool:
         """Whoever has a user forgotten asks storage first: what is heard late of a chat of which nothing is left."""
-        return await self.conversations.find(message.user_id, message.message_id) is None
+        is_known = await self.memory.reading.is_known(user_id)
+        return not is_known and await self.conversations.find(user_id, message_id) is None
 
 
-def told_of(events: Iterable[RecordingEvent]) -> tuple[Told, ...]:
+def told_of(events: Iterable[RecordingEvent | SettlingEvent]) -> tuple[Told, ...]:
     """Each in the trace of its dialogue."""
     return tuple(Told(event, conversation_trace(event.chat_id)) for event in events)

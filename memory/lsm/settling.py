@@ -1,0 +1,216 @@
+"""Episodes at their end: whether each is about one matter, from which one it goes on (spec 002 §4.3)."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+from sqlalchemy import exists, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from bus_schema.episodes import Layer
+from bus_schema.ids import derived
+from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
+from memory.lsm.chats import locked
+from memory.lsm.following import Followers
+from memory.lsm.matters import Likeness, Matter
+from memory.lsm.placing import Bounds
+from memory.lsm.reading import turns_of
+from memory.lsm.recording import headline_of
+from memory.lsm.rows import as_turn
+from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow
+from memory.packing.reading import meant
+from mindbus.sql.database import Database
+
+# Likeness of what belongs together; across a silence it takes more of it.
+_SAME, _SAME_ACROSS_GAP = 0.12, 0.32
+_GOES_ON, _IS_RELATED = 0.3, 0.2
+_EARLIER, _MOST_RELATED = 20, 3
+# Turns beside a border that are compared, turns that a stretch has at least.
+_BESIDE, _SHORTEST = 4, 6
+_WAITS_FOR_VECTORS = timedelta(seconds=60)
+_AT_ONCE, _MOST_KEPT = 50, 500
+
+SettlingEvent = EpisodeOpened | EpisodeRecorded
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The turns of an episode with such vectors as there are."""
+
+    turns: Sequence[TurnRow]
+    vectors: Mapping[str, bytes]
+
+    @property
+    def has_vectors(self) -> bool:
+        return len(self.vectors) == len(self.turns)
+
+    def matter(self, begin: int = 0, end: int | None = None) -> Matter:
+        return Matter.of([as_turn(turn) for turn in self.turns[begin:end]], self.vectors)
+
+
+class Settling:
+    """Splits what is about two matters, links what is about one; only what is hot is split, nothing is ever joined."""
+
+    def __init__(self, database: Database, followers: Followers, bounds: Bounds) -> None:
+        self.database, self.followers, self.bounds = database, followers, bounds
+        self._matters: OrderedDict[tuple[str, int], Matter] = OrderedDict()
+        self._first_seen: dict[str, datetime] = {}
+
+    async def end(self, chat_id: str, fragment_id: str, raw_log_ids: Collection[str]) -> list[SettlingEvent]:
+        """A stretch of the dialogue has ended; a part of the transaction of the message at hand.
+
+        It goes on with its episode if that is about the same matter, else it is an episode of its own.
+        """
+        session = self.database.session
+        await locked(session, chat_id)
+        events: list[SettlingEvent] = []
+        for row in await self._episodes_of(session, raw_log_ids):
+            text = await _text_of(session, row.id)
+            begin = next(place for place, turn in enumerate(text.turns) if turn.id in raw_log_ids)
+            ended = row
+            if begin and row.fragment_id != fragment_id and not await asyncio.to_thread(self._goes_on, text, begin):
+                ended = await self._split(session, row, text, begin, fragment_id)
+                events.append(EpisodeOpened(episode_id=ended.id, chat_id=chat_id, continues_from=ended.continues_from))
+            ended.fragment_id = fragment_id
+            ended.version += 1
+            ids = tuple(turn.id for turn in text.turns[begin:] if turn.id in raw_log_ids)
+            about = {"episode_id": ended.id, "chat_id": chat_id, "version": ended.version}
+            events.append(EpisodeRecorded.model_validate(about | {"raw_log_ids": ids, "fragment_id": fragment_id}))
+        return events
+
+    async def step(self, now: datetime) -> list[SettlingEvent] | None:
+        """Settle one episode that is at its end, in the transaction at hand; None if there is none for now."""
+        async with self.database.reading() as session:
+            ready = await self._ready(session, now)
+            if ready is None:
+                return None
+            earlier = await self._earlier(session, ready)
+            text = await _text_of(session, ready.id)
+            matters = {each.id: await self._matter(session, each) for each in earlier}
+        border = await asyncio.to_thread(_border, text) if ready.layer == Layer.HOT else None
+        matter = await asyncio.to_thread(text.matter)
+        return await self._settle(ready, text, border, _links(matter, matters))
+
+    async def _settle(
+        self, seen: EpisodeRow, text: _Text, border: int | None, links: tuple[str | None, list[str]]
+    ) -> list[SettlingEvent]:
+        session = self.database.session
+        await locked(session, seen.chat_id)
+        query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
+        row = await session.scalar(query.with_for_update())
+        if row is None:
+            # It has changed since; the next step looks at it anew.
+            return []
+        self._first_seen.pop(row.id, None)
+        if border is not None:
+            rest = await self._split(session, row, text, border, "matter")
+            return [EpisodeOpened(episode_id=rest.id, chat_id=rest.chat_id, continues_from=rest.continues_from)]
+        continues_from, related_to = links
+        if text.turns and text.has_vectors:
+            row.model, row.embedding = await _mean(session, text)
+        if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
+            row.continues_from, row.related_to = row.continues_from or continues_from, related_to
+            row.version += 1
+        row.is_settled = True
+        return []
+
+    async def _split(self, session: AsyncSession, row: EpisodeRow, text: _Text, begin: int, why: str) -> EpisodeRow:
+        """Its turns from `begin` on are an episode of their own; both are looked at again."""
+        kept, moved = text.turns[:begin], text.turns[begin:]
+        columns = {name: getattr(row, name) for name in EpisodeRow.__mapper__.column_attrs.keys()}  # noqa: SIM118
+        rest = EpisodeRow(**columns | {"id": f"ep_{derived(moved[0].id, why)}", "continues_from": None, "version": 1})
+        rest.related_to, rest.is_settled, rest.headline = [], False, headline_of(moved[0].content)
+        rest.created_at = moved[0].time
+        session.add(rest)
+        await session.flush()
+        ids = [turn.id for turn in moved]
+        moving = update(EpisodeOfTurnRow).where(EpisodeOfTurnRow.raw_log_id.in_(ids)).values(episode_id=rest.id)
+        await session.execute(moving.execution_options(synchronize_session=False))
+        for each, turns in ((row, kept), (rest, moved)):
+            each.turns, each.word_count = len(turns), sum(turn.word_count for turn in turns)
+            each.started_at, each.ended_at = turns[0].time, turns[-1].time
+            each.model = each.embedding = None
+        row.is_settled, row.version = False, row.version + 1
+        self.followers.recorded(row.chat_id)
+        return rest
+
+    def _goes_on(self, text: _Text, begin: int) -> bool:
+        silence = text.turns[begin].time - text.turns[begin - 1].time
+        needed = _SAME + (_SAME_ACROSS_GAP - _SAME) * min(1.0, silence / self.bounds.gap)
+        return Likeness(()).of(text.matter(0, begin), text.matter(begin)) >= needed
+
+    async def _episodes_of(self, session: AsyncSession, raw_log_ids: Collection[str]) -> Sequence[EpisodeRow]:
+        within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+        hot = (EpisodeRow.id.in_(within), EpisodeRow.layer == Layer.HOT.value)
+        return (await session.scalars(select(EpisodeRow).where(*hot).order_by(EpisodeRow.id).with_for_update())).all()
+
+    async def _ready(self, session: AsyncSession, now: datetime) -> EpisodeRow | None:
+        """One that nothing will be added to, the vectors of which are there, or have let it wait for too long."""
+        later = aliased(EpisodeRow)
+        is_over = exists().where(later.chat_id == EpisodeRow.chat_id, later.started_at > EpisodeRow.ended_at)
+        over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.bounds.gap, is_over)
+        query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
+        for row in await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_AT_ONCE)):
+            waits_since = self._first_seen.setdefault(row.id, now)
+            if now - waits_since >= _WAITS_FOR_VECTORS or (await _text_of(session, row.id)).has_vectors:
+                return row
+        return None
+
+    async def _earlier(self, session: AsyncSession, row: EpisodeRow) -> Sequence[EpisodeRow]:
+        of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
+        query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER)
+        return (await session.scalars(query)).all()
+
+    async def _matter(self, session: AsyncSession, row: EpisodeRow) -> Matter:
+        key = (row.id, row.turns)
+        if key not in self._matters:
+            text = await _text_of(session, row.id)
+            self._matters[key] = await asyncio.to_thread(text.matter)
+            if len(self._matters) > _MOST_KEPT:
+                self._matters.popitem(last=False)
+        self._matters.move_to_end(key)
+        return self._matters[key]
+
+
+def _links(matter: Matter, earlier: Mapping[str, Matter]) -> tuple[str | None, list[str]]:
+    """What it goes on from, what else it is related to: the most alike of the latest."""
+    likeness = Likeness([matter, *earlier.values()])
+    alike = sorted(((likeness.of(matter, other), other_id) for other_id, other in earlier.items()), reverse=True)
+    near = [(score, other_id) for score, other_id in alike if score >= _IS_RELATED][: _MOST_RELATED + 1]
+    if near and near[0][0] >= _GOES_ON:
+        return near[0][1], [other_id for _, other_id in near[1:]]
+    return None, [other_id for _, other_id in near[:_MOST_RELATED]]
+
+
+def _border(text: _Text) -> int | None:
+    """Where another matter begins, if anywhere: no word before it has anything to do with what follows."""
+    terms = [meant(turn.content) for turn in text.turns]
+    for place in range(_SHORTEST, len(terms) - _SHORTEST + 1):
+        if _joined(terms[place - _BESIDE : place]) & _joined(terms[place : place + _BESIDE]):
+            continue
+        before, after = _joined(terms[:place]), _joined(terms[place:])
+        if len(before & after) < _SAME / 2 * min(len(before), len(after)):
+            return place
+    return None
+
+
+def _joined(terms: Sequence[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*terms)
+
+
+async def _text_of(session: AsyncSession, episode_id: str) -> _Text:
+    turns = await turns_of(session, episode_id)
+    query = select(TurnVectorRow).where(TurnVectorRow.raw_log_id.in_([turn.id for turn in turns]))
+    return _Text(turns, {row.raw_log_id: row.data for row in await session.scalars(query)})
+
+
+async def _mean(session: AsyncSession, text: _Text) -> tuple[str | None, bytes | None]:
+    model = await session.scalar(select(TurnVectorRow.model).where(TurnVectorRow.raw_log_id == text.turns[0].id))
+    vectors = [np.frombuffer(raw, "<f4") for raw in text.vectors.values()]
+    mean = np.mean(vectors, axis=0)
+    length = float(np.linalg.norm(mean))
+    return (model, (mean / length).astype("<f4").tobytes()) if length else (None, None)

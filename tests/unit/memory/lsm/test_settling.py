@@ -1,0 +1,112 @@
+"""An episode is about one matter; it knows which earlier one it goes on from."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from bus_schema.episodes import Layer
+from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
+from memory.lsm.tables import TurnRow
+from mindbus.settings import Settings
+from mindbus.sql.database import Database
+from tests.clocks import NOON
+from tests.lsm_kit import ANNA, Archive, talk
+from tests.postgres import DatabaseOf
+
+GARDEN = (
+    "The tomatoes in the garden have yellow leaves.",
+    "Yellow leaves on tomatoes often mean too much water.",
+    "So I water the tomatoes less, the garden soil is wet.",
+    "Yes, let the garden soil dry, then water the tomatoes in the morning.",
+    "The leaves of my tomatoes are green again.",
+    "Good, keep watering the tomatoes in the morning.",
+)
+DATABASE = (
+    "Наша база PostgreSQL отвечает медленно.",
+    "Посмотрите план запроса PostgreSQL: возможно, нет индекса.",
+    "В плане запроса полный перебор таблицы заказов.",
+    "Тогда нужен индекс по дате в таблице заказов.",
+    "Индекс добавили, запрос к базе стал быстрым.",
+    "Отлично, проверьте план запроса ещё раз.",
+)
+LATER = timedelta(days=1)
+
+
+async def settled(archive: Archive) -> None:
+    """As the worker does when it has waited long enough for vectors."""
+    for hours in range(12):
+        now = NOON + 400 * LATER + timedelta(hours=hours)
+        await archive.work(partial(archive.memory.settling.step, now))
+
+
+async def end(archive: Archive, raw_log_ids: tuple[str, ...], fragment_id: str = "frag_1") -> list[object]:
+    return list(await archive.work(lambda: archive.memory.settling.end(ANNA, fragment_id, raw_log_ids)))
+
+
+@pytest.fixture
+async def roomy(database_of: DatabaseOf) -> AsyncIterator[Archive]:
+    """Its episodes may be long."""
+    found = Archive(Database(database_of("lsm"), "lsm"), Settings(lsm_max_turns=50))
+    yield found
+    await found.database.dispose()
+
+
+async def test_a_fragment_on_the_same_matter_goes_on_with_its_episode(roomy: Archive) -> None:
+    await roomy.record(*talk(*GARDEN[:3]))
+    second = await roomy.record(*talk(*GARDEN[3:], begins=NOON + timedelta(minutes=40)))
+
+    events = await end(roomy, second.raw_log_ids)
+
+    (row,) = await roomy.episodes()
+    assert (row.turns, row.fragment_id) == (6, "frag_1")
+    assert [type(event) for event in events] == [EpisodeRecorded]
+
+
+async def test_a_fragment_on_another_matter_is_an_episode_of_its_own(roomy: Archive) -> None:
+    await roomy.record(*talk(*GARDEN))
+    second = await roomy.record(*talk(*DATABASE, begins=NOON + timedelta(minutes=40)))
+
+    events = await end(roomy, second.raw_log_ids)
+
+    garden, database = await roomy.episodes()
+    assert (garden.turns, garden.fragment_id, database.turns, database.fragment_id) == (6, None, 6, "frag_1")
+    assert (await roomy.episode(database.id)).raw_log_ids == second.raw_log_ids
+    assert [type(event) for event in events] == [EpisodeOpened, EpisodeRecorded]
+    assert await end(roomy, second.raw_log_ids) != []
+    assert len(await roomy.episodes()) == 2
+
+
+async def test_an_imported_talk_about_two_matters_becomes_two_episodes(roomy: Archive) -> None:
+    await roomy.record(*talk(*GARDEN, *DATABASE))
+
+    await settled(roomy)
+
+    assert [row.turns for row in await roomy.episodes()] == [6, 6]
+    assert await roomy.log() == [*GARDEN, *DATABASE]
+    assert all(row.is_settled for row in await roomy.episodes())
+
+
+async def test_an_episode_knows_the_earlier_one_that_it_goes_on_from(archive: Archive) -> None:
+    await archive.record(*talk(*GARDEN))
+    await archive.record(*talk(*DATABASE, begins=NOON + LATER))
+    again = ("The tomatoes in the garden have yellow leaves once more.", "Less water for the tomatoes, then.")
+    await archive.record(*talk(*again, begins=NOON + 2 * LATER))
+
+    await settled(archive)
+
+    garden, database, back = await archive.episodes()
+    assert (garden.continues_from, database.continues_from, back.continues_from) == (None, None, garden.id)
+
+
+async def test_what_is_packed_is_linked_but_never_split(roomy: Archive) -> None:
+    outcome = await roomy.record(*talk(*GARDEN, *DATABASE))
+    assert outcome.episode_id is not None
+    await roomy.pack(outcome.episode_id)
+
+    await settled(roomy)
+
+    (row,) = await roomy.episodes()
+    assert (row.layer, row.turns, row.is_settled) == (Layer.WARM, 12, True)
+    assert await roomy.count(TurnRow) == 12
