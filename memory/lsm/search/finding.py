@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import load_only
 
 from bus_schema.episodes import Layer
 from bus_schema.lsm import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
@@ -27,6 +28,14 @@ from memory.lsm.search.weights import Weights
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 
+_LOOKED_AT = (
+    EpisodeRow.layer,
+    EpisodeRow.headline,
+    EpisodeRow.started_at,
+    EpisodeRow.last_accessed,
+    EpisodeRow.access_count,
+    EpisodeRow.is_anchor,
+)
 # So many episodes count as used by whoever has searched; the rest came along.
 _TOUCHED = 3
 _EXACT_AT_MOST = 5
@@ -118,6 +127,9 @@ class Finding:
             .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
             .where(TurnRow.id.in_(hits))
         )
+        if not is_summary:
+            # What a layer keeps is the most of a row; only a summary reads it.
+            query = query.options(load_only(*_LOOKED_AT, raiseload=True))
         async with self.database.reading() as session:
             rows = {turn.id: (turn, episode) for turn, episode in await session.execute(query)}
         exact = {key for key in answered.exact if key in rows and rows[key][1].layer == Layer.HOT}
