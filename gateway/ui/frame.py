@@ -25,7 +25,7 @@ from gateway.ui.viewer import Viewer, first_words, learn
 from mindbus.logs import logger
 
 # A screen that the rail does not name belongs to one that it does.
-_PLACES = {"run": "runs", "artifact": "runs"}
+_PLACES = {"run": "runs", "artifact": "runs", "episodes": "memory"}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from nicegui import ui
 
 from gateway.backend import Backend
 from gateway.ui.chat.screen import ChatScreen
+from gateway.ui.episodes.screen import EpisodesScreen
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.frame import Frame, Ground
 from gateway.ui.memory.screen import MemoryScreen
@@ -48,6 +49,7 @@ class Screens:
         self._page("/runs", "runs", RunListScreen.draw)
         self._page("/fleet", "fleet", FleetScreen.draw)
         self._page("/memory", "memory", MemoryScreen.draw)
+        self._page("/episodes", "episodes", EpisodesScreen.draw)
         self._page("/sim", "sim", SimScreen.draw)
         self._run_page()
         self._artifact_page()
@@ -111,8 +113,9 @@ class _Queues:
             return None
 
 
-_HEAD = f'<script src="{_ASSETS}/mindbus.js"></script><script src="{_ASSETS}/timeline.js"></script>' + (
-    f'<link rel="stylesheet" href="{_ASSETS}/mindbus.css"><link rel="stylesheet" href="{_ASSETS}/screens.css">'
+_HEAD = "".join(
+    [f'<script src="{_ASSETS}/{name}.js"></script>' for name in ("mindbus", "timeline", "episodes")]
+    + [f'<link rel="stylesheet" href="{_ASSETS}/{name}.css">' for name in ("mindbus", "screens")]
 )
 _FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#fff" stroke-width="2" '

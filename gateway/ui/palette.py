@@ -14,10 +14,18 @@ from gateway.ui.trouble import TROUBLE
 from gateway.ui.words import Words
 from mindbus.logs import logger
 
-_SCREENS: Final = (("timeline", "T"), ("chat", "C"), ("runs", "R"), ("fleet", "F"), ("memory", "M"), ("sim", "S"))
+_SCREENS: Final = (
+    ("timeline", "T"),
+    ("chat", "C"),
+    ("runs", "R"),
+    ("fleet", "F"),
+    ("memory", "M"),
+    ("episodes", "E"),
+    ("sim", "S"),
+)
 _KEYS: Final = (
     ("Ctrl K", "keys.palette"),
-    ("G T · C · R · F · M · S", "keys.go"),
+    ("G T · C · R · F · M · E · S", "keys.go"),
     ("/", "keys.search"),
     ("J K ↑ ↓", "keys.move"),
     ("Enter", "keys.open"),

@@ -103,6 +103,12 @@ class Words:
             return self("yesterday")
         return f"{local.day} {self('months.short').split()[local.month - 1]}"
 
+    def date(self, moment: datetime, today: datetime) -> str:
+        """The day in a few letters, with its year where that is another one."""
+        local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
+        name = f"{local.day} {self('months.short').split()[local.month - 1]}"
+        return name if local.year == now.year else f"{name} {local.year}"
+
     def span(self, seconds: float) -> str:
         """A stretch of time in its largest units."""
         if seconds < _MINUTE:

@@ -20,8 +20,9 @@ from gateway.ui.memory.nothing import Nothing
 from gateway.ui.memory.question import Question
 from gateway.ui.memory.question_bar import QuestionBar
 from gateway.ui.memory.results import Hit, Results
+from gateway.ui.memory.tabs import memory_tabs
 from gateway.ui.memory.whose import whose_button
-from gateway.ui.parts import Segments, box, button, show_if
+from gateway.ui.parts import box, button, show_if
 from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
 from memory.refusals import NoSuchKem
@@ -29,7 +30,6 @@ from memory.refusals import NoSuchKem
 _PAGE = 50
 _HEAR_EVERY_S = 0.25
 _LOOK_AGAIN_EVERY_S = 5.0
-_VIEWS = ("search", "changes")
 
 
 class MemoryScreen:
@@ -173,10 +173,9 @@ class MemoryScreen:
         self.nothing.show(is_empty=not hits)
 
     def _controls(self, question: Question) -> None:
-        words = self.frame.words
         with self.frame.controls:
             view = "changes" if self.frame.query.get("view") == "changes" else "search"
-            Segments([(key, words(f"memory.view.{key}")) for key in _VIEWS], view, self._turn)
+            memory_tabs(self.frame, view, self._turn)
             whose_button(self.frame, question.user)
 
     def _turn(self, view: str) -> None:

@@ -1,0 +1,31 @@
+"""Whose episodes are looked at."""
+
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from bus_schema.identities import is_user_id
+from gateway.ui.frame import Frame
+from gateway.ui.parts import box, button, field, popup, text
+
+
+def chat_button(frame: Frame, chat_id: str | None) -> None:
+    """Says it; leads to another chat's."""
+    said = frame.words("episodes.of_all") if chat_id is None else chat_id
+    button(said, lambda: _ask(frame, chat_id), "", "user")
+
+
+def _ask(frame: Frame, chat_id: str | None) -> None:
+    words, wanted = frame.words, {"chat": chat_id or ""}
+
+    def go() -> None:
+        chat = wanted["chat"].strip()
+        ui.navigate.to("/episodes" + (f"?{urlencode({'chat': chat})}" if is_user_id(chat) else ""))
+
+    with popup(words("episodes.whose")):
+        text(words("episodes.whose"), "", "h2")
+        text(words("episodes.whose_hint"), "", "p")
+        line = field(words("chat.user"), wanted["chat"], lambda chat: wanted.update(chat=chat))
+        line.on("keydown.enter", go)
+        with box("mb-actions"):
+            button(words("timeline.show"), go, "mb-primary")

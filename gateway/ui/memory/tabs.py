@@ -1,0 +1,32 @@
+"""The parts of memory: what agents know together, what was said long ago."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from nicegui import ui
+
+from gateway.ui.frame import Frame
+from gateway.ui.parts import Segments
+
+# The screen that each is on, with what its address says.
+_PLACES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "search": ("memory", {}),
+    "episodes": ("episodes", {}),
+    "anchors": ("episodes", {"anchors": "1"}),
+    "changes": ("memory", {"view": "changes"}),
+}
+
+
+def memory_tabs(frame: Frame, chosen: str, turn: Callable[[str], Any]) -> None:
+    """Those of this screen turn it; the others lead away, for the same user."""
+    whose = {"user": frame.query.get("user") or frame.query.get("chat") or ""}
+
+    def go(tab: str) -> Any:
+        screen, query = _PLACES[tab]
+        if screen == frame.name:
+            return turn(tab)
+        user = {("chat" if screen == "episodes" else "user"): value for value in whose.values() if value}
+        return ui.navigate.to(f"/{screen}?{urlencode({**query, **user})}".removesuffix("?"))
+
+    Segments([(tab, frame.words(f"memory.view.{tab}")) for tab in _PLACES], chosen, go)
