@@ -84,7 +84,7 @@ class AnalyticSubagent(ThinkingSubagent):
         try:
             return await self.artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
         except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway, OSError) as no:
-            raise ToolFailed(f"{artifact_id} cannot be read: {no}") from no
+            raise ToolFailed(f"it cannot be read: {no}") from no
 
 
 def _as_text(content: bytes) -> str:

@@ -48,6 +48,9 @@ class Pane:
     def hear(self, envelope: Envelope) -> bool:
         """Take what concerns this user; whether the agents have told something new."""
         data = envelope.data or {}
+        if data.get("chat_id") == self.user_id:
+            self.talk.hear_of([envelope])
+            return False
         if self.user_id not in (data.get("user_id"), data.get("to_user")):
             return False
         if envelope.type == MessageStored.wire.type:

@@ -3,14 +3,19 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterable
 from contextlib import aclosing
 from datetime import UTC, datetime
 
 from nicegui import background_tasks, ui
 from nicegui.element import Element
 
-from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, conversation_trace
+from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
+from bus_schema.timeline import GetTimeline
+from gateway.ui.chat.delegation_entry import DelegationEntry
+from gateway.ui.chat.delegations import TOPIC, Delegations, Story
 from gateway.ui.chat.entries import (
     GrowingEntry,
     NotificationEntry,
@@ -24,6 +29,8 @@ from gateway.ui.parts import box, button, text
 from gateway.ui.trouble import TROUBLE, explain_trouble
 
 _PAGE = 50
+_EVENTS_PAGE = 500
+_MOST_PAGES = 10
 
 
 class Talk:
@@ -33,6 +40,8 @@ class Talk:
         self.frame, self.user_id, self.knowledge, self.place = frame, user_id, knowledge, place
         self._said: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationEntry] = {}
+        self._delegations = Delegations(user_id)
+        self._delegated: dict[str, DelegationEntry] = {}
         self._instruction: DialogueMessage | None = None
         self._last_day = ""
         self._older: str | None = None
@@ -56,6 +65,7 @@ class Talk:
         self._older = page.next_cursor
         # Somebody may have written already.
         self._said = {message.message_id: message for message in reversed(page.items)} | self._said
+        await self._read_delegations()
         self._show_all()
         ui.run_javascript(f"mbWatch({self.scroller.id})")
 
@@ -67,6 +77,15 @@ class Talk:
         self._show(message)
         if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
             self._end_growing()
+
+    def hear_of(self, envelopes: Iterable[Envelope]) -> None:
+        """Something was told of what sub-agents do."""
+        for story in self._delegations.learn(envelopes):
+            entry = self._delegated.get(story.delegation_id)
+            if entry is None:
+                self._show_story(story)
+            else:
+                entry.show(story)
 
     def explain(self) -> None:
         """Agents have told more of why they wanted something said."""
@@ -156,17 +175,43 @@ class Talk:
         page = await self.frame.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
         self._older = page.next_cursor
         self._said = {message.message_id: message for message in reversed(page.items)} | self._said
+        await self._read_delegations()
         self._show_all()
+
+    async def _read_delegations(self) -> None:
+        """Those of what is on the screen, as far as the timeline has them."""
+        if not self._said:
+            return
+        since = min(message.time for message in self._said.values())
+        wanted = GetTimeline(
+            since=since, trace_id=conversation_trace(self.user_id), topics=(TOPIC,), limit=_EVENTS_PAGE
+        )
+        for _ in range(_MOST_PAGES):
+            page = await self.frame.backend.timeline(wanted)
+            self._delegations.learn(event.envelope for event in page.items)
+            if len(page.items) < _EVENTS_PAGE:
+                return
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
 
     def _show_all(self) -> None:
         self._entries.clear()
+        self._delegated.clear()
         self._more.clear()
         self._last_day, self._instruction = "", None
         if self._older is not None:
             with self._more:
                 button(self.frame.words("chat.older"), self._read_on, "mb-quiet mb-small", "up")
+        stories = self._delegations.stories
         for message in self._said.values():
+            while stories and stories[0].began < message.time:
+                self._show_story(stories.pop(0))
             self._show(message)
+        for story in stories:
+            self._show_story(story)
+
+    def _show_story(self, story: Story) -> None:
+        with self._entries:
+            self._delegated[story.delegation_id] = DelegationEntry(self.frame.words, story)
 
     def _show(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
