@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.dialogue import MessageReceived
 from bus_schema.envelope import Envelope
 from bus_schema.history import (
     Appended,
@@ -28,10 +29,10 @@ from memory.history.session_files import SessionFiles
 from memory.history.session_log import SessionLog
 from memory.history.sql_store import SqlStore
 from memory.history.store import HistoryStore
-from memory.history.telling import tell_cleared, tell_kept, tell_loaded
+from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
 from memory.refusals import NotACursor
 from mindbus.bus.failures import TemporaryFailure
-from mindbus.bus.handlers import every, on_command
+from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.handling import Handling
 from mindbus.bus.worker import Kit, Worker
 from mindbus.sql.database import Database, DatabaseAway
@@ -113,6 +114,10 @@ class HistoryWorker(Worker):
     @on_command
     async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
         return await self._forget(command.user_id, handling)
+
+    @on_event
+    async def note_request(self, event: MessageReceived) -> None:
+        tell_received(self._log.of(event.user_id), event.preview)
 
     @every(seconds=3600)
     async def forget_old(self) -> None:

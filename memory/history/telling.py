@@ -7,8 +7,14 @@ from structlog.typing import FilteringBoundLogger
 from bus_schema.history import HistoryMessage, subagent_of
 
 _RULE = "=" * 80
-_SAVED = {"assistant": "answer saved", "system": "instruction saved"}
+_SAVED = {"user": "request saved", "assistant": "answer saved", "system": "instruction saved"}
 _SAVED_OF_SUBAGENT = {"user": "task saved", "assistant": "final answer saved", "system": "instruction saved"}
+
+
+def tell_received(log: FilteringBoundLogger, text: str) -> None:
+    """The user has said something."""
+    log.info(_RULE)
+    log.info("new request", text=text)
 
 
 def tell_kept(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMessage]) -> None:
@@ -16,11 +22,7 @@ def tell_kept(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMes
     is_chat = subagent_of(key) is None
     bound = log.bind(**_named(key))
     for message in messages:
-        if is_chat and message.role == "user":
-            log.info(_RULE)
-            log.info("new request", text=message.content or "")
-            log.info("request saved", id=message.id)
-        elif message.role == "tool":
+        if message.role == "tool":
             bound.info("tool result saved", tool=message.name, text=message.content or "")
         elif message.tool_calls:
             names = [call.function.name for call in message.tool_calls]

@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bus_schema.data import ClearData, DeleteUser
+from bus_schema.dialogue import MessageKind, MessageReceived
 from bus_schema.history import (
     AppendHistory,
     ClearHistory,
@@ -158,6 +159,23 @@ async def test_a_forgotten_user_leaves_neither_histories_nor_logs(bus: Client, s
     assert {one.key.rsplit(":", 1)[1] for one in (*page.items, *rest.items)} == {"annabel"}
     assert (await refusal_of(bus, ListHistories(cursor="nonsense"))).code is Code.INVALID
     assert (await bus.request(ClearData(confirm=True), to="history")).counts["histories"] == 3
+
+
+async def test_what_a_user_says_begins_a_request_in_the_log_of_the_chat(bus: Client, settings: Settings) -> None:
+    await bus.publish(MessageReceived(user_id="12345", message_id="msg_1", kind=MessageKind.NATIVE, preview="Привет!)"))
+    log = settings.session_logs / "memory_12345.log"
+    await until(log.exists)
+    await bus.request(GetHistory(key=KEY))
+    await append(bus, KEY, said("1", "мой пароль: тайна"))
+
+    await until(lambda: len(log.read_text().splitlines()) == 5)
+    told = [line.split(" - ")[1] for line in log.read_text().splitlines()]
+    assert told[1:4] == [
+        'new request  text="Привет!)"',
+        'history loaded  subagent="analytic"  messages=0  kept=0',
+        'history is empty  subagent="analytic"',
+    ]
+    assert told[4] == 'task saved  subagent="analytic"  text="мой пароль: [redacted]"'
 
 
 async def test_a_long_history_comes_whole(bus: Client) -> None:

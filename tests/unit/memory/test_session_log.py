@@ -13,7 +13,7 @@ from bus_schema.history import chat_key
 from memory.history.redaction import REDACTED, redacted
 from memory.history.session_files import OLDER, SessionFiles
 from memory.history.session_log import SessionLog
-from memory.history.telling import tell_cleared, tell_kept, tell_loaded
+from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
 from tests.waiting import until
@@ -40,10 +40,10 @@ def lines(files: SessionFiles, chat_id: str = "12345") -> list[str]:
 
 async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionLog, files: SessionFiles) -> None:
     of_chat = log.of("12345")
-    tell_kept(of_chat, chat_key(12345), [said("m1", "Привет!) мы тестируем память")])
+    tell_received(of_chat, "Привет!) мы тестируем память")
     tell_loaded(of_chat, KEY, 0, 0)
     tell_kept(of_chat, KEY, exchange(1, results=1))
-    tell_kept(of_chat, chat_key(12345), [said("m2", "Вас зовут Алия", role="assistant")])
+    tell_kept(of_chat, chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
     tell_loaded(of_chat, KEY, 4, 4)
     tell_cleared(of_chat, KEY, 4)
     await log.stop()
@@ -52,13 +52,13 @@ async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionL
     assert lines(files) == [
         f"{at}{'=' * 80}",
         f'{at}new request  text="Привет!) мы тестируем память"',
-        f'{at}request saved  id="m1"',
         f'{at}history loaded  subagent="analytic"  messages=0  kept=0',
         f'{at}history is empty  subagent="analytic"',
         f'{at}task saved  subagent="analytic"  text="said in 1-task"',
         f'{at}tools called  subagent="analytic"  tools=["search"]  text=""',
         f'{at}tool result saved  subagent="analytic"  tool="search"  text="said in 1-result-call-1-0"',
         f'{at}final answer saved  subagent="analytic"  text="said in 1-answer"',
+        f'{at}request saved  text="Привет!)"',
         f'{at}answer saved  text="Вас зовут Алия"',
         f'{at}history loaded  subagent="analytic"  messages=4  kept=4',
         f'{at}history cleared  subagent="analytic"  messages=4',
@@ -71,7 +71,7 @@ async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: S
     await log.stop()
 
     written = files.path_of("1").read_bytes()
-    assert written.count(b"\n") == 3
+    assert written.count(b"\n") == 1
     assert not re.search(rb"[\x00-\x09\x0b-\x1f]", written)
     assert "\u2028" not in written.decode()
     assert "\u202e" not in written.decode()
