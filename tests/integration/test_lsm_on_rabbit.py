@@ -10,6 +10,7 @@ import pytest
 
 from bus_schema.conversations import SaveMessage
 from bus_schema.data import DeleteUser
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.episodes import Episode, EpisodeHead, Layer
 from bus_schema.lsm import (
     ApplyPack,
@@ -120,6 +121,29 @@ async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: Sett
             return sum(head.turns for head in await episodes_of(fleet)) == 5
 
         await until(turns)
+
+
+async def test_a_stretch_that_ends_is_told_with_its_episode(fleet: Fleet) -> None:
+    saved = stored(1, "The tomatoes have yellow leaves.")
+    await fleet.bus.request(saved)
+    message = DialogueMessage.model_validate(saved.model_dump())
+    fragment = DialogueFragment(
+        fragment_id="frag_1",
+        user_id=ANNA,
+        message_ids=(message.message_id,),
+        messages=(message,),
+        started_at=message.time,
+        ended_at=message.time,
+        reason="ended",
+    )
+    async with fleet.bus.subscribe(EpisodeRecorded) as events:
+        await fleet.bus.publish(fragment)
+        async for event in events:
+            if event.fragment_id == "frag_1":
+                break
+
+    (head,) = await episodes_of(fleet)
+    assert (head.id, head.turns) == (event.episode_id, 1)
 
 
 async def test_a_forgotten_user_stays_forgotten_though_the_log_is_compared_again(fleet: Fleet) -> None:

@@ -118,48 +118,13 @@ async def test_a_hidden_instruction_is_in_the_log_yet_in_no_episode(archive: Arc
     assert await archive.episodes() == []
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("Привет, меня зовут Анна, я дизайнер.", AnchorReason.PROFILE),
-        ("My name is Paul.", AnchorReason.PROFILE),
-        ("I live in Porto with two cats", AnchorReason.PROFILE),
-        ("У меня аллергия на орехи", AnchorReason.PROFILE),
-        ("Всегда отвечай мне по-русски.", AnchorReason.SYSTEM),
-        ("From now on always answer in one sentence.", AnchorReason.SYSTEM),
-        ("Это наш главный проект на ближайшие три года", AnchorReason.PROJECT),
-        ("This is a long-term project of mine", AnchorReason.PROJECT),
-        ("Запомни это навсегда: код от двери 4812", AnchorReason.EXPLICIT),
-        ("Please remember this forever: the code is 4812", AnchorReason.EXPLICIT),
-    ],
-)
-async def test_the_four_kinds_of_anchor_are_found_by_their_words(
-    archive: Archive, words: str, reason: AnchorReason
-) -> None:
-    outcome = await archive.record(said(words))
+async def test_what_is_never_to_be_forgotten_makes_an_anchor(archive: Archive) -> None:
+    outcome = await archive.record(*talk("Hello", "Hello, who is it?", "My name is Anna."))
 
     (row,) = await archive.episodes()
-    assert (row.is_anchor, row.anchor_reason) == (True, reason)
-    assert EpisodeAnchored(episode_id=row.id, chat_id=ANNA, is_anchor=True, reason=reason) in outcome.events
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "What was his name again?",
-        "Как зовут твоего кота?",
-        "Он всегда отвечает поздно.",
-        "She always answers late.",
-        "I live for music",
-        "Я никогда не пишу писем",
-        "Remember to buy milk",
-        "Мы работаем над проектом",
-    ],
-)
-async def test_ordinary_words_make_no_anchor(archive: Archive, words: str) -> None:
-    await archive.record(said(words))
-
-    assert [row.is_anchor for row in await archive.episodes()] == [False]
+    assert (row.is_anchor, row.anchor_reason) == (True, AnchorReason.PROFILE)
+    told = EpisodeAnchored(episode_id=row.id, chat_id=ANNA, is_anchor=True, reason=AnchorReason.PROFILE)
+    assert told in outcome.events
 
 
 async def test_what_the_assistant_says_makes_no_anchor(archive: Archive) -> None:
