@@ -21,6 +21,7 @@ _QUEUES = (
     *(events_queue(agent) for agent in ("task_manager", "context_manager", "mood_watcher", "context")),
     commands_queue("context"),
     commands_queue("dialogue"),
+    commands_queue("history"),
     events_queue("tracker"),
 )
 
