@@ -97,6 +97,9 @@ async def test_the_talk_of_the_spec_lies_under_its_key_and_the_command_line_show
     listed = await typed(settings, "history", "ls", "--chat", "12345", "--json")
     assert [(one["key"], one["length"]) for one in json.loads(listed.stdout)] == [(KEY, 4)]
 
+    table = (await typed(settings, "history", "ls")).stdout.splitlines()
+    assert [line.split()[:2] for line in table] == [["key", "messages"], [KEY, "4"]]
+
     assert (await typed(settings, "history", "clear", KEY)).returncode == 2
     assert (await typed(settings, "history", "clear", KEY, "--yes")).returncode == 0
     assert "nothing is kept" in (await typed(settings, "history", "show", KEY)).stdout
