@@ -1,0 +1,164 @@
+"""What sub-agents reckon and use; what the offline model makes of words that ask for one."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agents.models.language_model import Message, Tool, ToolCall
+from agents.models.replying.delegating import delegations
+from agents.models.replying.naming import asks_who_they_are, name_told
+from agents.models.replying.tool_use import next_tool
+from agents.models.tool_calls import MOST_AT_ONCE, in_order
+from agents.subagents.tables import BadTable, Reckoning, number_of, read_table, reckon
+from agents.subagents.toolbox import Instrument, Toolbox, ToolFailed
+
+CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
+JSON = json.dumps([{"region": "south", "amount": 10}, {"region": "north", "amount": 2.5}, {"region": "south"}])
+NAMES = ["analytic", "weather"]
+
+
+def reckoned(content: str, **wanted: Any) -> str:
+    return reckon(read_table(content.encode()), Reckoning.model_validate(wanted))
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted", "result"),
+    [
+        (CSV, {"operation": "sum", "column": "сумма"}, "= 2000.5 (1 values that are no numbers left out)"),
+        (CSV, {"operation": "count"}, "count of rows = 3"),
+        (CSV, {"operation": "max", "column": "сумма", "group_by": "регион"}, "север: 800\nюг: 1200.5"),
+        (
+            CSV,
+            {"operation": "count", "where": [{"column": "дата", "is": ">=", "value": "2026-02-01"}]},
+            "= 2 (2 of 3 rows)",
+        ),
+        (CSV, {"operation": "min", "column": "сумма", "where": [{"column": "регион", "value": "ЮГ"}]}, "= 1200.5"),
+        (JSON, {"operation": "mean", "column": "amount"}, "= 6.25"),
+        (JSON, {"operation": "count", "column": "amount"}, "= 2"),
+        (JSON, {"operation": "sum", "column": "region"}, "no numbers"),
+        (f'{{"rows": {JSON}}}', {"operation": "sum", "column": "amount"}, "= 12.5"),
+    ],
+)
+def test_a_table_is_reckoned_with_exactly(content: str, wanted: dict[str, Any], result: str) -> None:
+    assert result in reckoned(content, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("content", "column", "why"),
+    [
+        ("", "a", "empty"),
+        ("[1, 2]", "a", "no list of objects"),
+        ('[{"a": 1', "a", "no JSON"),
+        ("a,b", "a", "no rows"),
+        ("a,b\n1,2", "__class__", "no column '__class__'; its columns are: a, b"),
+        ("[" * 200_000, "a", "no JSON"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_words(content: str, column: str, why: str) -> None:
+    with pytest.raises(BadTable, match=why):
+        reckoned(content, operation="sum", column=column)
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("1 200,50", 1200.5), ("1,200.50", 1200.5), ("1,200,000", 1_200_000), ("3,5", 3.5), ("nan", None), ("—", None)],
+)
+def test_numbers_are_read_as_people_write_them(written: str, number: float | None) -> None:
+    assert number_of(written) == number
+
+
+class Question(BaseModel):
+    """What a tool is asked."""
+
+    about: str
+
+
+async def stumble(_: Question) -> str:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (("nothing", "{}"), "there is no tool 'nothing'; there are: stumble"),
+        (("stumble", '{"about": '), "are not JSON"),
+        (("stumble", '{"what": 1}'), "about: Field required"),
+        (("stumble", '{"about": "x"}'), r"stumble has failed \(ZeroDivisionError\); go on without it"),
+    ],
+)
+async def test_whatever_goes_wrong_with_a_tool_is_said_in_words(call: tuple[str, str], why: str) -> None:
+    toolbox = Toolbox([Instrument("stumble", "Fails.", Question, stumble)])
+    with pytest.raises(ToolFailed, match=why):
+        await toolbox.use(ToolCall(id="1", name=call[0], arguments=call[1]))
+
+
+def test_calls_without_ids_of_their_own_get_some() -> None:
+    calls = [ToolCall(id="", name="a b", arguments="{}"), *[ToolCall(id="x", name="", arguments="{}")] * 30]
+    made = in_order(calls, "call_0")
+
+    assert [call.id for call in made[:3]] == ["call_0_0", "x", "call_0_2"]
+    assert [call.name for call in made[:2]] == ["a_b", "unnamed"]
+    assert len({call.id for call in made}) == len(made) == MOST_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("said", "tasks"),
+    [
+        (
+            "Скажи подагенту что меня зовут Алия, а потом спроси как меня зовут",
+            [("analytic", "Меня зовут Алия."), ("analytic", "Как меня зовут?")],
+        ),
+        (
+            "Tell the sub-agent that my name is Bob, then ask it what my name is.",
+            [("analytic", "My name is Bob."), ("analytic", "What my name is?")],
+        ),
+        (
+            "Сообщи weather, что идёт дождь, затем узнай у него прогноз; потом спроси analytic, сколько продано",
+            [("weather", "Идёт дождь."), ("weather", "Прогноз?"), ("analytic", "Сколько продано?")],
+        ),
+        ("Please ask the subagent weather: will it rain?", [("weather", "Will it rain?")]),
+        ("Скажи, как дела, а потом спроси", []),
+        ("Tell me a story, then ask me about it", []),
+        ("Я потом скажу подагенту сам", []),
+    ],
+)
+def test_without_a_model_tasks_are_read_off_the_words(said: str, tasks: list[tuple[str, str]]) -> None:
+    assert delegations(said, NAMES) == tasks
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("Меня зовут Жан-Поль Бельмондо, я актёр", "Жан-Поль Бельмондо"),
+        ("my name is bob", "bob"),
+        ("Пользователя зовут Алия.", "Алия"),
+        ("Моё имя — Анна.", "Анна"),
+        ("Как меня зовут?", None),
+        ("Мою кошку зовут Мурка", None),
+    ],
+)
+def test_names_are_known_by_how_they_are_told(told: str, name: str | None) -> None:
+    assert name_told([told]) == name
+
+
+@pytest.mark.parametrize("question", ["Как меня зовут?", "кто я", "Who am I?", "what's my name", "Моё имя?"])
+def test_people_ask_who_they_are_in_many_words(question: str) -> None:
+    assert asks_who_they_are(question)
+
+
+def test_without_a_model_a_tool_is_used_once_where_the_task_names_what_it_takes() -> None:
+    tools = [Tool(name=name, description="", parameters={}) for name in ("search_memory", "read_artifact", "compute")]
+    reckoning = next_tool("Sum of amount by region in art_7?", [], tools, is_known=False)
+
+    assert reckoning is not None
+    assert json.loads(reckoning.arguments) == {
+        "artifact_id": "art_7",
+        "operation": "sum",
+        "column": "amount",
+        "group_by": "region",
+    }
+    used = [Message(role="assistant", content="", tool_calls=(reckoning,))]
+    assert next_tool("Sum of amount by region in art_7?", used, tools, is_known=False) is None
+    assert next_tool("Какой бюджет?", [], tools, is_known=True) is None

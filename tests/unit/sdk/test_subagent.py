@@ -1,0 +1,77 @@
+"""The base of sub-agents: a delegation is done once, in time, not too deep."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bus_schema.replies import Code
+from bus_schema.subagent import CancelTask, ExecuteTask, TaskDone
+from mindbus import Client, CommandFailed, Delegated, SubAgent
+from mindbus.bus.testing import running
+from tests.fleets import settings_for
+from tests.waiting import until
+
+
+class Patient(SubAgent):
+    """Waits until it may go on; counts how often it began."""
+
+    name = "subagent-patient"
+
+    def __init__(self, kit: object) -> None:
+        super().__init__(kit)  # type: ignore[arg-type]  # a Kit
+        Patient.begun, Patient.go_on = 0, asyncio.Event()
+
+    begun = 0
+    go_on = asyncio.Event()
+
+    async def execute(self, work: Delegated) -> str:
+        Patient.begun += 1
+        await Patient.go_on.wait()
+        return f"{work.task}: done"
+
+
+@pytest.fixture
+async def bus(tmp_path: Path) -> AsyncIterator[Client]:
+    async with running(Patient, settings=settings_for(f"memory://{tmp_path}", tmp_path)) as client:
+        yield client
+
+
+async def ask(bus: Client, delegation_id: str = "dlg_1", **fields: object) -> TaskDone:
+    order = ExecuteTask.model_validate({"task": "x", "chat_id": 12345, "delegation_id": delegation_id} | fields)
+    return await bus.request(order, to="subagent-patient")
+
+
+async def test_whoever_asks_again_waits_for_the_same_work_and_hears_the_same(bus: Client) -> None:
+    both = [asyncio.create_task(ask(bus)) for _ in range(2)]
+    await until(lambda: Patient.begun == 1)
+    Patient.go_on.set()
+
+    assert [(await each).response for each in both] == ["x: done"] * 2
+    assert (await ask(bus)).response == "x: done"
+    assert Patient.begun == 1
+
+
+async def test_what_is_not_done_by_its_deadline_is_dropped(bus: Client) -> None:
+    with pytest.raises(CommandFailed) as late:
+        await ask(bus, deadline=datetime.now(UTC) + timedelta(seconds=0.1))
+    assert late.value.code is Code.EXPIRED
+
+
+async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -> None:
+    asked = asyncio.create_task(ask(bus))
+    await until(lambda: Patient.begun == 1)
+    await bus.request(CancelTask(delegation_id="dlg_1"), to="subagent-patient")
+    with pytest.raises(CommandFailed, match="was cancelled"):
+        await asked
+    await bus.request(CancelTask(delegation_id="dlg_unknown"), to="subagent-patient")
+
+    Patient.go_on.set()
+    assert (await ask(bus)).response == "x: done"
+
+
+async def test_delegations_of_delegations_have_an_end(bus: Client) -> None:
+    with pytest.raises(CommandFailed, match="go in a circle"):
+        await ask(bus, depth=4)
