@@ -35,6 +35,8 @@ _BATCH = 500
 _A_TURN = timedelta(minutes=11)
 _VOCABULARY = 30_000
 _WORDS = 14
+# So many are about equally frequent.
+_EVEN = 20
 _MILLION = 1_000_000
 _SEED = 6
 
@@ -149,10 +151,10 @@ def _said(number: int) -> Said:
 
 
 def _text(number: int, words: int = _WORDS) -> Iterator[str]:
-    """Words as frequent as words are: the tenth has a tenth of the first one's share."""
-    chance = np.random.default_rng([_SEED, number])
-    for rank in chance.zipf(1.3, words):
-        yield f"word{rank % _VOCABULARY}"
+    """Words as frequent as those are that mean something: the most frequent one is in a tenth of the turns."""
+    chance = np.random.default_rng([_SEED, number]).random(words)
+    for rank in _EVEN * (_VOCABULARY / _EVEN + 1) ** chance - _EVEN:
+        yield f"word{int(rank)}"
 
 
 def _cuts(took: Sequence[float]) -> tuple[float, float]:

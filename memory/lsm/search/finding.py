@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.choosing import OF_EACH_PART, fitting, woven
 from memory.lsm.search.depth import is_overview, layer_text
 from memory.lsm.search.question_vectors import QuestionVectors
-from memory.lsm.search.ranking import Ranked, part_order, ranked
+from memory.lsm.search.ranking import Ranked, Worded, part_order, ranked, worded
 from memory.lsm.search.shelf import Shelf
 from memory.lsm.search.weights import Weights
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
@@ -39,6 +39,8 @@ _LOOKED_AT = (
 # So many episodes count as used by whoever has searched; the rest came along.
 _TOUCHED = 3
 _EXACT_AT_MOST = 5
+# A long turn may find no room where a shorter one behind it does.
+_TRIED = 500
 _EXACT_WORDS = 2
 # Priority settles which of two equally good episodes comes first, no more.
 _PRIORITY_SHARE = 0.1
@@ -84,8 +86,9 @@ class Finding:
         embedding = asyncio.ensure_future(self.questions.of(query.query))
         allowed = await self._allowed(query)
         async with self.shelf.index(query.chat_id, self.questions.model) as index:
+            by_words = await asyncio.to_thread(_worded, index, query, at, allowed)
             vector = await embedding
-            answered = await asyncio.to_thread(_answered, index, query, at, vector, weights, allowed)
+            answered = await asyncio.to_thread(_answered, index, query, by_words, vector, weights)
         is_summary = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
         gathered = await self._gathered(answered, query.budget_words, is_summary)
         episodes = self._episodes(gathered, query, at, is_summary)
@@ -197,22 +200,22 @@ def _words_of(episode: FoundEpisode) -> int:
     return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())
 
 
-def _answered(
-    index: ChatIndex,
-    query: SearchEpisodes,
-    at: datetime,
-    vector: bytes | None,
-    weights: Weights,
-    ids: set[str] | None,
-) -> _Answered:
+def _worded(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[str] | None) -> Worded | None:
     if not len(index):
+        return None
+    return worded(index, asked(query.query, index.speakers(), at), _mask(index, query, ids))
+
+
+def _answered(
+    index: ChatIndex, query: SearchEpisodes, by_words: Worded | None, vector: bytes | None, weights: Weights
+) -> _Answered:
+    if by_words is None:
         return _Answered((), (), "nothing")
-    question = asked(query.query, index.speakers(), at)
-    allowed = _mask(index, query, ids)
-    by_score = ranked(index, question, vector, weights, allowed)
+    question, allowed = by_words.asked, by_words.allowed
+    by_score = ranked(index, by_words, vector, weights, _TRIED + query.budget_words)
     exact = _exact(index, question, by_score.order)
     parts = [
-        [each for each in part_order(index, part, by_score.scores, OF_EACH_PART) if allowed is None or allowed[each]]
+        [each for each in part_order(index, part, by_score.scores, OF_EACH_PART) if allowed[each]]
         for part in question.parts
     ]
     # Exact ones are worth a look, whether they fit or not: those of hot episodes go first.
@@ -245,23 +248,28 @@ def _exact(index: ChatIndex, question: Asked, order: Sequence[int]) -> list[int]
     """The best of those turns that have every word asked for; of a single word that says nothing."""
     if len(question.stems) < _EXACT_WORDS:
         return []
-    having: set[int] | None = None
-    for stem in question.stems:
-        those = set(index.postings.having(stem).tolist())
-        having = those if having is None else having & those
-        if not having:
-            return []
-    return list(islice((each for each in order if each in (having or ())), _EXACT_AT_MOST))
+    fewest, *others = sorted(map(index.postings.having, question.stems), key=len)
+    having = reduce(lambda those, more: those[_are_in(those, more)], others, fewest)
+    if not having.size:
+        return []
+    best = np.array(order, dtype=np.int64)
+    return [int(each) for each in best[_are_in(best, having)][:_EXACT_AT_MOST]]
 
 
 def _words_in(index: ChatIndex, question: Asked, chosen: Sequence[int]) -> dict[int, tuple[str, ...]]:
     found: dict[int, list[str]] = {}
+    positions = np.array(chosen, dtype=np.int64)
     for stem, word in question.stems.items():
-        having = set(index.postings.having(stem).tolist())
-        for position in chosen:
-            if position in having:
-                found.setdefault(position, []).append(word)
+        for position in positions[_are_in(positions, index.postings.having(stem))]:
+            found.setdefault(int(position), []).append(word)
     return {position: tuple(dict.fromkeys(words)) for position, words in found.items()}
+
+
+def _are_in(positions: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    places = np.searchsorted(ascending, positions)
+    found = places < len(ascending)
+    found[found] = ascending[places[found]] == positions[found]
+    return np.asarray(found)
 
 
 def _hit(index: ChatIndex, by_score: Ranked, position: int, weights: Weights, words: tuple[str, ...]) -> Hit:

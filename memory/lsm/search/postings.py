@@ -53,7 +53,7 @@ class Postings:
         burdens = self._burdens(offsets)
         for stem in stems:
             times = self._times(stem, offsets)
-            having = np.flatnonzero(times)
+            having = np.flatnonzero(times > 0)
             if having.size:
                 often = times[having]
                 found[having] += _rarity(having.size, total) * often / (often + burdens[having])

@@ -23,8 +23,18 @@ _SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class Worded:
+    """What the words of a question say of every turn that is `allowed`, while its vector is still being made."""
+
+    asked: Asked
+    allowed: NDArray[np.bool_]
+    signals: Mapping[str, Scores]
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
-    """Each signal of every turn, what they come to with their weights; `order` has the best first.
+    """Each signal of every turn, what they come to with their weights; `order` has the best of them, the best first.
 
     `coverage` is the most that one turn with its context has of what the words asked for weigh, `nearest` the highest
     cosine of the question with a turn in its context, of what distinguishes the turns.
@@ -37,31 +47,49 @@ class Ranked:
     nearest: float | None
 
 
-def ranked(
-    index: ChatIndex, asked: Asked, question: bytes | None, weights: Weights, allowed: NDArray[np.bool_] | None = None
-) -> Ranked:
-    """With the vector of the question, if there is one; of the `allowed` turns only."""
+def worded(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_] | None = None) -> Worded:
+    """Of all turns, unless some only are allowed."""
     everyone = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed
     signals, coverage = _of_words(index, asked, everyone)
-    nearest = None
-    if question is not None:
-        alone, around = index.directions.nearness(question)
-        if not np.isnan(around).all():
-            nearest = float(np.nanmax(np.where(everyone, around, -1.0)))
-        signals |= {"meaning": _standing_out(alone), "meaning_in_context": _standing_out(around)}
     signals |= _of_speakers(index, asked)
     if asked.interval is not None:
         signals["time"] = _of_time(index, asked.interval)
+    return Worded(asked, everyone, signals, coverage)
+
+
+def ranked(index: ChatIndex, by_words: Worded, question: bytes | None, weights: Weights, wanted: int) -> Ranked:
+    """With the vector of the question, if there is one; so many turns at most."""
+    signals = dict(by_words.signals)
+    nearest = None
+    if question is not None:
+        alone, around = index.directions.nearness(question)
+        near = around[by_words.allowed]
+        if not np.isnan(near).all():
+            nearest = float(np.nanmax(near))
+        signals |= {"meaning": _standing_out(alone), "meaning_in_context": _standing_out(around)}
     scores = sum((weights.get(name, 0.0) * each for name, each in signals.items()), np.zeros(len(index)))
-    order = [int(each) for each in np.argsort(-scores, kind="stable") if everyone[each]]
-    return Ranked(signals, scores, order, coverage, nearest)
+    allowed = np.where(by_words.allowed, scores, -np.inf)
+    order = best_of(allowed, min(wanted, int(by_words.allowed.sum())))
+    return Ranked(signals, scores, order, by_words.coverage, nearest)
 
 
 def part_order(index: ChatIndex, part: Mapping[str, str], scores: Scores, wanted: int) -> list[int]:
     """The turns that have most of the words of one clause; of such, the best for the whole question."""
     having = index.postings.scores(part, CONTEXT)
-    found = np.lexsort((-scores, -having))[:wanted]
-    return [int(each) for each in found if having[each] > 0]
+    there = np.flatnonzero(having > 0)
+    found = there[np.lexsort((-scores[there], -having[there]))[:wanted]]
+    return [int(each) for each in found]
+
+
+def best_of(scores: Scores, wanted: int) -> list[int]:
+    """So many positions, the best first; of equal ones the earlier. All are sorted only where all are wanted."""
+    if wanted >= len(scores):
+        found = np.argsort(-scores, kind="stable")
+    else:
+        least = np.partition(scores, len(scores) - wanted)[len(scores) - wanted] if wanted else np.inf
+        there = np.flatnonzero(scores >= least)
+        found = there[np.argsort(-scores[there], kind="stable")]
+    return [int(each) for each in found[:wanted]]
 
 
 def _of_words(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_]) -> tuple[dict[str, Scores], float]:

@@ -13,7 +13,7 @@ from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.finding import Found
 from memory.lsm.search.learning import Lesson, fitted, recall
 from memory.lsm.search.question_vectors import QuestionVectors
-from memory.lsm.search.ranking import ranked
+from memory.lsm.search.ranking import ranked, worded
 from memory.lsm.search.shelf import Shelf
 from memory.lsm.search.weights import SHIPPED, Weights
 from memory.lsm.tables import SearchRow, SearchWeightsRow
@@ -129,7 +129,7 @@ def _lesson_of(index: ChatIndex, row: SearchRow, used: Sequence[str], vector: by
     places = [index.places[key] for key in used if key in index.places]
     if not places:
         return None
-    found = ranked(index, asked(row.query, index.speakers(), row.at), vector, SHIPPED)
+    found = ranked(index, worded(index, asked(row.query, index.speakers(), row.at)), vector, SHIPPED, wanted=0)
     return Lesson(found.signals, index.words.copy(), places)
 
 
