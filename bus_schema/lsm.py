@@ -1,8 +1,9 @@
 """What is said to the long-term memory, plus what it tells (spec 002)."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bus_schema.dialogue import DialogueMessageId, FragmentId, MessageText
 from bus_schema.episodes import (
@@ -26,6 +27,17 @@ MAX_QUERY_CHARS = 4000
 MAX_BUDGET_WORDS = 20_000
 MAX_PAGE = 200
 
+# Any farther and there is no counting days from it.
+_FIRST_YEAR, _LAST_YEAR = 1900, 2999
+
+
+def _in_bounds(moment: datetime) -> datetime:
+    if not _FIRST_YEAR <= moment.astimezone(UTC).year <= _LAST_YEAR:
+        raise ValueError(f"is not between the years {_FIRST_YEAR} and {_LAST_YEAR}")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_bounds)]
 SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 
@@ -37,16 +49,17 @@ class SaidMessage(BaseModel):
     message_id: DialogueMessageId | None = None
     role: Speaker
     content: MessageText
-    time: AwareDatetime
+    time: Moment
     speaker: str | None = Field(default=None, min_length=1, max_length=80)
 
 
 class Recorded(BaseModel):
-    """The messages are in the log for good; the last of them belongs to this episode."""
+    """The messages are in the log for good, so many of them since now; the last one belongs to this episode."""
 
     model_config = ConfigDict(frozen=True)
     raw_log_ids: RawLogIds
     episode_id: EpisodeId
+    new: int = 0
 
 
 class RecordExchange(Command[Recorded], domain="lsm", action="record"):
@@ -106,11 +119,11 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
     chat_id: UserId
     budget_words: int = Field(default=2400, ge=1, le=MAX_BUDGET_WORDS)
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     tags: tuple[Tag, ...] = Field(default=(), max_length=20)
     layers: tuple[Layer, ...] = Field(default=(), max_length=3)
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
     depth: Literal["auto", "summary", "raw"] = "auto"
     touch: bool = True
     explain: bool = False
@@ -128,7 +141,7 @@ class GetEpisode(Query[Episode], domain="lsm", action="get_episode"):
     """Read an episode as its layer keeps it; its priority is that of the moment `at`."""
 
     episode_id: EpisodeId
-    at: AwareDatetime | None = None
+    at: Moment | None = None
 
 
 class EpisodePage(BaseModel):
@@ -145,7 +158,7 @@ class ListEpisodes(Query[EpisodePage], domain="lsm", action="list_episodes"):
     chat_id: UserId | None = None
     layers: tuple[Layer, ...] = Field(default=(), max_length=3)
     anchors_only: bool = False
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
@@ -155,14 +168,14 @@ class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
 
     chat_id: UserId
     budget_words: int = Field(default=1200, ge=1, le=MAX_BUDGET_WORDS)
-    before: AwareDatetime | None = None
+    before: Moment | None = None
 
 
 class UnpackEpisode(Command[HotContent], domain="lsm", action="unpack"):
     """Read the whole text of an episode from the log, which makes it hot again."""
 
     episode_id: EpisodeId
-    at: AwareDatetime | None = None
+    at: Moment | None = None
 
 
 class SetAnchor(Command[EpisodeHead], domain="lsm", action="set_anchor"):
@@ -201,7 +214,7 @@ class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
     to: Literal[Layer.WARM, Layer.COLD]
     content: WarmContent | ColdContent = Field(discriminator="layer")
     report: PackReport
-    at: AwareDatetime | None = None
+    at: Moment | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -231,7 +244,7 @@ class DueEpisodes(BaseModel):
 class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
     """Ask which episodes are to go down as of `at`; `after` leaves out all up to this one."""
 
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     after: EpisodeId | None = None
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
@@ -274,7 +287,7 @@ class ExplainEpisode(Query[ExplainedEpisode], domain="lsm", action="explain_epis
     """Look at an episode with its raw text, as of `at`; that does not count as use."""
 
     episode_id: EpisodeId
-    at: AwareDatetime | None = None
+    at: Moment | None = None
 
 
 class LayerMoment(BaseModel):
@@ -297,7 +310,7 @@ class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history")
     """Ask for words by layer over time, of one chat or of all, up to `until`, in so many steps."""
 
     chat_id: UserId | None = None
-    until: AwareDatetime | None = None
+    until: Moment | None = None
     steps: int = Field(default=60, ge=2, le=400)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import insert, select
 
@@ -22,6 +22,8 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database
 
 _HEADLINE_WORDS = 14
+# Whatever clock storage was told of, days can be counted from there.
+_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)
 
 RecordingEvent = EpisodeOpened | EpisodeRecorded | EpisodeAnchored
 
@@ -46,8 +48,8 @@ class Said:
     @classmethod
     def heard(cls, message: DialogueMessage) -> "Said":
         """As storage has it, its words read."""
-        words = message.content or ""
-        return cls(message.message_id, message.role, words, message.time, None, message.kind, is_heard=True)
+        words, time = message.content or "", min(max(message.time, _EARLIEST), _LATEST)
+        return cls(message.message_id, message.role, words, time, None, message.kind, is_heard=True)
 
     def id_in(self, chat_id: str) -> str:
         """The same for the same message; without an id of its own, it is the same if all of it is."""
@@ -57,9 +59,10 @@ class Said:
 
 @dataclass(slots=True)
 class Outcome:
-    """The ids of what was to be kept, in its order; the last one's episode; what is to be told."""
+    """The ids of what was to be kept, in its order; how many are new; the last one's episode; what is to be told."""
 
     raw_log_ids: tuple[str, ...]
+    new: int = 0
     episode_id: str | None = None
     events: list[RecordingEvent] = field(default_factory=list)
 
@@ -100,7 +103,7 @@ class Recording:
         ids = [each.id_in(chat_id) for each in said]
         chat.heard += self._hear(known, said, ids)
         turns = self._added(chat, {key: each for key, each in zip(ids, said, strict=True) if key not in known})
-        outcome = Outcome(tuple(ids))
+        outcome = Outcome(tuple(ids), len(turns))
         if turns:
             await self._insert(TurnRow, [_columns(turn) for turn in turns])
             await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
@@ -215,7 +218,8 @@ class Recording:
 
 
 def _is_same(row: TurnRow, said: Said) -> bool:
-    return (row.role, row.content) == (said.role, said.content)
+    is_hidden = row.kind == MessageKind.HIDDEN
+    return (row.role, row.content, is_hidden) == (said.role, said.content, said.kind is MessageKind.HIDDEN)
 
 
 def headline_of(text: str) -> str:

@@ -20,11 +20,11 @@ from mindbus.cli.session import on_the_bus, run
 
 
 class Imported(BaseModel):
-    """How much of a file is in the log for good."""
+    """How much of a file is in the log for good, how much of it since now."""
 
     messages: int
+    new: int
     chats: int
-    episodes: list[str]
 
 
 def import_(
@@ -52,19 +52,18 @@ def import_(
     if as_json:
         show_json(imported)
     else:
-        say(f"{imported.messages} messages of {imported.chats} chats are remembered")
+        say(f"{imported.messages} messages of {imported.chats} chats are remembered, {imported.new} of them new")
 
 
 async def _import(said: list[Said], identity: str, tell: Callable[[int, int], None]) -> Imported:
-    episodes: dict[str, None] = {}
-    done = 0
+    done = new = 0
     tell(done, len(said))
     async with on_the_bus(identity) as bus:
         for batch in batches_of(said):
-            episodes[(await _recorded(batch, done, bus)).episode_id] = None
+            new += (await _recorded(batch, done, bus)).new
             done += len(batch.said)
             tell(done, len(said))
-    return Imported(messages=done, chats=len({each.chat_id for each in said}), episodes=list(episodes))
+    return Imported(messages=done, new=new, chats=len({each.chat_id for each in said}))
 
 
 async def _recorded(batch: Batch, done: int, bus: Client) -> Recorded:

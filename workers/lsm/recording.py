@@ -32,7 +32,8 @@ class RecordingDesk:
     async def record(self, command: RecordExchange, handling: Handling) -> tuple[Recorded | Told, ...]:
         with answering(handling):
             outcome = await self.memory.recording.record(command.chat_id, list(map(Said.told, command.messages)))
-        recorded = Recorded.model_validate({"raw_log_ids": outcome.raw_log_ids, "episode_id": outcome.episode_id})
+        fields = {"raw_log_ids": outcome.raw_log_ids, "episode_id": outcome.episode_id, "new": outcome.new}
+        recorded = Recorded.model_validate(fields)
         return (recorded, *told_of(outcome.events))
 
     @on_event
