@@ -49,7 +49,7 @@ class Pane:
         """Take what concerns this user; whether the agents have told something new."""
         data = envelope.data or {}
         if data.get("chat_id") == self.user_id:
-            self.talk.hear_of([envelope])
+            self.talk.delegations.hear([envelope])
             return False
         if self.user_id not in (data.get("user_id"), data.get("to_user")):
             return False

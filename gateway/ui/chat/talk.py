@@ -3,19 +3,16 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 
 from nicegui import background_tasks, ui
 from nicegui.element import Element
 
-from bus_schema.dialogue import Answered, DialogueMessage, MessageKind, conversation_trace
-from bus_schema.envelope import Envelope
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
 from bus_schema.ids import mint
-from bus_schema.timeline import GetTimeline
-from gateway.ui.chat.delegation_entry import DelegationEntry
-from gateway.ui.chat.delegations import TOPIC, Delegations, Story
+from gateway.ui.chat.delegation_list import DelegationList
 from gateway.ui.chat.entries import (
     GrowingEntry,
     NotificationEntry,
@@ -29,8 +26,6 @@ from gateway.ui.parts import box, button, text
 from gateway.ui.trouble import TROUBLE, explain_trouble
 
 _PAGE = 50
-_EVENTS_PAGE = 500
-_MOST_PAGES = 10
 
 
 class Talk:
@@ -40,8 +35,6 @@ class Talk:
         self.frame, self.user_id, self.knowledge, self.place = frame, user_id, knowledge, place
         self._said: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationEntry] = {}
-        self._delegations = Delegations(user_id)
-        self._delegated: dict[str, DelegationEntry] = {}
         self._instruction: DialogueMessage | None = None
         self._last_day = ""
         self._older: str | None = None
@@ -52,6 +45,7 @@ class Talk:
         with place:
             self._more = box("mb-older")
             self._entries = box("mb-entries")
+            self.delegations = DelegationList(frame, user_id, self._entries)
             self._tail = box("mb-tail")
 
     @property
@@ -63,10 +57,7 @@ class Talk:
         """Show the end of what was said."""
         page = await self.frame.backend.history(self.user_id, limit=_PAGE)
         self._older = page.next_cursor
-        # Somebody may have written already.
-        self._said = {message.message_id: message for message in reversed(page.items)} | self._said
-        await self._read_delegations()
-        self._show_all()
+        await self._show_with(page.items)
         ui.run_javascript(f"mbWatch({self.scroller.id})")
 
     def hear(self, message: DialogueMessage) -> None:
@@ -77,15 +68,6 @@ class Talk:
         self._show(message)
         if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
             self._end_growing()
-
-    def hear_of(self, envelopes: Iterable[Envelope]) -> None:
-        """Something was told of what sub-agents do."""
-        for story in self._delegations.learn(envelopes):
-            entry = self._delegated.get(story.delegation_id)
-            if entry is None:
-                self._show_story(story)
-            else:
-                entry.show(story)
 
     def explain(self) -> None:
         """Agents have told more of why they wanted something said."""
@@ -174,44 +156,27 @@ class Talk:
     async def _read_on(self) -> None:
         page = await self.frame.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
         self._older = page.next_cursor
-        self._said = {message.message_id: message for message in reversed(page.items)} | self._said
-        await self._read_delegations()
-        self._show_all()
+        await self._show_with(page.items)
 
-    async def _read_delegations(self) -> None:
-        """Those of what is on the screen, as far as the timeline has them."""
-        if not self._said:
-            return
-        since = min(message.time for message in self._said.values())
-        wanted = GetTimeline(
-            since=since, trace_id=conversation_trace(self.user_id), topics=(TOPIC,), limit=_EVENTS_PAGE
-        )
-        for _ in range(_MOST_PAGES):
-            page = await self.frame.backend.timeline(wanted)
-            self._delegations.learn(event.envelope for event in page.items)
-            if len(page.items) < _EVENTS_PAGE:
-                return
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+    async def _show_with(self, newest: Sequence[DialogueMessage]) -> None:
+        # Somebody may have written already.
+        self._said = {message.message_id: message for message in reversed(newest)} | self._said
+        if self._said:
+            await self.delegations.read(since=min(message.time for message in self._said.values()))
+        self._show_all()
 
     def _show_all(self) -> None:
         self._entries.clear()
-        self._delegated.clear()
+        self.delegations.begin_anew()
         self._more.clear()
         self._last_day, self._instruction = "", None
         if self._older is not None:
             with self._more:
                 button(self.frame.words("chat.older"), self._read_on, "mb-quiet mb-small", "up")
-        stories = self._delegations.stories
         for message in self._said.values():
-            while stories and stories[0].began < message.time:
-                self._show_story(stories.pop(0))
+            self.delegations.draw_until(message.time)
             self._show(message)
-        for story in stories:
-            self._show_story(story)
-
-    def _show_story(self, story: Story) -> None:
-        with self._entries:
-            self._delegated[story.delegation_id] = DelegationEntry(self.frame.words, story)
+        self.delegations.draw_until()
 
     def _show(self, message: DialogueMessage) -> None:
         if message.kind is MessageKind.HIDDEN:
