@@ -18,7 +18,9 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 
-WORKERS = "storage,orchestrator,tracker,task_manager,context_manager,mood_watcher,context,dialogue,sim,history,swm,glm"
+KEEPERS = ("storage", "history", "swm", "glm", "lsm")
+AGENTS = ("task_manager", "context_manager", "mood_watcher", "context")
+WORKERS = ",".join((*KEEPERS, *AGENTS, "orchestrator", "tracker", "dialogue", "sim"))
 SCENARIO = "name: broken\nlanguage: en\ntriggers: []\n"
 
 
@@ -247,8 +249,7 @@ def test_a_forgotten_user_is_known_to_nobody(shell: Shell, tmp_path: Path) -> No
 
     removed = forgotten["removed"]
     assert forgotten["user_id"] == "gone"
-    agents = ["task_manager", "context_manager", "mood_watcher", "context"]
-    assert list(removed) == [*agents, "orchestrator", "storage", "history", "swm", "glm"]
+    assert list(removed) == [*AGENTS, "orchestrator", *KEEPERS]
     assert (removed["task_manager"], removed["mood_watcher"]) == ({"tasks": 1}, {"notes": 1})
     assert removed["context_manager"]["facts"] >= 1
     assert removed["storage"]["messages"] >= 2
