@@ -31,10 +31,6 @@ class Followers:
         """Have it hear of every change from now on."""
         self._all.append(follower)
 
-    def clear(self) -> None:
-        """None is left, for a service that opens anew."""
-        self._all.clear()
-
     def recorded(self, chat_id: str) -> None:
         """Once the transaction at hand is committed."""
         self._after_commit(lambda follower: follower.recorded(chat_id))

@@ -52,6 +52,8 @@ def memory_over(database: Database, settings: Settings, clock: Callable[[], date
     """Put the parts together; nothing is opened yet."""
     rules, bounds, followers = Rules.of(settings), Bounds.of(settings), Followers(database)
     recording = Recording(database, followers, rules, bounds, clock)
+    settling = Settling(database, followers, bounds)
+    followers.add(settling)
     return LongTermMemory(
         database=database,
         rules=rules,
@@ -62,7 +64,7 @@ def memory_over(database: Database, settings: Settings, clock: Callable[[], date
         layers=Layers(database, rules, bounds),
         packs=Packs(database, rules),
         waking=Waking(database, rules),
-        settling=Settling(database, followers, bounds),
+        settling=settling,
         erasing=Erasing(database, followers, recording.forgettings),
         statistics=Statistics(database),
         histories=LayerHistories(database),

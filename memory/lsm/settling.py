@@ -53,12 +53,23 @@ class _Text:
 
 
 class Settling:
-    """Splits what is about two matters, links what is about one; only what is hot is split, nothing is ever joined."""
+    """Splits what is about two matters, links what is about one; only what is hot is split, nothing is ever joined.
+
+    It is a `Follower` of the log.
+    """
 
     def __init__(self, database: Database, followers: Followers, bounds: Bounds) -> None:
         self.database, self.followers, self.bounds = database, followers, bounds
         self._matters: OrderedDict[tuple[str, int], Matter] = OrderedDict()
         self._first_seen: dict[str, datetime] = {}
+
+    def recorded(self, _chat_id: str) -> None:
+        """As in Follower: a matter is kept by the number of its turns, so it is found anew."""
+
+    def forgotten(self, _chat_id: str | None) -> None:
+        """As in Follower."""
+        self._matters.clear()
+        self._first_seen.clear()
 
     async def end(self, chat_id: str, fragment_id: str, raw_log_ids: Collection[str]) -> list[SettlingEvent]:
         """A stretch of the dialogue has ended; a part of the transaction of the message at hand.
@@ -154,9 +165,11 @@ class Settling:
         is_over = exists().where(later.chat_id == EpisodeRow.chat_id, later.started_at > EpisodeRow.ended_at)
         over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.bounds.gap, is_over)
         query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
-        for row in await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_AT_ONCE)):
+        rows = (await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_AT_ONCE))).all()
+        lacking = await _lacking_vectors(session, [row.id for row in rows])
+        for row in rows:
             waits_since = self._first_seen.setdefault(row.id, now)
-            if now - waits_since >= _WAITS_FOR_VECTORS or (await _text_of(session, row.id)).has_vectors:
+            if row.id not in lacking or now - waits_since >= _WAITS_FOR_VECTORS:
                 return row
         return None
 
@@ -206,6 +219,16 @@ async def _text_of(session: AsyncSession, episode_id: str) -> _Text:
     turns = await turns_of(session, episode_id)
     query = select(TurnVectorRow).where(TurnVectorRow.raw_log_id.in_([turn.id for turn in turns]))
     return _Text(turns, {row.raw_log_id: row.data for row in await session.scalars(query)})
+
+
+async def _lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -> set[str]:
+    of_turn = EpisodeOfTurnRow.raw_log_id
+    query = (
+        select(EpisodeOfTurnRow.episode_id)
+        .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == of_turn)
+        .where(EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
+    )
+    return set(await session.scalars(query.distinct()))
 
 
 async def _mean(session: AsyncSession, text: _Text) -> tuple[str | None, bytes | None]:
