@@ -127,7 +127,11 @@ class HistoryWorker(Worker):
         handling.require_operator()
         with _answering(handling):
             counts = await self.histories.forget(chat_id)
-        return Removed.of(counts | {"session_logs": await self._log.remove(chat_id)})
+        try:
+            files = await self._log.remove(chat_id)
+        except OSError as trouble:
+            raise TemporaryFailure(f"session logs: {trouble}", _AGAIN) from trouble
+        return Removed.of(counts | {"session_logs": files})
 
     def _store_of(self, kit: Kit) -> HistoryStore:
         """In Redis where there is one to be used."""
