@@ -1,5 +1,6 @@
 """The web app as a person at a browser has it, on a whole fleet."""
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tests.browser.pages import Looks, keep, looking, low_contrasts, overflow
 
 pytestmark = pytest.mark.timeout(300)
 
-SCREENS = ("timeline", "chat", "runs", "run", "fleet", "memory", "sim")
+SCREENS = ("timeline", "chat", "runs", "run", "fleet", "memory", "episodes", "sim")
 LOOKS = [Looks("dark", language, size) for size in ("desk", "phone") for language in ("en", "ru")]
 HOSTILE = '<img src=x onerror="window.obeyed=1"><script>window.obeyed=1</script> [go](javascript:window.obeyed=1)'
 HIT = ".mb-hit[data-row]"
@@ -201,6 +202,37 @@ def test_changes_are_shown_as_they_happen_to_whoever_may_read_them(app: App, bro
         expect(told).to_have_count(3)
         assert [each.get_attribute("data-change") for each in told.all()] == ["deleted", "stored", "updated"]
         assert hidden not in page.content()
+        assert page.evaluate("window.obeyed") is None
+
+
+def test_what_was_said_stands_beside_what_is_kept_of_it(app: App, browser: Browser, tmp_path: Path) -> None:
+    said = (NOTE, "Принято.", "Решили: аванс 30 %, остальное после монтажа. Погода чудесная, мы долго гуляли у реки.")
+    lines = [
+        {"chat_id": "aliya", "role": ("user", "assistant")[at % 2], "content": text, "time": f"2026-01-10T12:0{at}:00Z"}
+        for at, text in enumerate(said)
+    ]
+    (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with ThreadPoolExecutor(1) as aside, looking(browser, app.url) as page:
+        page.goto("/episodes?chat=aliya")
+        expect(page.get_by_text("Nothing fits")).to_be_visible()
+        aside.submit(app.shell.ok, "episodes", "import", str(tmp_path / "said.jsonl")).result(60)
+        page.locator("[data-episode]").click()
+        detail = page.locator(".mb-ep-detail")
+        expect(detail.locator(".mb-ep-raw")).to_contain_text("<img src=x")
+        page.get_by_role("button", name="Make warm").click()
+        decision = detail.locator(".mb-ep-decision-line")
+        expect(decision).to_have_text("Решили: аванс 30 %, остальное после монтажа.")
+        expect(detail.locator(".mb-ep-check")).to_contain_text("verified")
+        expect(detail.locator(".mb-ep-raw .mb-ep-left-out").last).to_contain_text("Погода чудесная")
+        decision.hover()
+        expect(detail.locator(".mb-lit")).to_have_count(1)
+        expect(detail.locator(".mb-lit")).to_contain_text("Решили: аванс")
+        page.get_by_role("button", name="Anchor", exact=True).last.click()
+        expect(detail.locator(".mb-ep-priority")).to_contain_text("An anchor never goes cold")
+        page.get_by_role("button", name="Unpack").click()
+        expect(detail).to_contain_text("As it was said")
+        page.reload()
+        expect(page.locator("[data-episode][aria-pressed='true']")).to_have_count(1)
         assert page.evaluate("window.obeyed") is None
 
 
