@@ -17,6 +17,7 @@ _NEGATIVES = 30
 # How much the weights so far are trusted: as much as some tens of turns that were of use.
 _TRUST = 4.0
 _ROUNDS = 25
+_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
 _SEED = 20260101
 
 
@@ -38,12 +39,20 @@ def fitted(lessons: Sequence[Lesson], before: Weights) -> dict[str, float]:
     rows, labels = _examples(lessons, names)
     prior = np.append(np.array([before[name] for name in names]), 0.0)
     trust = np.append(np.full(len(names), _TRUST), 1e-3)
-    found = prior.copy()
+
+    def loss(weights: NDArray[np.float64]) -> float:
+        surprise = np.logaddexp(0, np.where(labels > 0, -1, 1) * (rows @ weights)).sum()
+        return float(surprise + (trust * (weights - prior) ** 2).sum() / 2)
+
+    found = prior
     for _ in range(_ROUNDS):
         likely = 1 / (1 + np.exp(-np.clip(rows @ found, -30, 30)))
         slope = rows.T @ (likely - labels) + trust * (found - prior)
         curve = (rows * (likely * (1 - likely))[:, None]).T @ rows + np.diag(trust)
-        found = found - np.linalg.solve(curve, slope)
+        step = np.linalg.solve(curve, slope)
+        # Far from the best a whole step goes beyond it.
+        length = next((each for each in _LENGTHS if loss(found - each * step) < loss(found)), 0.0)
+        found = found - length * step
     return {name: round(float(value), 4) for name, value in zip(names, found[:-1], strict=True)}
 
 

@@ -69,9 +69,9 @@ def _by_month(question: str, at: datetime) -> Interval | None:
     for found in _DATE.finditer(question):
         month = next(number for number in range(1, 13) if found[f"m{number}"])
         day = found["before"] or found["after"]
-        # «May» is a verb, too, «марта» a name: alone, without a capital or a number, neither is a month.
+        # «may» is a verb, too, «Марта» a name: alone, neither is a month.
         name = found[f"m{month}"]
-        if not (day or found["year"] or name[0].isupper() or not name.isascii()):
+        if not (day or found["year"] or name[0].isupper() == name.isascii()):
             continue
         if found.start() == 0 and month == 5 and not (day or found["year"]):
             continue

@@ -1,0 +1,142 @@
+"""The signals of the search, each by itself."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from bus_schema.lsm import SearchEpisodes
+from memory.lsm.search.asked import asked
+from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
+from memory.lsm.search.choosing import fitting, woven
+from memory.lsm.search.depth import is_overview
+from memory.lsm.search.learning import Lesson, fitted, recall
+from memory.lsm.search.ranking import best_of, ranked, worded
+from memory.lsm.search.times import interval_in
+from memory.lsm.search.weights import SHIPPED
+
+NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def an_index(*turns: str, every: timedelta = timedelta(minutes=1), speaker: str | None = None) -> ChatIndex:
+    index = ChatIndex(gap=3 * HOUR)
+    index.add(IndexedTurn(str(n), NOW + n * every, speaker, text, len(text.split())) for n, text in enumerate(turns))
+    return index
+
+
+def test_a_turn_has_the_words_of_those_before_it_unless_there_was_a_pause() -> None:
+    said = ("Where is the key?", "Under the blue pot.", "Thanks.")
+
+    together = an_index(*said).postings.scores(["key"], (-2, -1, 0, 1))
+    apart = an_index(*said, every=4 * HOUR).postings.scores(["key"], (-2, -1, 0, 1))
+
+    assert (together > 0).tolist() == [True, True, True]
+    assert (apart > 0).tolist() == [True, False, False]
+
+
+def test_words_that_nobody_has_many_of_count_for_little() -> None:
+    index = an_index("We went to the lake.", "It rained.")
+
+    far = worded(index, asked("lake yacht regatta sponsor contract", [], NOW)).signals["words"].max()
+    near = worded(index, asked("lake", [], NOW)).signals["words"].max()
+
+    assert far < near / 2
+
+
+def test_names_before_a_colon_are_speakers_where_most_turns_have_one() -> None:
+    script = an_index(*["Anna: I like tea.", "Boris: I like milk."] * 3)
+    notes = an_index("Note: buy milk.", "Yes.", "No.", "Maybe.", "Fine.")
+
+    assert script.speakers() == ["Anna", "Boris"]
+    assert notes.speakers() == []
+
+
+def test_a_turn_without_a_vector_is_as_near_as_the_average() -> None:
+    index = an_index("one", "two", "three")
+    index.put_vectors({"0": np.array([1, 0], "<f4").tobytes(), "1": np.array([0, 1], "<f4").tobytes()})
+
+    found = ranked(index, worded(index, asked("four", [], NOW)), np.array([1, 0], "<f4").tobytes(), SHIPPED, 3)
+
+    assert found.order == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "begin", "end"),
+    [
+        ("What did we do on 2023-05-08?", "2023-05-08", "2023-05-09"),
+        ("What happened in May 2023?", "2023-05-01", "2023-06-01"),
+        ("Что было 8 мая 2023?", "2023-05-08", "2023-05-09"),
+        ("Что я делал в январе?", "2026-01-01", "2026-02-01"),
+        ("What did I say in December?", "2025-12-01", "2026-01-01"),
+        ("о чём говорили вчера", "2026-03-17", "2026-03-18"),
+        ("What was on March 8th?", "2026-03-08", "2026-03-09"),
+        ("Who came in 2024?", "2024-01-01", "2025-01-01"),
+        ("Куда ездили на прошлой неделе?", "2026-03-04", "2026-03-17"),
+        ("Что обсуждали 2 месяца назад?", "2026-01-02", "2026-02-02"),
+    ],
+)
+def test_the_time_that_a_question_names_is_understood(question: str, begin: str, end: str) -> None:
+    found = interval_in(question, NOW)
+
+    assert found is not None
+    assert (found.begin.date().isoformat(), found.end.date().isoformat()) == (begin, end)
+
+
+@pytest.mark.parametrize("question", ["May I ask something?", "What may happen?", "on 2023-13-40", "кто такая Марта"])
+def test_what_is_no_time_is_none(question: str) -> None:
+    assert interval_in(question, NOW) is None
+
+
+def test_each_clause_of_a_question_has_its_own_best_among_the_first() -> None:
+    assert woven([1, 2, 3, 4, 5, 6, 7], [[9], [8]])[:4] == [1, 2, 9, 8]
+    assert len(asked("What did Anna cook and where does Boris work?", [], NOW).parts) == 2
+    assert asked("What did Anna cook?", [], NOW).parts == ()
+
+
+def test_no_turn_is_cut_to_fit() -> None:
+    words = np.array([5, 9, 2], dtype=np.uint32)
+
+    assert fitting([1, 0, 2], words, 10) == [1]
+    assert fitting([0, 1, 2], words, 8) == [0, 2]
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 3, 6])
+def test_the_best_few_are_those_of_the_whole_order(wanted: int) -> None:
+    scores = np.array([1.0, 3.0, 2.0, 3.0, 0.0, -1.0])
+
+    assert best_of(scores, wanted) == [1, 3, 2, 0, 4, 5][:wanted]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What did we decide about Orion?", True),
+        ("О чём мы говорили в мае?", True),
+        ("When did Anna go to Riga?", False),
+        ("Сколько стоил ремонт?", False),
+    ],
+)
+def test_an_overview_is_told_from_a_question_about_details(question: str, expected: bool) -> None:
+    assert is_overview(question) is expected
+
+
+def test_weights_learn_which_signal_was_of_use() -> None:
+    chance = np.random.default_rng(1)
+    lessons = []
+    for _ in range(40):
+        useful, useless = chance.random(300), chance.random(300)
+        signals = {"words": useless, "meaning": useful}
+        lessons.append(Lesson(signals, np.full(300, 40, np.uint32), [int(useful.argmax())]))
+    before = {"words": 5.0, "meaning": 0.0}
+
+    after = fitted(lessons[:30], before)
+
+    assert after["meaning"] > 1
+    assert (recall(lessons[30:], after) or 0) > (recall(lessons[30:], before) or 0)
+
+
+def test_a_search_for_nothing_or_of_no_size_is_none() -> None:
+    for wrong in ({"query": " "}, {"budget_words": -1}, {"budget_words": 0}, {"at": NOW.replace(tzinfo=None)}):
+        with pytest.raises(ValueError, match=r".+"):
+            SearchEpisodes.model_validate({"query": "dog", "chat_id": "anna"} | wrong)
