@@ -97,4 +97,4 @@ class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
 
 def _user_of(data: dict[str, Any]) -> str | None:
     # An event of somebody else's making may mean anything by these names, and belongs on the timeline all the same.
-    return next((data[name] for name in ("user_id", "to_user") if is_user_id(data.get(name))), None)
+    return next((data[name] for name in ("user_id", "to_user", "chat_id") if is_user_id(data.get(name))), None)

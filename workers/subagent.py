@@ -9,6 +9,7 @@ from agents.models.failures import ModelFailure, ModelUnavailable
 from agents.models.histories import from_history, kept_calls
 from agents.models.language_model import LanguageModel, Message, ToolCall
 from agents.models.prompt import Material
+from agents.models.tool_calls import sayable
 from agents.subagents.mind import NothingAnswered, Thinker
 from agents.subagents.toolbox import Instrument, Toolbox
 from mindbus.bus.failures import PermanentFailure, TemporaryFailure
@@ -45,7 +46,7 @@ class ThinkingSubagent(SubAgent):
         said = [*from_history(work.history), Message(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         try:
-            return await self._thinker.answer(said, _materials(work), toolbox, _Told(work))
+            return sayable(await self._thinker.answer(said, _materials(work), toolbox, _Told(work)))
         except ModelUnavailable as away:
             raise TemporaryFailure(str(away), away.retry_after) from away
         except (ModelFailure, NothingAnswered) as never:
@@ -63,14 +64,14 @@ class _Told:
         return self._work.has_room
 
     async def called(self, text: str, calls: Sequence[ToolCall]) -> None:
-        await self._work.called(kept_calls(calls), text)
+        await self._work.called(kept_calls(calls), sayable(text))
 
     async def working(self, call: ToolCall) -> None:
         await self._work.working(call.name, f"{call.name} {call.arguments[:_STATUS_CHARS]}")
 
     async def answered(self, call: ToolCall, content: str, *, is_error: bool) -> str:
         (kept,) = kept_calls([call])
-        return await self._work.answered(kept, content, is_error=is_error)
+        return await self._work.answered(kept, sayable(content), is_error=is_error)
 
 
 def _materials(work: Delegated) -> list[Material]:

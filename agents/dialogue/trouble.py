@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection
 
 from agents.models.language_model import ToolCall
+from agents.models.tool_calls import sayable
 from agents.text import Language
 
 _NO_SUCH = {
@@ -35,7 +36,7 @@ def task_of(call: ToolCall) -> str:
     task = given.get("task") if isinstance(given, dict) else given
     if not isinstance(task, str) or not task.strip():
         raise UnreadableCall("it has no task")
-    return task.replace("\0", "").strip()
+    return sayable(task).strip()
 
 
 def no_such(name: str, known: Collection[str], language: Language) -> str:

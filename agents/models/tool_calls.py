@@ -13,6 +13,11 @@ _LONGEST_ARGUMENTS = 40_000
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
+def sayable(text: str) -> str:
+    """What a model has written, without what no database keeps: NUL, halves of characters."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def in_order(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
     """The calls, each with an id of its own by which its result finds it, each with a name."""
     known: set[str] = set()
@@ -21,5 +26,5 @@ def in_order(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
         call_id = call.id if 0 < len(call.id) <= _LONGEST_ID and call.id not in known else f"{prefix}_{number}"
         known.add(call_id)
         name = _NOT_IN_A_NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-        made.append(ToolCall(id=call_id, name=name, arguments=call.arguments[:_LONGEST_ARGUMENTS]))
+        made.append(ToolCall(id=call_id, name=name, arguments=sayable(call.arguments)[:_LONGEST_ARGUMENTS]))
     return tuple(made)

@@ -14,10 +14,10 @@ from agents.models.language_model import ToolCall
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.history import chat_key, subagent_key
 from bus_schema.subagent import MAX_SHOWN_CHARS, SubagentCompletion, SubagentToolResult
-from mindbus import Delegated, Settings, SubAgent
+from mindbus import CommandFailed, Delegated, Settings, SubAgent
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings
-from tests.llm_server import LlmServer, Reply, Request, Says
+from tests.llm_server import Fails, LlmServer, Reply, Request, Says
 from tests.subagent_kit import called, delegates, master, told, with_subagent
 
 TEST_1 = "Скажи подагенту что меня зовут Алия, а потом спроси как меня зовут"
@@ -157,6 +157,23 @@ async def test_a_pair_of_delegations_in_one_answer_keeps_both_in_the_order_of_th
 
     assert [content for _, content in await with_subagent(team, "anna")] == ["Раз.", "Первое.", "Два.", "Второе."]
     assert results_told(model.requests[-1]) == ["Первое.", "Второе."]
+
+
+async def test_what_was_delegated_before_a_failure_is_neither_done_nor_kept_again(
+    team: Runtime, model: LlmServer
+) -> None:
+    model.script.extend([delegates("Раз.", text="Минуту."), Says("Первое."), Fails(400)])
+    with pytest.raises(CommandFailed):
+        await team.say("anna", "Спроси", message_id="msg_1")
+    model.script.append(Says("Готово."))
+    answer = await team.say("anna", "Спроси", message_id="msg_1")
+
+    assert answer.response == "Минуту.\n\nГотово."
+    assert results_told(model.requests[-1]) == ["Первое."]
+    assert len(asked_of_analyst(model)) == 1
+    assert await with_subagent(team, "anna") == [("user", "Раз."), ("assistant", "Первое.")]
+    kept = [(each.role, each.content) for each in await told(team, chat_key("anna"))]
+    assert kept == [("user", "Спроси"), ("assistant", "Минуту."), ("tool", "Первое."), ("assistant", "Готово.")]
 
 
 async def test_whatever_a_model_or_a_sub_agent_gets_wrong_the_talk_goes_on(team: Runtime, model: LlmServer) -> None:

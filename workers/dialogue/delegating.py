@@ -8,7 +8,9 @@ from agents.dialogue.help import Round, delegation_tool, subagent_of
 from agents.dialogue.trouble import UnreadableCall, no_answer, no_such, task_of, unreadable
 from agents.models.histories import whole_end
 from agents.models.language_model import Message, Tool, ToolCall
+from agents.models.tool_calls import sayable
 from agents.text import language_of
+from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from bus_schema.history import ChatMessage, HistoryMessage, subagent_key
 from bus_schema.ids import derived
 from bus_schema.subagent import MAX_TASK_CHARS, ExecuteTask, TaskDone, TaskStep
@@ -56,7 +58,8 @@ class Delegating:
             Message(role="tool", content=answers[place], tool_call_id=call.id, name=call.name)
             for place, call in enumerate(calls)
         )
-        had = Round(Message(role="assistant", content=text, tool_calls=tuple(calls)), results)
+        said = sayable(text)[:MAX_MESSAGE_CHARS]
+        had = Round(Message(role="assistant", content=said, tool_calls=tuple(calls)), results)
         await self._record.add_round(had)
         return had
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
 from agents.models.failures import ModelFailure, ModelUnavailable
+from agents.models.tool_calls import sayable
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
@@ -110,7 +111,7 @@ class Exchanges:
             raise TemporaryFailure(str(away), away.retry_after) from away
         except (ModelFailure, NothingSaid) as never:
             raise PermanentFailure(str(never)) from never
-        return "".join(pieces).replace("\0", "")[:MAX_MESSAGE_CHARS]
+        return sayable("".join(pieces))[:MAX_MESSAGE_CHARS]
 
     def _help(self, record: Record) -> Delegating | None:
         """An instruction says all that it takes to follow it."""
