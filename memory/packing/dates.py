@@ -58,7 +58,7 @@ _LEAST = (
 
 
 def _compiled(patterns: tuple[str, ...], flags: int) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(rf"(?<![\w.])(?:{each})(?!\w)", flags) for each in patterns)
+    return tuple(re.compile(rf"(?<![\w.-])(?:{each})(?!\w)", flags) for each in patterns)
 
 
 _PATTERNS = (

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from memory.packing.chatty import CHATTY
 from memory.packing.given import is_given, is_place
+from memory.packing.large_letters import LATIN_WORDS, NEVER, OPENERS
 from memory.packing.reading import Sentence, key_of
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@:][^\W_]+)*[+#]*")
@@ -22,7 +24,7 @@ _SURNAME = re.compile(
 # What stands before these at the beginning of a sentence is somebody or something, called so where it has no article.
 _ACTS = re.compile(
     r"\s(?:is|was|has|had|will|said|says|wants?|wanted|agreed|called|asked|told|sent|joined|left|moved|lives|works|"
-    r"announced|released|offered|promised|confirmed|approved|prefers|and [A-Z])\b"
+    r"announced|released|offered|promised|confirmed|approved|prefers|[a-z]{3,}ed|and(?=\s[A-Z]))\b"
 )
 # 1С, 3D, 5G.
 _NUMBERED = re.compile(r"\d{1,3}[A-ZА-ЯЁ]")
@@ -38,43 +40,6 @@ _CLASSES = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_QUOTED_WORDS = 6
-
-
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-# Written large for other reasons than that somebody is called so.
-_NEVER = _listed(
-    """
-    i i'm i'd i'll i've ok okay hi hello hey wow oh ah yes yeah yep yup no nope nah thanks thank please sorry well so
-    great good nice cool awesome amazing lol haha hmm um uh btw fyi asap tbh imo omg bye dear sir madam mr mrs ms dr
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december decision decided agreed todo note
-    ок привет здравствуй здравствуйте да нет спасибо пожалуйста хорошо ладно ну вот ага угу понял поняла ясно отлично
-    супер круто вы вас вам ваш ваша ваше ваши вами ооо оао зао ао пао ип решение решено договорились итак кстати
-    """
-)
-# A sentence may begin with these; whatever follows is a name of its own.
-_OPENERS = _NEVER | _listed(
-    """
-    a about actually after again all also although always am an and another any are as ask at be because been before
-    but by call can could did do does don't each email even every finally first for from get give go got guess had has
-    have he her here his how if in is it its it's just last later let let's like look make many maybe me meet meeting
-    most my never next not now of on once one only or our out over perhaps remember right same say see send she should
-    since some someone something sometimes soon still such sure take talk tell that the their then there these they
-    this those though time to today tomorrow tonight too two until very was we we'll we're we've were what when where
-    which while who why will with would yesterday you you're your
-    а без более больше будем будет был была были было быть в ваша вдруг ведь весь во вообще впрочем все всегда всё вчера
-    где да давай давайте даже для до другой его ее ей если есть еще ещё её же за завтра зато затем здесь и из или им их
-    к каждый как какая какие какой когда конечно короче который кроме кто куда лучше мне может можно мой мы на надо над
-    наконец нам напиши нас наш не него недавно ни но нужно о об один он она они опять от очень перед по под позвони
-    пока после потом потому почему почти при про просто пусть раз с сам сегодня сейчас сначала снова со совсем согласен
-    согласна так такой там тебе теперь то тогда тоже только том три ты у уже хотя чего через что чтобы эта эти это этот
-    я
-    """
-)
-_LATIN_WORDS = _listed("ok okay bug chat email fix hi lol online pdf please sorry thanks wow yes")
 
 
 @dataclass(frozen=True)
@@ -143,13 +108,13 @@ class Names:
 
     def _may_name(self, text: str, match: re.Match[str], *, is_russian: bool) -> bool:
         word = match[0]
-        if word.lower() in _NEVER or word[:1].isdigit():
+        if word.lower() in NEVER or word[:1].isdigit():
             return bool(_NUMBERED.match(word))
         if _CODE.search(word):
             return True
         if word[:1].isupper():
             return len(word) > 1
-        return is_russian and word.isascii() and len(word) > 2 and word not in _LATIN_WORDS
+        return is_russian and word.isascii() and len(word) > 2 and word not in LATIN_WORDS
 
     def _named(self, text: str, run: list[re.Match[str]]) -> Iterator[Called]:
         while run and _opens(text, run[0].start()) and not self._is_name(run[0][0], run[1:], text[run[0].end() :]):
@@ -167,7 +132,7 @@ class Names:
     def _is_name(self, word: str, followed: Sequence[re.Match[str]], following: str) -> bool:
         """Of the first word of a sentence, which is written large in any case."""
         bare = _POSSESSIVE.sub("", word)
-        if bare.lower() in _OPENERS:
+        if bare.lower() in OPENERS or bare.lower() in CHATTY or "n't" in bare.replace("’", "'"):
             return False
         key = key_of(bare)
         if _CODE.search(bare) or is_given(bare) or is_place(bare) or key in self._large:
@@ -178,9 +143,9 @@ class Names:
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether a sentence, a line, or what somebody said begins here."""
-    before = text[:start].rstrip(" \"'«“„(*_[—–-")
-    return not before or before[-1] in ".!?…"
+    """Whether a sentence, or what somebody is quoted with, begins here."""
+    before = text[:start].rstrip()
+    return not before.strip("\"'«“„(*_[—–-") or before[-1] in '"«“„'
 
 
 def _is_shouted(word: str) -> bool:
