@@ -29,6 +29,8 @@ from mindbus.sql.database import Database
 _SAME, _SAME_ACROSS_GAP = 0.12, 0.32
 _GOES_ON, _IS_RELATED = 0.3, 0.2
 _EARLIER, _MOST_RELATED = 20, 3
+# Of fewer words nobody can tell what they are about.
+_TELLING = 8
 # Turns beside a border that are compared, turns that a stretch has at least.
 _BESIDE, _SHORTEST = 4, 6
 _WAITS_FOR_VECTORS = timedelta(seconds=60)
@@ -152,7 +154,11 @@ class Settling:
     def _goes_on(self, text: _Text, begin: int) -> bool:
         silence = text.turns[begin].time - text.turns[begin - 1].time
         needed = _SAME + (_SAME_ACROSS_GAP - _SAME) * min(1.0, silence / self.bounds.gap)
-        return Likeness(()).of(text.matter(0, begin), text.matter(begin)) >= needed
+        before, after = text.matter(0, begin), text.matter(begin)
+        if min(len(before.terms), len(after.terms)) < _TELLING:
+            # A greeting, a word of thanks: no matter of its own.
+            return True
+        return Likeness(()).of(before, after) >= needed
 
     async def _episodes_of(self, session: AsyncSession, raw_log_ids: Collection[str]) -> Sequence[EpisodeRow]:
         within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))

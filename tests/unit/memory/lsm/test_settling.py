@@ -78,6 +78,15 @@ async def test_a_fragment_on_another_matter_is_an_episode_of_its_own(roomy: Arch
     assert len(await roomy.episodes()) == 2
 
 
+async def test_a_word_of_thanks_is_no_matter_of_its_own(roomy: Archive) -> None:
+    await roomy.record(*talk(*GARDEN))
+    thanks = await roomy.record(*talk("Спасибо!", "You are welcome.", begins=NOON + timedelta(minutes=90)))
+
+    await end(roomy, thanks.raw_log_ids)
+
+    assert [row.turns for row in await roomy.episodes()] == [8]
+
+
 async def test_an_imported_talk_about_two_matters_becomes_two_episodes(roomy: Archive) -> None:
     await roomy.record(*talk(*GARDEN, *DATABASE))
 
