@@ -7,7 +7,9 @@ from gateway.ui.words import Words
 
 _MOST: Final = 160
 # The first of these that an event has says most about it.
-_TELLING: Final = ("preview", "message", "reason", "note", "content", "about")
+_TELLING: Final = ("preview", "message", "reason", "note", "content", "task", "response", "status", "about")
+
+_WHOSE: Final = ("user_id", "to_user", "chat_id", "step_id", "card_name")
 
 
 def lane_of(envelope: Envelope) -> str:
@@ -28,7 +30,7 @@ def summary_of(words: Words, envelope: Envelope) -> str:
 
 
 def _who(data: dict[str, Any]) -> str:
-    return str(data.get("user_id") or data.get("to_user") or data.get("step_id") or data.get("card_name") or "")
+    return next((str(data[name]) for name in _WHOSE if data.get(name)), "")
 
 
 def _what(words: Words, data: dict[str, Any]) -> str:

@@ -62,6 +62,23 @@ def test_an_answer_is_there_after_a_reload(app: App, browser: Browser) -> None:
         expect(page.locator(".mb-said")).to_have_count(1)
 
 
+def test_delegations_are_shown_folded_between_the_question_and_the_answer(app: App, browser: Browser) -> None:
+    with looking(browser, app.url) as page:
+        composer(page, "12345")
+        say(page, "Скажи подагенту что меня зовут Алия, а потом спроси как меня зовут")
+        expect(page.locator(".mb-answer:not([data-growing])")).to_contain_text("Вас зовут Алия")
+        for _ in range(2):
+            heads = page.locator(".mb-delegation-head")
+            expect(heads).to_contain_text([re.compile("Меня зовут Алия.*answered"), re.compile("Как меня.*answered")])
+            expect(page.locator(".mb-delegation-body:visible")).to_have_count(0)
+            heads.last.click()
+            expect(page.locator(".mb-delegation-body:visible")).to_contain_text("Вас зовут Алия")
+            order = page.locator(".mb-entries > :is(.mb-said, .mb-delegation, .mb-answer)")
+            kinds = order.evaluate_all("(all) => all.map((each) => each.classList[0])")
+            assert kinds == ["mb-said", "mb-delegation", "mb-delegation", "mb-answer"]
+            page.reload()
+
+
 def test_what_is_said_is_on_the_timeline_within_two_seconds(app: App, browser: Browser) -> None:
     with looking(browser, app.url) as page:
         page.goto("/timeline?user=pavel")

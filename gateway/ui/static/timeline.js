@@ -1,7 +1,7 @@
 // The timeline's chart: marks in lanes, an overview to zoom with, the chain of what is selected.
 "use strict";
 
-const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode"];
+const MB_TOPICS = ["raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode", "subagent"];
 const MB_TOP = 84, MB_FOOT = 36, MB_PLOT = 40, MB_MOST = 2000, MB_CELLS = 120;
 const MB_ASK = 1, MB_WORK = 2, MB_FAIL = 3;
 

@@ -10,16 +10,19 @@ from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
 from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, StepFailed, StepStarted
 from bus_schema.sim import SimStarted
+from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent
 from gateway.ui.summary import name_of, summary_of
 from gateway.ui.words import Words
 
 TOPICS: Final = (
     "raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode",
+    "subagent",
 )  # fmt: skip
 DOT, ASK, WORK, FAILURE = range(4)
 _ASKS: Final = {
-    kind.wire.type for kind in (MessageReceived, ProcessStarted, StepStarted, SimStarted, AgentActivityStarted)
+    kind.wire.type
+    for kind in (MessageReceived, ProcessStarted, StepStarted, SimStarted, AgentActivityStarted, SubagentDelegation)
 }
 _FAILURES: Final = {StepFailed.wire.type, ProcessFailed.wire.type}
 
@@ -88,7 +91,7 @@ class Reading:
         data = envelope.data or {}
         start, label = self._beginning(envelope, data)
         shape = DOT
-        if envelope.type in _FAILURES or data.get("outcome") == "failed":
+        if envelope.type in _FAILURES or data.get("outcome") == "failed" or data.get("is_error"):
             shape = FAILURE
         elif start < event.time:
             shape = WORK
@@ -110,6 +113,10 @@ class Reading:
             case AgentResult.wire.type:
                 took = timedelta(milliseconds=int(data.get("took_ms") or 0))
                 return at - took, str(data.get("outcome") or "")
+            case SubagentDelegation.wire.type:
+                self._begun["delegation", str(data.get("delegation_id"))] = at
+            case SubagentCompletion.wire.type:
+                return self._begun.get(("delegation", str(data.get("delegation_id"))), at), str(data.get("subagent"))
             case _:
                 pass
         return at, name_of(envelope)
