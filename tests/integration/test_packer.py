@@ -1,5 +1,6 @@
 """The packer and long-term memory together, on a real RabbitMQ."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from bus_schema.episodes import ColdContent, Episode, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor
 from bus_schema.packer import PackEpisode, RunPacking
+from bus_schema.replies import Code
 from memory.packing.verifying import verify
 from memory.packing.words import words_of
 from mindbus import Client, Kit, Settings, Worker
@@ -129,6 +131,14 @@ async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: Settings
         content = (await episode(fleet.bus, recorded.episode_id)).content
         assert isinstance(content, ColdContent)
         assert content.headline == "Participants discuss walks."
+
+
+async def test_while_memory_is_away_packing_waits(settings: Settings) -> None:
+    async with fleet_of(packer(), settings=settings) as fleet:
+        asked = asyncio.ensure_future(fleet.bus.ask(PackEpisode(episode_id="ep_unknown"), timeout_s=60))
+        async with fleet_of(FLEET["lsm"], settings=settings):
+            # Memory has said so, which it could not before.
+            assert (await asked).code is Code.NOT_FOUND
 
 
 async def test_what_has_come_of_age_is_packed_by_itself(vhost_url: str, tmp_path: Path) -> None:
