@@ -152,7 +152,7 @@ class Finding:
         left = query.budget_words
         found = []
         for group in sorted(by_episode.values(), key=lambda group: -self._worth(group, at)):
-            text = layer_text(packed(group[0][2])) if is_summary and group[0][2].layer != Layer.HOT else None
+            text = _text_of(group[0][2], query) if is_summary else None
             members = [] if text is not None else _within(group, left)
             episode = self._episode(group, members, text, query.explain, at)
             if _words_of(episode) <= left and (members or text is not None):
@@ -189,6 +189,12 @@ class Finding:
             score=best.score + priority,
             explain=parts if explain else None,
         )
+
+
+def _text_of(row: EpisodeRow, query: SearchEpisodes) -> str | None:
+    """What its layer says of it. A headline tells what an episode is about, not what it came to."""
+    is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
+    return layer_text(packed(row)) if is_enough else None
 
 
 def _within(group: Sequence[tuple[Hit, Any, Any]], budget_words: int) -> list[tuple[Hit, Any, Any]]:

@@ -125,6 +125,19 @@ async def test_an_overview_is_answered_from_the_layer_without_unpacking(library:
     assert not found.unpacked
 
 
+async def test_a_headline_is_no_overview_so_a_cold_episode_is_unpacked(library: Library) -> None:
+    orion = (await library.episodes())[3]
+    for _ in range(2):
+        await library.pack(orion.id, NOON + 400 * DAY)
+
+    found = await library.found("What did we decide about Orion?", budget_words=100)
+    briefly = await library.found("What did we decide about Orion?", budget_words=100, depth="summary")
+
+    assert found.unpacked
+    assert "We decided to use PostgreSQL for Orion." in texts(found)
+    assert not briefly.unpacked
+
+
 async def test_filters_by_layer_by_time_by_tag_leave_the_rest_out(library: Library) -> None:
     rex = (await library.episodes())[0]
     await library.pack(rex.id, NOON + 400 * DAY)
