@@ -2,12 +2,15 @@
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
-from bus_schema.lsm import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
+from bus_schema.lsm import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory, UnpackEpisode
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling
 from mindbus.sql.ledger import SqlLedger
 from workers.lsm.answering import answering
+
+# What was unpacked says whose it is nowhere, so all such answers are emptied: nobody waits for one so long.
+_UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
 
 
 class CareDesk:
@@ -38,5 +41,6 @@ class CareDesk:
         """All that was said with the user, also what is still on its way out."""
         handling.require_operator()
         counts = await self.memory.erasing.forget(command.user_id)
-        await self.remembered.forget(command.user_id, conversation_trace(command.user_id))
+        user_id = command.user_id
+        await self.remembered.forget(user_id, conversation_trace(user_id), _UNPACKED)
         return Removed.of(counts)
