@@ -1,6 +1,6 @@
 """A pack that somebody proposes, made to hold: what it dropped put back, what it invented struck out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
@@ -15,6 +15,7 @@ from memory.packing.words import count, words_of, words_said
 _SUMMARY_SENTENCES = 4
 # So much of its words makes two wordings one decision.
 _SAME_DECISION = 0.7
+_NOTHING_NEW = 0.9
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ class _Room:
         self._entities += [each for each in more if self._take(each.name)]
 
     def add_points(self, more: Iterable[tuple[str, RawLogIds]]) -> None:
-        self._points += [each for each in more if self._take(each[0])]
+        decided = [meant(each.text) for each in self._decisions]
+        new = (each for each in more if not any(_repeats(meant(each[0]), terms) for terms in decided))
+        self._points += [each for each in new if self._take(each[0])]
 
     def fill(self, least: int) -> None:
         """With what would be there without a model, where a model has said too little."""
@@ -117,6 +120,10 @@ class _Room:
         is_room = self._words + count(text) <= self._most
         self._words += count(text) if is_room else 0
         return is_room
+
+
+def _repeats(terms: Set[str], others: Set[str]) -> bool:
+    return len(terms & others) >= _NOTHING_NEW * len(terms)
 
 
 def _more_entities(proposed: WarmContent, said: Said, repair: _Repair) -> Iterable[Entity]:

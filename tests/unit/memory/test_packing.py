@@ -261,6 +261,15 @@ def test_a_pack_that_is_true_holds_as_it_is() -> None:
     assert (mended.report.put_back, mended.report.struck_out) == ((), ())
 
 
+def test_what_a_decision_says_is_no_point_as_well() -> None:
+    proposed = a_pack(**point("The workshop is postponed to June 5.", "raw_1"))
+    mended = pack_warm(TALK, Proposal("m", proposed)).content
+
+    assert isinstance(mended, WarmContent)
+    assert "The workshop is postponed to June 5." not in mended.key_points
+    assert [each.text for each in mended.decisions] == ["We decided to postpone the workshop to June 5."]
+
+
 @pytest.mark.parametrize(
     ("changes", "invented"),
     [
