@@ -16,7 +16,7 @@ from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 
 AGENT = "dialogue"
 _WINDOW_WORDS = 1500
-_MEMORY_WORDS = 400
+_MEMORY_WORDS = 900
 # What is said before a sub-agent is asked, then what is said afterwards.
 BETWEEN = "\n\n"
 

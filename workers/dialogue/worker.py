@@ -36,6 +36,7 @@ from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.episode_recall import EpisodeRecall
 from mindbus.sdk.histories import Histories
 from mindbus.sdk.pictures import Pictures
 from mindbus.sdk.recall import Recall
@@ -70,7 +71,11 @@ class DialogueWorker(Worker):
         self._talks = Conversations(kit.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         mind = Mind(
             Dialogue(self._model),
-            Remembering(Pictures(kit.bus), Recall(kit.bus, settings.recall_timeout_s)),
+            Remembering(
+                Pictures(kit.bus),
+                Recall(kit.bus, settings.recall_timeout_s),
+                EpisodeRecall(kit.bus, settings.recall_timeout_s),
+            ),
             Subagents(known_subagents or {}, kit.bus, kit.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             kit.clock,
