@@ -42,7 +42,7 @@ class EpisodesScreen:
         self._next_cursor: str | None = None
         self._chosen: str | None = query.get("episode")
         self._filter = query.get("find", "").casefold()
-        self._is_away = False
+        self._is_away, self._is_known = False, False
         with frame.controls:
             memory_tabs(frame, "anchors" if self.wanted.anchors_only else "episodes", self._turn)
         with box("mb-episodes") as self._place:
@@ -121,6 +121,7 @@ class EpisodesScreen:
         page = await backend.episodes(self.wanted)
         self._heads = {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
+        self._is_known = True
         self._show()
         stats = await backend.episode_stats(chat)
         self.figures.show(stats)
@@ -146,7 +147,7 @@ class EpisodesScreen:
         self.listing.show(listed)
         show_if(self._more, self._next_cursor)
         narrowed = self._filter or self.wanted.layers or self.wanted.anchors_only or self.wanted.chat_id
-        self.nothing.show(is_empty=not listed, is_narrowed=bool(narrowed))
+        self.nothing.show(is_empty=self._is_known and not listed, is_narrowed=bool(narrowed))
 
     def _fits(self, head: EpisodeHead) -> bool:
         return self._filter in " ".join((head.headline, head.id, head.chat_id, *head.tags)).casefold()
