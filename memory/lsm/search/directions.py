@@ -64,13 +64,14 @@ class Directions:
         wanted = asked / max(float(np.linalg.norm(asked)), _SAME) - self._mean
         wanted = wanted / max(float(np.linalg.norm(wanted)), _SAME)
         has = self._has[:total]
-        alone = np.zeros(total)
-        alone[has] = ((self._rows[:total] @ wanted - float(self._mean @ wanted)) / self._lengths[:total])[has]
+        alone = (self._rows[:total] @ wanted - float(self._mean @ wanted)) / self._lengths[:total] * has
         around = np.zeros(total)
         for offset, share in _BLEND.items():
             around += share * self._stretches.shifted(alone, offset)
         around /= self._blended[:total]
-        return np.where(has, alone, np.nan), np.where(has, around, np.nan)
+        if self._count < total:
+            alone[~has] = around[~has] = np.nan
+        return alone, around
 
     def _make_room(self, position: int, dims: int) -> None:
         room = len(self._rows)

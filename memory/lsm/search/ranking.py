@@ -130,8 +130,10 @@ def _of_the_most(values: Scores, possible: float) -> Scores:
 
 def _standing_out(cosines: Scores) -> Scores:
     """Only the spread tells what is near; a turn without a vector is as near as the average."""
-    known = cosines[~np.isnan(cosines)]
+    is_unknown = np.isnan(cosines)
+    known = cosines[~is_unknown] if is_unknown.any() else cosines
     if not known.size:
         return np.zeros(len(cosines))
     outstanding = (cosines - known.mean()) / max(float(known.std()), _SAME)
-    return np.where(np.isnan(outstanding), 0.0, outstanding)
+    outstanding[is_unknown] = 0.0
+    return np.asarray(outstanding)

@@ -46,8 +46,7 @@ class Stretches:
             return values
         found = np.zeros_like(values)
         here, there = (slice(-offset), slice(offset, None)) if offset > 0 else (slice(-offset, None), slice(offset))
-        same = self._all[here] == self._all[there]
-        found[here][same] = values[there][same]
+        np.multiply(values[there], self._all[here] == self._all[there], out=found[here])
         return found
 
     def best(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
