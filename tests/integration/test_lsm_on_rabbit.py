@@ -11,7 +11,7 @@ import pytest
 
 from bus_schema.conversations import SaveMessage
 from bus_schema.data import DeleteUser
-from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, Layer
 from bus_schema.lsm import (
     ApplyPack,
@@ -30,6 +30,7 @@ from bus_schema.lsm import (
 )
 from bus_schema.replies import Code
 from mindbus import CommandFailed, Kit, Settings
+from mindbus.sdk.artifacts import open_artifacts
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
@@ -137,6 +138,23 @@ async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: Sett
             return sum(head.turns for head in await episodes_of(fleet)) == 5
 
         await until(turns)
+
+
+async def test_what_was_said_by_pointer_is_kept_word_for_word(fleet: Fleet, settings: Settings) -> None:
+    long = "Длинное письмо. " * 4000
+    trace = conversation_trace(ANNA)
+    async with open_artifacts(fleet.bus, settings) as artifacts:
+        put = await artifacts.put(long.encode(), artifact_type="message", trace=trace, content_type="text/plain")
+    said = {"message_id": "msg_1", "user_id": ANNA, "role": "user", "time": NOON, "ref": put.manifest.ref}
+    await fleet.bus.request(SaveMessage.model_validate(said))
+
+    async def is_heard() -> bool:
+        return bool(await episodes_of(fleet))
+
+    await until(is_heard)
+    (head,) = await episodes_of(fleet)
+    content = await fleet.bus.request(UnpackEpisode(episode_id=head.id))
+    assert content.raw_messages[0].content == long[:MAX_MESSAGE_CHARS]
 
 
 async def test_a_stretch_that_ends_is_told_with_its_episode(fleet: Fleet) -> None:
