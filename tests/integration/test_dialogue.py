@@ -148,6 +148,15 @@ async def test_a_model_that_refuses_leaves_the_question_kept_and_a_dead_letter(
     assert again.response.strip() == "Better now."
 
 
+async def test_without_histories_whoever_asks_hears_that_they_are_away(settings: Settings) -> None:
+    async with fleet_of(FLEET["storage"], FLEET["dialogue"], settings=settings) as fleet:
+        with pytest.raises(CommandFailed) as away:
+            await Runtime(fleet).say("anna", "Привет!")
+
+    assert away.value.code is Code.UNAVAILABLE
+    assert "history" in away.value.message
+
+
 async def test_what_is_typed_as_an_instruction_reaches_the_model_as_the_users_words(settings: Settings) -> None:
     model = ScriptedModel("No.")
     async with asynccontextmanager(talked_with)(settings, model) as team:

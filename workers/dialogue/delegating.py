@@ -47,8 +47,8 @@ class Delegating:
 
     async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
         """Have done what the model calls for; it is kept before the model hears of it."""
-        numbered = sorted(enumerate(calls), key=lambda each: each[1].name)
-        together = [list(group) for _, group in groupby(numbered, key=lambda each: each[1].name)]
+        numbered = sorted(enumerate(calls), key=_whom)
+        together = [list(group) for _, group in groupby(numbered, key=_whom)]
         answers = dict(
             answer
             for answered in await asyncio.gather(*(self._one_by_one(number, group) for group in together))
@@ -128,3 +128,7 @@ class Delegating:
         ]
         await self._histories.append(subagent_key(name, order.chat_id), kept)
         self._subagent_contexts[name] += [ChatMessage.model_validate(each.model_dump()) for each in said]
+
+
+def _whom(numbered: tuple[int, ToolCall]) -> str:
+    return subagent_of(numbered[1].name)

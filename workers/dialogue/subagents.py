@@ -64,9 +64,9 @@ class Subagents:
 
     async def _done(self, name: str, order: ExecuteTask) -> TaskDone:
         timeout_s = self._patience_s()
-        if timeout_s <= _GRACE_S:
+        if timeout_s <= 0:
             raise CommandFailed(Code.EXPIRED, "no time is left for it")
-        deadline = self.clock() + timedelta(seconds=timeout_s - _GRACE_S)
+        deadline = self.clock() + timedelta(seconds=timeout_s - min(_GRACE_S, timeout_s / 4))
         timed, trace = order.model_copy(update={"deadline": deadline}), conversation_trace(order.chat_id)
         # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
         # predecessor; what is asked again is known by the delegation's id.
