@@ -1,5 +1,6 @@
 """What was said is in the log for good, in an episode at once."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -108,6 +109,15 @@ async def test_what_comes_late_to_a_packed_episode_has_one_of_its_own(archive: A
 
     assert late.episode_id != first.episode_id
     assert (await archive.episode(first.episode_id)).turns == 2
+
+
+async def test_many_who_tell_at_once_tell_one_after_the_other(archive: Archive) -> None:
+    told = [said(f"Told {number}", NOON + timedelta(seconds=number % 7)) for number in range(12)]
+
+    await asyncio.gather(*(archive.record(one, other) for one, other in zip(told, reversed(told), strict=True)))
+
+    assert sorted(await archive.log()) == sorted(each.content for each in told)
+    assert sum(row.turns for row in await archive.episodes()) == 12
 
 
 async def test_a_hidden_instruction_is_in_the_log_yet_in_no_episode(archive: Archive) -> None:
