@@ -3,10 +3,8 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import numpy as np
 from sqlalchemy import exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -18,11 +16,9 @@ from memory.lsm.chats import locked
 from memory.lsm.following import Followers
 from memory.lsm.matters import Likeness, Matter
 from memory.lsm.placing import Bounds
-from memory.lsm.reading import turns_of
 from memory.lsm.recording import headline_of
-from memory.lsm.rows import as_turn
-from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow
-from memory.packing.reading import meant
+from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
+from memory.lsm.texts import Text, border_of, lacking_vectors, mean_of, text_of
 from mindbus.sql.database import Database
 
 # Likeness of what belongs together; across a silence it takes more of it.
@@ -31,27 +27,10 @@ _GOES_ON, _IS_RELATED = 0.3, 0.2
 _EARLIER, _MOST_RELATED = 20, 3
 # Of fewer words nobody can tell what they are about.
 _TELLING = 8
-# Turns beside a border that are compared, turns that a stretch has at least.
-_BESIDE, _SHORTEST = 4, 6
 _WAITS_FOR_VECTORS = timedelta(seconds=60)
 _AT_ONCE, _MOST_KEPT = 50, 500
 
 SettlingEvent = EpisodeOpened | EpisodeRecorded
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The turns of an episode with such vectors as there are."""
-
-    turns: Sequence[TurnRow]
-    vectors: Mapping[str, bytes]
-
-    @property
-    def has_vectors(self) -> bool:
-        return len(self.vectors) == len(self.turns)
-
-    def matter(self, begin: int = 0, end: int | None = None) -> Matter:
-        return Matter.of([as_turn(turn) for turn in self.turns[begin:end]], self.vectors)
 
 
 class Settling:
@@ -82,7 +61,7 @@ class Settling:
         await locked(session, chat_id)
         events: list[SettlingEvent] = []
         for row in await self._episodes_of(session, raw_log_ids):
-            text = await _text_of(session, row.id)
+            text = await text_of(session, row.id)
             begin = next(place for place, turn in enumerate(text.turns) if turn.id in raw_log_ids)
             ended = row
             if begin and row.fragment_id != fragment_id and not await asyncio.to_thread(self._goes_on, text, begin):
@@ -102,14 +81,14 @@ class Settling:
             if ready is None:
                 return None
             earlier = await self._earlier(session, ready)
-            text = await _text_of(session, ready.id)
+            text = await text_of(session, ready.id)
             matters = {each.id: await self._matter(session, each) for each in earlier}
-        border = await asyncio.to_thread(_border, text) if ready.layer == Layer.HOT else None
+        border = await asyncio.to_thread(border_of, text) if ready.layer == Layer.HOT else None
         matter = await asyncio.to_thread(text.matter)
         return await self._settle(ready, text, border, _links(matter, matters))
 
     async def _settle(
-        self, seen: EpisodeRow, text: _Text, border: int | None, links: tuple[str | None, list[str]]
+        self, seen: EpisodeRow, text: Text, border: int | None, links: tuple[str | None, list[str]]
     ) -> list[SettlingEvent]:
         session = self.database.session
         await locked(session, seen.chat_id)
@@ -124,14 +103,14 @@ class Settling:
             return [EpisodeOpened(episode_id=rest.id, chat_id=rest.chat_id, continues_from=rest.continues_from)]
         continues_from, related_to = links
         if text.turns and text.has_vectors:
-            row.model, row.embedding = await _mean(session, text)
+            row.model, row.embedding = await mean_of(session, text)
         if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
             row.continues_from, row.related_to = row.continues_from or continues_from, related_to
             row.version += 1
         row.is_settled = True
         return []
 
-    async def _split(self, session: AsyncSession, row: EpisodeRow, text: _Text, begin: int, why: str) -> EpisodeRow:
+    async def _split(self, session: AsyncSession, row: EpisodeRow, text: Text, begin: int, why: str) -> EpisodeRow:
         """Its turns from `begin` on are an episode of their own; both are looked at again."""
         kept, moved = text.turns[:begin], text.turns[begin:]
         columns = {name: getattr(row, name) for name in EpisodeRow.__mapper__.column_attrs.keys()}  # noqa: SIM118
@@ -151,7 +130,7 @@ class Settling:
         self.followers.recorded(row.chat_id)
         return rest
 
-    def _goes_on(self, text: _Text, begin: int) -> bool:
+    def _goes_on(self, text: Text, begin: int) -> bool:
         silence = text.turns[begin].time - text.turns[begin - 1].time
         needed = _SAME + (_SAME_ACROSS_GAP - _SAME) * min(1.0, silence / self.bounds.gap)
         before, after = text.matter(0, begin), text.matter(begin)
@@ -172,7 +151,7 @@ class Settling:
         over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.bounds.gap, is_over)
         query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
         rows = (await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_AT_ONCE))).all()
-        lacking = await _lacking_vectors(session, [row.id for row in rows])
+        lacking = await lacking_vectors(session, [row.id for row in rows])
         for row in rows:
             waits_since = self._first_seen.setdefault(row.id, now)
             if row.id not in lacking or now - waits_since >= _WAITS_FOR_VECTORS:
@@ -187,7 +166,7 @@ class Settling:
     async def _matter(self, session: AsyncSession, row: EpisodeRow) -> Matter:
         key = (row.id, row.turns)
         if key not in self._matters:
-            text = await _text_of(session, row.id)
+            text = await text_of(session, row.id)
             self._matters[key] = await asyncio.to_thread(text.matter)
             if len(self._matters) > _MOST_KEPT:
                 self._matters.popitem(last=False)
@@ -203,43 +182,3 @@ def _links(matter: Matter, earlier: Mapping[str, Matter]) -> tuple[str | None, l
     if near and near[0][0] >= _GOES_ON:
         return near[0][1], [other_id for _, other_id in near[1:]]
     return None, [other_id for _, other_id in near[:_MOST_RELATED]]
-
-
-def _border(text: _Text) -> int | None:
-    """Where another matter begins, if anywhere: no word before it has anything to do with what follows."""
-    terms = [meant(turn.content) for turn in text.turns]
-    for place in range(_SHORTEST, len(terms) - _SHORTEST + 1):
-        if _joined(terms[place - _BESIDE : place]) & _joined(terms[place : place + _BESIDE]):
-            continue
-        before, after = _joined(terms[:place]), _joined(terms[place:])
-        if len(before & after) < _SAME / 2 * min(len(before), len(after)):
-            return place
-    return None
-
-
-def _joined(terms: Sequence[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*terms)
-
-
-async def _text_of(session: AsyncSession, episode_id: str) -> _Text:
-    turns = await turns_of(session, episode_id)
-    query = select(TurnVectorRow).where(TurnVectorRow.raw_log_id.in_([turn.id for turn in turns]))
-    return _Text(turns, {row.raw_log_id: row.data for row in await session.scalars(query)})
-
-
-async def _lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -> set[str]:
-    of_turn = EpisodeOfTurnRow.raw_log_id
-    query = (
-        select(EpisodeOfTurnRow.episode_id)
-        .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == of_turn)
-        .where(EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
-    )
-    return set(await session.scalars(query.distinct()))
-
-
-async def _mean(session: AsyncSession, text: _Text) -> tuple[str | None, bytes | None]:
-    model = await session.scalar(select(TurnVectorRow.model).where(TurnVectorRow.raw_log_id == text.turns[0].id))
-    vectors = [np.frombuffer(raw, "<f4") for raw in text.vectors.values()]
-    mean = np.mean(vectors, axis=0)
-    length = float(np.linalg.norm(mean))
-    return (model, (mean / length).astype("<f4").tobytes()) if length else (None, None)
