@@ -21,9 +21,6 @@ from mindbus.sdk.asking import ask
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
-# Whoever speaks needs it, as they need storage; a longer silence means that it is away.
-_WITHIN_S = 10.0
-
 
 class Histories:
     """What was said under a key, to read or to add to. Raises Refused, TemporaryFailure, BusUnavailable."""
@@ -48,4 +45,4 @@ class Histories:
     async def _ask(self, command: Command[ResultT]) -> ResultT:
         # Each under an id of its own: whoever asks again after a crash must hear the answer itself, and what repeats
         # an append is recognised by the ids of its messages.
-        return await aside(secrets.token_hex(8), lambda: ask(self._bus, command, timeout_s=_WITHIN_S))
+        return await aside(secrets.token_hex(8), lambda: ask(self._bus, command))
