@@ -49,7 +49,7 @@ class Extent:
     questions: int
 
 
-FULL = Extent(sizes=(50_000, 100_000), questions=300)
+FULL = Extent(sizes=(50_000, 100_000), questions=200)
 QUICK = Extent(sizes=(500, 1000), questions=5)
 
 
@@ -80,9 +80,10 @@ async def measure(extent: Extent) -> Report:
         settings = Settings(data_dir=Path(name), log_level="ERROR")
         database = Database(settings.database_of("lsm"), "lsm")
         await upgrade(database, MIGRATIONS)
-        memory = memory_over(database, settings, utc_now)
         there = 0
         for size in extent.sizes:
+            # Each size has an index of its own.
+            memory = memory_over(database, settings, utc_now)
             await _filled(memory, there, size)
             there = size
             print(f"{size} turns are there", file=sys.stderr)
@@ -93,7 +94,6 @@ async def measure(extent: Extent) -> Report:
 
 
 async def _measured(memory: LongTermMemory, settings: Settings, size: int, questions: int) -> Row:
-    memory.followers.clear()
     search = search_over(memory, settings, open_embedder)
     search.questions.embedder = await open_embedder()
     row = Row(size)
