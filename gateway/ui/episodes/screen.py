@@ -20,7 +20,7 @@ from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
 
 _PAGE = 100
-_HEAR_EVERY_S = 1.0
+_HEAR_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
 _TOLD = "mb.evt.episode."
 
