@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.guides import shipped_guide
 from agents.models.language_model import LanguageModel
 from agents.recollection import recollected
-from agents.subagents.tables import BadTable, Reckoning, read_table, reckon
+from agents.subagents.table_reading import BadTable, read_table
+from agents.subagents.tables import Reckoning, reckon
 from agents.subagents.toolbox import Instrument, ToolFailed
 from mindbus.bus.worker import Kit
 from mindbus.sdk.delegated import Delegated

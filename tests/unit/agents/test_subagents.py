@@ -11,7 +11,8 @@ from agents.models.replying.delegating import delegations
 from agents.models.replying.naming import asks_who_they_are, name_told
 from agents.models.replying.tool_use import next_tool
 from agents.models.tool_calls import MOST_AT_ONCE, in_order
-from agents.subagents.tables import BadTable, Reckoning, number_of, read_table, reckon
+from agents.subagents.table_reading import BadTable, number_of, read_table
+from agents.subagents.tables import Reckoning, reckon
 from agents.subagents.toolbox import Instrument, Toolbox, ToolFailed
 
 CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
