@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bus_schema.episodes import ColdContent, RawTurn, WarmContent
 from bus_schema.lsm import PackReport
 from memory.packing.cold import cold_of
 from memory.packing.mending import Mended, mended_cold, mended_warm
-from memory.packing.reading import as_turns
+from memory.packing.reading import as_turns, cut
 from memory.packing.verifying import Findings, verify
 from memory.packing.warm import warm_of
 from memory.packing.words import words_of, words_said
 
 OFFLINE = "offline-extractive"
+ContentT = TypeVar("ContentT", WarmContent, ColdContent)
+_NOTHING_TO_SAY = "…"
 _MOST_NAMED = 50
 _LONGEST_NAMED_CHARS = 200
 
@@ -45,7 +48,7 @@ def pack_warm(turns: Sequence[RawTurn], proposal: Proposal | None = None) -> Pac
         mended = mended_warm(proposal.content, turns)
         if verify(mended.content, turns).holds:
             return _pack(mended, before, proposal)
-    content = warm_of(turns)
+    content = _said_alone(warm_of(turns), turns)
     _require(verify(content, turns))
     return _pack(Mended(content), before)
 
@@ -57,9 +60,24 @@ def pack_cold(warm: WarmContent, said: int, proposal: Proposal | None = None) ->
         mended = mended_cold(proposal.content, warm, said)
         if verify(mended.content, as_turns(warm)).holds:
             return _pack(mended, before, proposal)
-    content = cold_of(warm, said)
+    content = _said_alone(cold_of(warm, said), as_turns(warm))
     _require(verify(content, as_turns(warm)))
     return _pack(Mended(content), before)
+
+
+def _said_alone(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
+    """Without what the check takes for invented: of gibberish, pieces may read otherwise than the whole."""
+    invented = set(verify(content, turns).invented)
+    if not invented:
+        return content
+    if isinstance(content, ColdContent):
+        headline = _NOTHING_TO_SAY if content.headline in invented else content.headline
+        tags = tuple(tag for tag in content.tags if tag not in invented)
+        return content.model_copy(update={"headline": headline, "tags": tags})
+    kept = [each for each in zip(content.key_points, content.key_point_sources, strict=True) if each[0] not in invented]
+    summary = " ".join(each for each in cut(content.summary) if each not in invented) or _NOTHING_TO_SAY
+    points, sources = tuple(point for point, _ in kept), tuple(source for _, source in kept)
+    return content.model_copy(update={"summary": summary, "key_points": points, "key_point_sources": sources})
 
 
 def _require(findings: Findings) -> None:

@@ -53,24 +53,25 @@ class Said:
     def has(self, words: str, raw_log_ids: Iterable[str] | None = None) -> bool:
         """Whether these words, in whatever case, stand together in one of the turns."""
         wanted = key_of(words)
-        if not wanted:
-            # Somebody has said 👍.
-            return any(words in " ".join(plain(turn.content).split()) for turn in self._of(raw_log_ids))
-        return any(f" {wanted} " in self._key(turn) for turn in self._of(raw_log_ids))
+        return bool(wanted) and any(f" {wanted} " in self._key(turn) for turn in self._of(raw_log_ids))
 
     def bears_out(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_BORNE) -> bool:
         """Whether the turns have most words of a claim, all of its figures and names, and deny nothing that it says."""
-        turns = self._of(raw_log_ids)
         if self.has(claim, raw_log_ids):
             return True
-        text = " ".join(self._key(turn) for turn in turns)
-        words = set(text.split())
+        return self.speaks_of(claim, raw_log_ids, share) and not self._denies(claim, self._of(raw_log_ids))
+
+    def speaks_of(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_BORNE) -> bool:
+        """Whether the turns have most of its words, all of its figures and names, whatever they say of them."""
+        turns = self._of(raw_log_ids)
+        words = {word for turn in turns for word in self._key(turn).split()}
         if not turns or not _figures(claim) <= _figures("\n".join(turn.content for turn in turns)):
             return False
         if not all(set(key_of(name).split()) <= words for name in _LARGE.findall(claim)):
             return False
         wanted = meant(claim)
-        return bool(wanted) and len(wanted & words) >= share * len(wanted) and not self._denies(claim, turns)
+        # What has no words claims nothing.
+        return len(wanted & words) >= share * len(wanted)
 
     def knows(self, raw_log_ids: Iterable[str]) -> bool:
         """Whether all of these turns belong to the episode."""
@@ -80,7 +81,7 @@ class Said:
         """Whether the sentence that is most like the claim says the contrary."""
         wanted = meant(claim)
         nearest = max(sentences_of(turns), key=lambda each: (len(wanted & each.terms), -each.words), default=None)
-        if nearest is None or len(wanted & nearest.terms) < POINT_BORNE * len(wanted):
+        if nearest is None or not wanted or len(wanted & nearest.terms) < POINT_BORNE * len(wanted):
             return False
         return bool(_NEGATION.search(claim)) != bool(_NEGATION.search(nearest.text))
 
@@ -138,7 +139,8 @@ def invented_in_warm(content: WarmContent, said: Said) -> Iterable[str]:
 
 def invented_in_cold(content: ColdContent, said: Said) -> Iterable[str]:
     """A headline that is about something else, a tag of words that nobody has said."""
-    if not said.bears_out(content.headline, share=SUMMARY_BORNE):
+    # It names what was spoken of, rather than claim anything.
+    if not (said.has(content.headline) or said.speaks_of(content.headline, share=SUMMARY_BORNE)):
         yield content.headline
     words = {word for turn in said.turns for word in key_of(f"{turn.content} {turn.speaker or ''}").split()}
     yield from (tag for tag in content.tags if not set(key_of(tag).split()) <= words)

@@ -1,6 +1,7 @@
 """What packing keeps, how dense it is, whatever a model proposes (spec 002 F3, NF4)."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -13,7 +14,7 @@ from memory.packing.cold import cold_of
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.packing import OFFLINE, Pack, Proposal, pack_cold, pack_warm
-from memory.packing.reading import key_of
+from memory.packing.reading import as_turns, key_of
 from memory.packing.verifying import verify
 from memory.packing.warm import warm_of
 from memory.packing.words import words_of, words_said
@@ -162,6 +163,19 @@ def test_whatever_was_said_can_be_packed(text: str) -> None:
     assert warm.summary
     assert verify(warm, turns).holds
     assert cold_of(warm, words_said(turns)).headline
+
+
+GIBBERISH = "Anna Решили decided 5% $3 «Ромашка» the и не http://a.b/c ? ! . … 👍 - NASA Q3 it's O'Neil #x ( 1С:Б"
+
+
+def test_gibberish_is_packed_like_anything_else() -> None:
+    dice, pieces = random.Random(5), GIBBERISH.split()
+    for _ in range(150):
+        turns = said(*(dice.choice(("", " ")).join(dice.choices(pieces, k=dice.randint(1, 30))) for _ in range(4)))
+        warm = pack_warm(turns).content
+        assert isinstance(warm, WarmContent)
+        assert verify(warm, turns).holds
+        assert verify(pack_cold(warm, words_said(turns)).content, (*turns, *as_turns(warm))).holds
 
 
 def hostile_answer(episode: Generated, number: int) -> ReadWarm | str:
