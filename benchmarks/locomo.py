@@ -113,7 +113,7 @@ async def _recall(
             took.append(1000 * (time.perf_counter() - began))
             turns = {turn.raw_log_id for episode in found.episodes for turn in episode.turns}
             verdicts.append(verdict(question, turns, raw_ids))
-            report.layers_at_hit.update({each.layer.value: len(each.turns) for each in found.episodes if each.turns})
+            report.layers_at_hit.update(each.layer.value for each in found.episodes for _ in each.turns)
     cuts = quantiles(took, n=100, method="inclusive")
     report.asked_ms = (round(cuts[49], 1), round(cuts[98], 1))
     _say(f"asked at {budget} words")
