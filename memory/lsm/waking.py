@@ -33,15 +33,22 @@ class Waking:
         self._access(row, at)
         return content, self._heat(row, at)
 
-    async def set_anchor(self, command: SetAnchor, at: datetime) -> tuple[EpisodeHead, EpisodeAnchored]:
-        """By hand, which no words that are said later undo. Raises NoSuchEpisode."""
+    async def set_anchor(
+        self, command: SetAnchor, at: datetime
+    ) -> tuple[EpisodeHead, list[EpisodeAnchored | EpisodeReactivated]]:
+        """By hand, which no words that are said later undo; a cold one is hot again. Raises NoSuchEpisode."""
         row = await self._locked(command.episode_id)
+        told: list[EpisodeAnchored | EpisodeReactivated] = []
+        row.version += 1
         if command.is_anchor:
-            told = make_anchor(row, command.reason, "hand", self.rules)
+            told.append(make_anchor(row, command.reason, "hand", self.rules))
+            if row.layer == Layer.COLD.value:
+                # Its age would send it down to warm at once.
+                row.last_accessed = max(row.last_accessed, at)
+                told += filter(None, [self._heat(row, at)])
         else:
             row.is_anchor, row.anchor_reason, row.anchored_by = False, None, "hand"
-            told = EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=False)
-        row.version += 1
+            told.append(EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=False))
         row.priority = self.rules.priority(row, at)
         return as_head(row, self.rules, at), told
 

@@ -65,7 +65,7 @@ class EpisodeDesk:
         return (content,) if woken is None else (content, Told(woken, conversation_trace(woken.chat_id)))
 
     @on_command
-    async def set_anchor(self, command: SetAnchor, handling: Handling) -> tuple[EpisodeHead, Told]:
+    async def set_anchor(self, command: SetAnchor, handling: Handling) -> tuple[EpisodeHead | Told, ...]:
         with answering(handling, command.episode_id):
-            head, anchored = await self.memory.waking.set_anchor(command, self.memory.clock())
-        return head, Told(anchored, conversation_trace(head.chat_id))
+            head, events = await self.memory.waking.set_anchor(command, self.memory.clock())
+        return head, *(Told(event, conversation_trace(head.chat_id)) for event in events)

@@ -124,7 +124,7 @@ async def test_an_anchor_goes_warm_never_cold(archive: Archive) -> None:
 
 async def test_what_is_no_anchor_by_hand_never_becomes_one_by_its_words(archive: Archive) -> None:
     episode_id = await an_episode(archive, "My name is Anna.", "Hello Anna!")
-    head, told = await archive.anchor(episode_id, is_anchor=False)
+    head, (told,) = await archive.anchor(episode_id, is_anchor=False)
     assert (head.is_anchor, told.is_anchor) == (False, False)
 
     await archive.record(*talk("Remember this forever: I live in Porto.", begins=NOON + timedelta(minutes=5)))
@@ -135,9 +135,21 @@ async def test_what_is_no_anchor_by_hand_never_becomes_one_by_its_words(archive:
 async def test_an_anchor_by_hand_says_why(archive: Archive) -> None:
     episode_id = await an_episode(archive)
 
-    head, told = await archive.anchor(episode_id, reason=AnchorReason.PROJECT)
+    head, (told,) = await archive.anchor(episode_id, reason=AnchorReason.PROJECT)
 
     assert (head.is_anchor, head.anchor_reason, told.reason) == (True, AnchorReason.PROJECT, AnchorReason.PROJECT)
+
+
+async def test_a_cold_episode_that_becomes_an_anchor_is_hot_again(archive: Archive) -> None:
+    episode_id = await an_episode(archive)
+    await cold(archive, episode_id)
+
+    head, told = await archive.anchor(episode_id)
+
+    assert (head.layer, [type(event).__name__ for event in told]) == (
+        Layer.HOT,
+        ["EpisodeAnchored", "EpisodeReactivated"],
+    )
 
 
 async def test_unpacking_a_cold_episode_makes_it_hot_with_every_word_of_it(archive: Archive) -> None:
