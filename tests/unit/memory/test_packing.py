@@ -144,6 +144,7 @@ def test_packs_keep_every_entity_and_every_decision() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(1800)
 def test_five_hundred_packs_keep_every_entity_and_every_decision() -> None:
     require_packs_keep_everything(generated_episodes(500))
 
@@ -240,6 +241,7 @@ async def test_a_model_that_drops_invents_or_babbles_does_no_harm() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(1800)
 async def test_five_hundred_hostile_answers_do_no_harm() -> None:
     await require_hostility_is_harmless(generated_episodes(500))
 
