@@ -17,7 +17,9 @@ def refusals_of(module: ModuleType) -> list[type[Refusal]]:
 
 
 @pytest.mark.parametrize(
-    "module", [storage_service.refusals, memory.refusals, memory.lsm.refusals, memory.swm.refusals], ids=lambda module: module.__name__
+    "module",
+    [storage_service.refusals, memory.refusals, memory.lsm.refusals, memory.swm.refusals],
+    ids=lambda module: module.__name__,
 )
 def test_every_refusal_says_what_it_is_in_words(module: ModuleType) -> None:
     kinds = refusals_of(module)

@@ -12,13 +12,17 @@ Confidence = Literal["found", "weak", "nothing"]
 _COVERAGE, _NEAREST, _MIDDLE = 8.75, 19.7, -7.76
 _COVERAGE_ALONE, _MIDDLE_ALONE = 16.3, -3.15
 _FOUND, _NOTHING = 0.5, 0.1
+# Of fewer turns nothing tells which are near: what all of them share is nearly all that they are.
+_FEWEST_TURNS = 12
 
 
-def confidence(ranked: Ranked) -> Confidence:
-    """By how much of the question's words any turn has, by how near in meaning any is."""
+def confidence(ranked: Ranked, has_exact: bool) -> Confidence:
+    """By whether a turn has every word asked for, else by how many one has, by how near in meaning any is."""
     if not ranked.order:
         return "nothing"
-    if ranked.nearest is None:
+    if has_exact:
+        return "found"
+    if ranked.nearest is None or len(ranked.scores) < _FEWEST_TURNS:
         if not ranked.coverage:
             return "nothing"
         evidence = _COVERAGE_ALONE * ranked.coverage + _MIDDLE_ALONE

@@ -230,7 +230,7 @@ def _answered(
     return _Answered(
         [_hit(index, by_score, position, weights, words.get(position, ())) for position in chosen],
         [index.ids[position] for position in exact],
-        confidence(by_score),
+        confidence(by_score, bool(exact)),
     )
 
 

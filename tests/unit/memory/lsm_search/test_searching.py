@@ -162,6 +162,14 @@ async def test_a_chat_of_which_nothing_was_heard_has_nothing(library: Library) -
     assert (found.confidence, found.episodes, found.words) == ("nothing", (), 0)
 
 
+async def test_of_a_chat_with_a_single_turn_words_tell_whether_it_is_meant(library: Library) -> None:
+    await library.record(*talk("Remember this for ever: my locker is number forty two."), chat="boris")
+    await library.fill()
+
+    assert (await library.found("What is the number of my locker?", chat="boris")).confidence == "found"
+    assert (await library.found("Which vet did Rex see?", chat="boris")).confidence == "nothing"
+
+
 async def test_while_the_embedder_is_away_words_are_compared(library: Library) -> None:
     await library.fill()
     assert not (await library.found("dog Rex")).is_degraded
