@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test check up down compose-smoke proof bench
+.PHONY: help setup setup-tests demo test check check-code check-tests up down compose-smoke proof bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,11 +24,16 @@ test: setup-tests ## The whole suite, on a real RabbitMQ, PostgreSQL and S3
 	$(BIN)/pytest -m "not proof" --numprocesses 3 $(SIDE_BY_SIDE)
 
 check: setup ## What must be right before a commit, in under two minutes
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line check-code check-tests
+
+check-code:
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/mindbus schema export --check
+
+check-tests:
 	$(BIN)/pytest -m "not (proof or backends or rabbit or slow)" --numprocesses 2 $(SIDE_BY_SIDE) tests/unit tests/contract
 
 up: setup ## Start RabbitMQ and the workers in the background

@@ -139,6 +139,7 @@ def _both(episode: Generated) -> tuple[WarmContent, ColdContent]:
     return warm, cold
 
 
+@pytest.mark.slow
 def test_packs_keep_every_entity_and_every_decision() -> None:
     require_packs_keep_everything(EPISODES)
 
@@ -169,6 +170,7 @@ def test_whatever_was_said_can_be_packed(text: str) -> None:
 GIBBERISH = "Anna Решили decided 5% $3 «Ромашка» the и не http://a.b/c ? ! . … 👍 - NASA Q3 it's O'Neil #x ( 1С:Б"
 
 
+@pytest.mark.slow
 def test_gibberish_is_packed_like_anything_else() -> None:
     dice, pieces = random.Random(5), GIBBERISH.split()
     for _ in range(150):
@@ -236,6 +238,7 @@ def a_hostile_headline(number: int) -> ColdContent:
     )[number % 3]
 
 
+@pytest.mark.slow
 async def test_a_model_that_drops_invents_or_babbles_does_no_harm() -> None:
     await require_hostility_is_harmless(EPISODES)
 
