@@ -14,7 +14,7 @@ from tests.fleets import Fleet, fleet_of, settings_for
 from tests.waiting import until
 from workers.fleet import FLEET
 
-RUNTIME = ("storage", "tracker", "task_manager", "context_manager", "mood_watcher", "context", "dialogue")
+RUNTIME = ("storage", "history", "tracker", "task_manager", "context_manager", "mood_watcher", "context", "dialogue")
 
 
 class Runtime:

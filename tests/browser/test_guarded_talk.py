@@ -11,7 +11,7 @@ from tests.browser.pages import chromium, looking
 from tests.command_line import Shell, require_rabbitmq
 
 TOKEN = "a-token-for-these-tests-alone"
-WORKERS = "storage,tracker,dialogue,gateway"
+WORKERS = "storage,history,tracker,dialogue,gateway"
 
 pytestmark = pytest.mark.timeout(180)
 
