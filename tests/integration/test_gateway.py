@@ -382,8 +382,8 @@ async def test_a_simulation_is_started_watched_and_stopped(settings: Settings) -
 
 async def test_it_says_what_it_offers_and_loads_nothing_from_elsewhere(settings: Settings) -> None:
     async with serving(settings=settings) as gateway:
-        schema = await gateway.ok("GET", "/api/openapi.json")
         health = await gateway.ok("GET", "/healthz")
+        schema = await gateway.ok("GET", "/api/openapi.json")
         nowhere = await gateway.no("GET", "/api/nowhere")
         pages = [
             (await gateway.http.get(path)).status_code for path in ("/docs", "/redoc", "/api/docs", "/openapi.json")
