@@ -34,7 +34,7 @@ LATER = "2026-12-01T00:00:00Z"
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     require_rabbitmq()
-    settings = {"MINDBUS_GATEWAY_PORT": "0"}
+    settings = {"MINDBUS_GATEWAY_PORT": "0", "MINDBUS_PACKER_INTERVAL_S": "0"}
     fleet = Shell(tmp_path_factory.mktemp("episodes") / "data", settings=settings)
     try:
         fleet.ok("up", "-d", "--workers", "storage,lsm,packer,gateway", spawned=True)
