@@ -117,7 +117,8 @@ async def test_a_commit_of_unknown_outcome_loses_nothing_and_is_answered_once(
     assert {each.artifact_id for each in registrations} == set(errand.contents)
     answers = replies_by_command(await tap.close())
     assert all(len(said) == 1 for said in answers.values())
-    assert await DeadLetters(vhost_url).look("storage") == []
+    # Chance may cut one command off as often as it is tried; it was answered so, then said again.
+    assert {letter.code for letter in await DeadLetters(vhost_url).look("storage")} <= {"unavailable"}
 
 
 def require_cuts(cutter: CommitCutter, fate: Fate) -> None:
