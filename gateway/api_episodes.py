@@ -12,16 +12,12 @@ from bus_schema.lsm import (
     MAX_PAGE,
     MAX_QUERY_CHARS,
     EpisodePage,
-    EpisodeStats,
-    ExplainedEpisode,
-    ExplainEpisode,
     FoundEpisodes,
-    GetLayerHistory,
-    LayerHistory,
     ListEpisodes,
     SearchEpisodes,
     Tag,
 )
+from bus_schema.lsm_care import EpisodeStats, ExplainedEpisode, ExplainEpisode, GetLayerHistory, LayerHistory
 from bus_schema.packer import Packed, PackEpisode
 from gateway.serving import Desk
 

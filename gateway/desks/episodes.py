@@ -3,19 +3,14 @@
 from typing import Final
 
 from bus_schema.episodes import AnchorReason, EpisodeHead, HotContent
-from bus_schema.lsm import (
-    EpisodePage,
+from bus_schema.lsm import EpisodePage, FoundEpisodes, ListEpisodes, SearchEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm_care import (
     EpisodeStats,
     ExplainedEpisode,
     ExplainEpisode,
-    FoundEpisodes,
     GetEpisodeStats,
     GetLayerHistory,
     LayerHistory,
-    ListEpisodes,
-    SearchEpisodes,
-    SetAnchor,
-    UnpackEpisode,
 )
 from bus_schema.packer import Packed, PackEpisode
 from mindbus.bus.client import Client

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import Layer
-from bus_schema.lsm import EpisodeStats, LayerStats
+from bus_schema.lsm_care import EpisodeStats, LayerStats
 from memory.lsm.tables import ChatRow, EpisodeRow, SearchRow, TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 

@@ -5,14 +5,8 @@ from typing import Annotated, Literal
 import typer
 
 from bus_schema.episodes import EpisodeHead
-from bus_schema.lsm import (
-    MAX_BUDGET_WORDS,
-    EpisodePage,
-    GetEpisode,
-    GetEpisodeStats,
-    ListEpisodes,
-    SearchEpisodes,
-)
+from bus_schema.lsm import MAX_BUDGET_WORDS, EpisodePage, GetEpisode, ListEpisodes, SearchEpisodes
+from bus_schema.lsm_care import GetEpisodeStats
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import show_json
 from mindbus.cli.episode_options import AnyChat, Chat, EpisodeIdArgument, Layers, Now, Since, Tags, Until

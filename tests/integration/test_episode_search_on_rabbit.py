@@ -6,16 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bus_schema.lsm import (
-    EpisodeTouched,
-    Feedback,
-    FoundEpisodes,
-    GetEpisodeStats,
-    RecordExchange,
-    SaidMessage,
-    SearchEpisodes,
-    TuneSearch,
-)
+from bus_schema.lsm import EpisodeTouched, FoundEpisodes, RecordExchange, SaidMessage, SearchEpisodes
+from bus_schema.lsm_care import Feedback, GetEpisodeStats, TuneSearch
 from bus_schema.replies import Code
 from mindbus import CommandFailed, Kit
 from tests.clocks import NOON

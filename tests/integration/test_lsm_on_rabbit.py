@@ -19,7 +19,6 @@ from bus_schema.lsm import (
     EpisodeRecorded,
     GetDueEpisodes,
     GetEpisode,
-    GetEpisodeStats,
     GetHotEpisodes,
     ListEpisodes,
     RecordExchange,
@@ -28,6 +27,7 @@ from bus_schema.lsm import (
     SetAnchor,
     UnpackEpisode,
 )
+from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.replies import Code
 from mindbus import CommandFailed, Kit, Settings
 from mindbus.sdk.artifacts import open_artifacts

@@ -2,7 +2,8 @@
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
-from bus_schema.lsm import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory, UnpackEpisode
+from bus_schema.lsm import UnpackEpisode
+from bus_schema.lsm_care import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.handlers import on_command
 from mindbus.bus.handling import Handling

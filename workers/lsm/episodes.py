@@ -6,8 +6,6 @@ from bus_schema.lsm import (
     ApplyPack,
     DueEpisodes,
     EpisodePage,
-    ExplainedEpisode,
-    ExplainEpisode,
     FoundEpisodes,
     GetDueEpisodes,
     GetEpisode,
@@ -16,6 +14,7 @@ from bus_schema.lsm import (
     SetAnchor,
     UnpackEpisode,
 )
+from bus_schema.lsm_care import ExplainedEpisode, ExplainEpisode
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.handlers import Told, on_command
 from mindbus.bus.handling import Handling

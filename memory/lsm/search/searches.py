@@ -6,7 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from bus_schema.lsm import Feedback, SearchEpisodes, TuneReport
+from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_care import Feedback, TuneReport
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.asked import asked
 from memory.lsm.search.chat_index import ChatIndex

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bus_schema.lsm import Feedback, FoundEpisodes, SearchEpisodes
+from bus_schema.lsm import FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import MIGRATIONS
