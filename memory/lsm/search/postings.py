@@ -21,6 +21,8 @@ _ALONE = (0,)
 # Four bits of each entry say how often the turn has the word; more often counts for no more.
 _TIMES_BITS = 4
 _MOST_TIMES = (1 << _TIMES_BITS) - 1
+# A word with the list of those that have it, whatever is in the list.
+_WORD_BYTES = 200
 
 
 class Postings:
@@ -30,6 +32,7 @@ class Postings:
         self._stretches = stretches
         self._entries: dict[str, array[int]] = {}
         self._lengths: array[int] = array("I")
+        self._count = 0
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -37,13 +40,15 @@ class Postings:
     @property
     def size_bytes(self) -> int:
         """About as much as is in memory."""
-        return 4 * len(self._lengths) + sum(200 + 4 * len(each) for each in self._entries.values())
+        return 4 * (len(self._lengths) + self._count) + _WORD_BYTES * len(self._entries)
 
     def add(self, stems: Sequence[str]) -> None:
         """The next turn."""
         position = len(self._lengths) << _TIMES_BITS
-        for stem, times in Counter(stems).items():
+        counted = Counter(stems)
+        for stem, times in counted.items():
             self._entries.setdefault(stem, array("I")).append(position | min(times, _MOST_TIMES))
+        self._count += len(counted)
         self._lengths.append(len(stems))
 
     def scores(self, stems: Iterable[str], offsets: Sequence[int] = _ALONE) -> Scores:
