@@ -103,7 +103,7 @@ class Archive:
         return await self.work(lambda: self.memory.waking.set_anchor(command, self.clock()))
 
     async def touch(self, episode_ids: Iterable[str], at: datetime = NOON) -> list[Any]:
-        return list(await self.memory.waking.touch(episode_ids, at, "srch_1"))
+        return list(await self.work(lambda: self.memory.waking.touch(episode_ids, at, "srch_1")))
 
     async def stats(self, chat: str | None = None) -> EpisodeStats:
         return await self.memory.statistics.count(chat)

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.ids import mint
@@ -20,6 +19,7 @@ from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.space import Space
 from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
+from mindbus.sql.inserting import insert_unless_there
 
 _RIGHTS = set(KemRights.model_fields)
 _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__mapper__.column_attrs}
@@ -149,11 +149,9 @@ async def _standing(session: AsyncSession, kem_ids: set[str]) -> dict[str, KemRo
 async def _insert_unless_taken(session: AsyncSession, rows: list[dict[str, Any]]) -> set[str]:
     if not rows:
         return set()
-    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-    insert_into = dialects[session.get_bind().dialect.name]
     table: Any = KemRow.__table__
     # Into the table itself: of many rows the mapper would take longer than the database.
-    statement = insert_into(table).on_conflict_do_nothing().returning(table.c.id)
+    statement = insert_unless_there(session, table).returning(table.c.id)
     named = [{_COLUMNS[name]: value for name, value in row.items()} for row in rows]
     return set((await session.execute(statement, named)).scalars())
 

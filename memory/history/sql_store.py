@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sqlalchemy import case, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.history import chat_of
@@ -13,6 +12,7 @@ from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
 from memory.history.stored import digest_of
 from memory.history.tables import MIGRATIONS, GoneRow, HistoryRow
 from mindbus.sql.database import Database
+from mindbus.sql.inserting import insert_unless_there
 from mindbus.sql.migrations import upgrade
 
 
@@ -77,11 +77,9 @@ class SqlStore:
                 await session.scalar(update(HistoryRow).where(*is_known).values(values).returning(HistoryRow.key))
                 is not None
             )
-        new = self._inserting().values(key=change.key, chat_id=chat_of(change.key), **values)
-        return await session.scalar(new.on_conflict_do_nothing().returning(HistoryRow.key)) is not None
-
-    def _inserting(self) -> "sqlite.Insert | postgresql.Insert":
-        return sqlite.insert(HistoryRow) if self._database.is_sqlite else postgresql.insert(HistoryRow)
+        new = insert_unless_there(session, HistoryRow)
+        new = new.values(key=change.key, chat_id=chat_of(change.key), **values)
+        return await session.scalar(new.returning(HistoryRow.key)) is not None
 
     async def _mark(self, session: AsyncSession, change: Change) -> None:
         marks = {mark_of(change.key, message_id) for message_id in change.dropped}

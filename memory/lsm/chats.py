@@ -1,19 +1,15 @@
 """Whoever writes to a chat, or wants it gone, goes first or waits."""
 
-from typing import Any
-
 from sqlalchemy import delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from memory.lsm.tables import ChatRow
+from mindbus.sql.inserting import insert_unless_there
 
 
 async def locked(session: AsyncSession, chat_id: str) -> ChatRow:
     """The row of a chat, made where there was none, for this transaction alone."""
-    dialects: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-    adding = dialects[session.get_bind().dialect.name](ChatRow).values(chat_id=chat_id, turns=0, heard=0)
-    await session.execute(adding.on_conflict_do_nothing())
+    await session.execute(insert_unless_there(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
     query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
     return (await session.scalars(query.execution_options(populate_existing=True))).one()
 

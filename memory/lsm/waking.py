@@ -19,7 +19,7 @@ from mindbus.sql.database import Database
 
 
 class Waking:
-    """Every method is a part of the transaction of the message at hand, except `touch`."""
+    """Every method is a part of the transaction of the message at hand."""
 
     def __init__(self, database: Database, rules: Rules) -> None:
         self.database, self.rules = database, rules
@@ -55,20 +55,19 @@ class Waking:
     async def touch(
         self, episode_ids: Iterable[str], at: datetime, search_id: str
     ) -> list[EpisodeTouched | EpisodeReactivated]:
-        """An access each, in a transaction of its own: what a search has found counts as used.
+        """An access each: what a search has found counts as used.
 
         A warm episode that was used so often is hot again; a cold one stays cold until it is unpacked. Those that are
-        gone meanwhile are passed over. Raises DatabaseAway.
+        gone meanwhile are passed over.
         """
         events: list[EpisodeTouched | EpisodeReactivated] = []
         query = select(EpisodeRow).where(EpisodeRow.id.in_(set(episode_ids))).order_by(EpisodeRow.id)
-        async with self.database.transaction() as session:
-            for row in await session.scalars(query.with_for_update()):
-                layer = Layer(row.layer)
-                self._access(row, at)
-                events.append(EpisodeTouched(episode_id=row.id, chat_id=row.chat_id, search_id=search_id, layer=layer))
-                if layer is Layer.WARM and row.layer_accesses >= self.rules.hot_after_accesses:
-                    events += filter(None, [self._heat(row, at)])
+        for row in await self.database.session.scalars(query.with_for_update()):
+            layer = Layer(row.layer)
+            self._access(row, at)
+            events.append(EpisodeTouched(episode_id=row.id, chat_id=row.chat_id, search_id=search_id, layer=layer))
+            if layer is Layer.WARM and row.layer_accesses >= self.rules.hot_after_accesses:
+                events += filter(None, [self._heat(row, at)])
         return events
 
     async def _locked(self, episode_id: str) -> EpisodeRow:

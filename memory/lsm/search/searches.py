@@ -19,6 +19,7 @@ from memory.lsm.search.shelf import Shelf
 from memory.lsm.search.weights import SHIPPED, Weights
 from memory.lsm.tables import SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
+from mindbus.sql.inserting import insert_unless_there
 
 _NAME = "search"
 _MOST_LESSONS = 1000
@@ -48,20 +49,18 @@ class Searches:
         self._weights = None
 
     async def keep(self, query: SearchEpisodes, requester: str, at: datetime, found: Found) -> None:
-        """In a transaction of its own; the same search again changes nothing. Raises DatabaseAway."""
-        async with self.database.transaction() as session:
-            if await session.get(SearchRow, found.answer.search_id) is None:
-                session.add(
-                    SearchRow(
-                        search_id=found.answer.search_id,
-                        requester=requester,
-                        chat_id=query.chat_id,
-                        at=at,
-                        query=query.query,
-                        unpacked=found.answer.unpacked,
-                        hits=list(found.hits),
-                    )
-                )
+        """Within the transaction of the message at hand; the same search again changes nothing."""
+        values = {
+            "search_id": found.answer.search_id,
+            "requester": requester,
+            "chat_id": query.chat_id,
+            "at": at,
+            "query": query.query,
+            "unpacked": found.answer.unpacked,
+            "hits": list(found.hits),
+        }
+        session = self.database.session
+        await session.execute(insert_unless_there(session, SearchRow).values(values))
 
     async def take(self, feedback: Feedback, requester: str) -> None:
         """Within the transaction of the message at hand. Raises NoSuchSearch, NotFoundBySearch."""

@@ -29,7 +29,10 @@ class EpisodeSearch:
     opening: Callable[[], Awaitable[Embedder]]
 
     async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> Found:
-        """Answer, keep what was found for whoever has something to say about it. Raises DatabaseAway."""
+        """Answer, keep what was found for whoever has something to say about it.
+
+        Only what is kept is a part of the transaction of the message at hand. Raises DatabaseAway.
+        """
         found = await self.finding.find(query, at, search_id, await self.searches.weights())
         await self.searches.keep(query, requester, at, found)
         return found

@@ -10,6 +10,7 @@ import pytest
 from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
+from memory.lsm.search.finding import Found
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import MIGRATIONS
 from mindbus.settings import Settings
@@ -35,7 +36,8 @@ class Library(Archive):
     ) -> FoundEpisodes:
         wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
         self.asked += 1
-        found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
+        search_id = f"srch_{self.asked}"
+        found: Found = await self.work(lambda: self.search.find(wanted, at or self.clock(), search_id, by))
         return found.answer
 
     async def fill(self) -> None:
