@@ -6,12 +6,12 @@ from dataclasses import dataclass
 # Spec 002 NF4: hot to warm 3–10×, warm to cold 10–20×.
 WARM_LEAST, WARM_MOST = 3.0, 10.0
 COLD_LEAST, COLD_MOST = 10.0, 20.0
-# Below this, one sentence is all that a cold episode is.
+# Below this, one sentence is all that a cold episode is, with a few tags where they make it no longer than this.
 SHORT_WORDS = 400
+_ONE_SENTENCE_WORDS, _WITH_TAGS_WORDS = 30, 20
 # A long episode says things more than once: the longer it is, the denser it can be.
 _USUAL_WORDS, _USUAL, _DENSEST, _GROWTH = 600, 3.2, 8.5, 0.35
 _COLD_USUAL = 13.5
-_ONE_SENTENCE_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ def cold_budget(warm_words: int, words_said: int) -> Budget:
     """Of a headline with its tags."""
     if words_said >= SHORT_WORDS:
         return _within(warm_words, _COLD_USUAL, COLD_LEAST, COLD_MOST)
-    most = max(1, min(_ONE_SENTENCE_WORDS, warm_words // 2))
-    return Budget(1, most, most)
+    return Budget(1, max(1, min(_WITH_TAGS_WORDS, warm_words - 1)), max(1, min(_ONE_SENTENCE_WORDS, warm_words)))
 
 
 def _within(words: int, ratio: float, at_least: float, at_most: float) -> Budget:

@@ -12,8 +12,8 @@ _DONE = re.compile(r"(?:ly|ing|ed|ть|ться|тся|л[аои]|ешь|[ие]�
 _SHORTEST_CHARS = 4
 
 
-def topics_of(texts: Sequence[str]) -> list[str]:
-    """Words that carry meaning, those of most texts first, of equals the longer."""
+def topics_of(texts: Sequence[str], fewest_texts: int = 1) -> list[str]:
+    """Words that carry meaning, those of most texts first, of equals the longer; only those of so many texts."""
     counts: Counter[str] = Counter()
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text in texts:
@@ -22,8 +22,9 @@ def topics_of(texts: Sequence[str]) -> list[str]:
                 key = key_of(word)
                 counts[key] += 1
                 forms[key][word.lower()] += 1
+    common = [key for key in counts if counts[key] >= fewest_texts]
     return [
-        _common(forms[key]) for key in sorted(counts, key=lambda key: (-_weight(key, counts[key], forms[key]), key))
+        _common(forms[key]) for key in sorted(common, key=lambda key: (-_weight(key, counts[key], forms[key]), key))
     ]
 
 

@@ -10,6 +10,7 @@ from memory.packing.chatty import chatty_stems
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.reading import key_of, plain
+from memory.packing.standing_alone import understood, without_lead
 from memory.packing.weighing import Weighed, clipped, weighed
 from memory.packing.words import count, words_said
 
@@ -17,6 +18,9 @@ _SUMMARY_SENTENCES = 4
 _SUMMARY_SHARE = 0.2
 _SUMMARY_WORDS = 70
 _FEWEST_SUMMARY_WORDS, _LEAST_SUMMARY_WORDS = 6, 3
+# Where there is less room than this, a summary is the one sentence that can be understood by itself.
+_ONE_SENTENCE_WORDS = 8
+_OF_THE_FIRST, _OF_THE_FIRST_QUESTION, _OF_A_NAME_ALONE = 1.5, 4.0, 0.5
 # Of what is said already, so much makes a sentence say nothing new.
 _REPEATED = 0.7
 # What tells how much: a name as much as two words; a point has to be worth its being one.
@@ -77,6 +81,8 @@ class _Choice:
         share = round(self.left(self.budget.wanted) * _SUMMARY_SHARE)
         at_least = min(_FEWEST_SUMMARY_WORDS, max(_LEAST_SUMMARY_WORDS, self.left(self.budget.most)))
         room = max(min(_SUMMARY_WORDS, share), min(at_least, self.budget.most))
+        if share < _ONE_SENTENCE_WORDS:
+            return self._one_sentence(sentences, room)
         ranked = sorted(sentences, key=_by_worth)
         chosen: list[Weighed] = []
         for each in ranked:
@@ -86,6 +92,14 @@ class _Choice:
         if not chosen and ranked:
             return [self._clipped(ranked[0], room)]
         return [_ended(each.text) for each in sorted(chosen, key=_place)]
+
+    def _one_sentence(self, sentences: Sequence[Weighed], room: int) -> list[str]:
+        """Whole, if there is any room for it: of what is said in few words, not much else may be left."""
+        ranked = sorted((each for each in sentences if each.worth), key=lambda each: (-_alone(each), _place(each)))
+        fitting = (each for each in ranked if count(_bare(each)) <= max(room, self.left(self.budget.most)))
+        if best := next(fitting, None):
+            return [_bare(self._take(best, _bare(best)))]
+        return [self._clipped(each, room) for each in (ranked or sorted(sentences, key=_by_worth))[:1]]
 
     def points(self, sentences: Sequence[Weighed]) -> list[tuple[str, str]]:
         """What tells most that is new in fewest words, in the order in which it was said.
@@ -147,6 +161,18 @@ class _Choice:
 
 def _by_worth(each: Weighed) -> tuple[float, int]:
     return -each.worth, each.sentence.place
+
+
+def _bare(each: Weighed) -> str:
+    return without_lead(each.text)
+
+
+def _alone(each: Weighed) -> float:
+    """Its worth to whoever reads nothing else; what a talk begins with is what it is about, also if it is asked."""
+    worth = (each.worth + _OF_A_NAME_ALONE * len(each.names)) * understood(each.text)
+    if each.sentence.turn:
+        return worth
+    return worth * (_OF_THE_FIRST_QUESTION if each.sentence.is_question else _OF_THE_FIRST)
 
 
 def _place(each: Weighed) -> int:

@@ -83,6 +83,11 @@ def clipped(text: str, most: int) -> str:
     return " ".join(kept[:end]).rstrip(",;:—–-.(") + "…"
 
 
+def is_small_talk(text: str) -> bool:
+    """Whether it is said for the sake of saying something."""
+    return bool(_SMALL_TALK.match(text)) and len(text.split()) <= _SMALL_TALK_WORDS
+
+
 def _names(speakers: Set[str], entities: Sequence[Entity]) -> dict[int, str]:
     """Whoever takes part is named all the time, which tells nothing."""
     keys = {number: key_of(entity.name) for number, entity in enumerate(entities)}
@@ -92,7 +97,7 @@ def _names(speakers: Set[str], entities: Sequence[Entity]) -> dict[int, str]:
 def _worth(sentence: Sentence, terms: Set[str], names: int, shared: Counter[str]) -> float:
     if len(terms) < _FEWEST_TERMS and not (names and sentence.words > _FEWEST_TERMS):
         return 0.0
-    if not names and _SMALL_TALK.match(sentence.text) and sentence.words <= _SMALL_TALK_WORDS:
+    if not names and is_small_talk(sentence.text):
         return 0.0
     # fsum: a plain sum over a set depends on the order, which differs from process to process.
     central = math.fsum(math.log1p(shared[term]) for term in terms) / math.sqrt(

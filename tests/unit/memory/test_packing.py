@@ -119,6 +119,8 @@ def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> N
         assert 10 <= words_of(warm) / words_of(cold) <= 20
     else:
         assert words_of(cold) < words_of(warm)
+        assert any(f" {key_of(cold.headline)} " in f" {key_of(turn.content)} " for turn in episode.turns)
+        assert not cold.headline.endswith("…")
 
 
 def require_packs_keep_everything(episodes: Sequence[Generated]) -> None:
@@ -247,6 +249,36 @@ async def test_a_model_that_drops_invents_or_babbles_does_no_harm() -> None:
 @pytest.mark.timeout(1800)
 async def test_five_hundred_hostile_answers_do_no_harm() -> None:
     await require_hostility_is_harmless(generated_episodes(500))
+
+
+CHAIR = (
+    "У меня снова болит спина после работы за компьютером.",
+    "Вставайте каждый час и проверьте высоту стула: он старый, без поддержки поясницы.",
+    "Ну хорошо, решил: закажу кресло Markus в пятницу, бюджет 20 тысяч рублей.",
+)
+INTERVIEW = (
+    "By the way, I have an interview at Spotify on Monday for a data engineer position.",
+    "Great! That's a big step. Which topics will they ask about?",
+    "SQL and Airflow, it seems. Could you ask me about them on Sunday?",
+    "Sure, with pleasure. You will do well there, since you have done that sort of thing for years by now.",
+)
+
+
+@pytest.mark.parametrize(
+    ("talk", "headline", "tags"),
+    [
+        (CHAIR, "Решил: закажу кресло Markus в пятницу, бюджет 20 тысяч рублей.", ()),
+        (INTERVIEW, "I have an interview at Spotify on Monday for a data engineer position.", ("Airflow", "SQL")),
+    ],
+)
+def test_of_a_short_talk_one_sentence_is_left_that_says_what_it_came_to(
+    talk: Sequence[str], headline: str, tags: tuple[str, ...]
+) -> None:
+    turns = said(*talk)
+    cold = cold_of(warm_of(turns), words_said(turns))
+
+    assert cold.headline == headline
+    assert set(tags) <= set(cold.tags)
 
 
 TALK = said(
