@@ -1,5 +1,6 @@
 """The one shape of everything on the wire: a structured CloudEvents 1.0 JSON body."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,8 @@ from bus_schema.strict_json import MalformedJson, parse_object
 
 CONTENT_TYPE = "application/cloudevents+json"
 MAX_HOPS = 16
+# How Python writes a member of an enumeration: on the wire it is its value alone.
+_MEMBER, _VALUE = re.compile(r"<\w+\.\w+: ('[^']*')>"), r"\1"
 
 WireType = Annotated[str, StringConstraints(pattern=r"^mb\.(?:cmd|evt|rpl)\.[a-z0-9_]+\.[a-z0-9_]+\.v[1-9][0-9]*$")]
 ReplyKey = Annotated[str, StringConstraints(pattern=rf"^reply\.{SERVICE_NAME}\.[A-Za-z0-9_-]{{1,64}}$")]
@@ -85,8 +88,12 @@ def from_wire(body: bytes) -> Envelope:
 def explain(invalid: ValidationError) -> str:
     """One line that names each field at fault, without echoing its value."""
     return "; ".join(
-        f"{'.'.join(map(str, error['loc'])) or 'message'}: {error['msg'].removeprefix('Value error, ')}"
+        f"{'.'.join(map(str, error['loc'])) or 'message'}: {_plain(error['msg'])}"
         for error in invalid.errors(include_url=False, include_input=False)
         # It only says that another field, named already, is at fault.
         if error["type"] != "default_factory_not_called"
     )
+
+
+def _plain(message: str) -> str:
+    return _MEMBER.sub(_VALUE, message).removeprefix("Value error, ")

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from bus_schema.episodes import EpisodeId, Layer
+from bus_schema.lsm import Moment
 from bus_schema.messages import Command
 
 
@@ -27,7 +28,7 @@ class PackEpisode(Command[Packed], domain="packer", action="pack"):
 
     episode_id: EpisodeId
     to: Literal[Layer.WARM, Layer.COLD] = Layer.WARM
-    at: AwareDatetime | None = None
+    at: Moment | None = None
 
 
 class PackRun(BaseModel):
@@ -47,5 +48,5 @@ class PackRun(BaseModel):
 class RunPacking(Command[PackRun], domain="packer", action="run"):
     """Pack what is due as of `at`, in small batches, at most `limit` episodes."""
 
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     limit: int = Field(default=200, ge=1, le=10_000)

@@ -58,12 +58,13 @@ class Packs:
 
     async def _require_holds(self, episode_id: str, content: WarmContent | ColdContent) -> None:
         async with self.database.reading() as session:
+            seen = await session.get(EpisodeRow, episode_id)
+            if seen is None:
+                raise NoSuchEpisode(episode_id=episode_id)
             turns = [as_turn(row) for row in await turns_of(session, episode_id)]
-            if isinstance(content, ColdContent):
+            if isinstance(content, ColdContent) and seen.content_warm:
                 # It is made of the warm content, whose words were held against those that were said.
-                query = select(EpisodeRow.content_warm).where(EpisodeRow.id == episode_id)
-                if warm := await session.scalar(query):
-                    turns += as_turns(WarmContent.model_validate(warm))
+                turns += as_turns(WarmContent.model_validate(seen.content_warm))
         found = await asyncio.to_thread(verify, content, turns)
         if not found.holds:
             raise PackDoesNotHold(

@@ -32,7 +32,7 @@ class Handling:
     def require_operator(self) -> None:
         """Raises Refused unless a person or a service asks: an agent does not look after what others keep."""
         if not is_operator(self.requester):
-            raise Refused(Code.UNAUTHORIZED, "only people and services may have data removed; ask whoever operates it")
+            raise Refused(Code.UNAUTHORIZED, "this is for people and services, not for agents; ask whoever operates it")
 
     async def say(self, text: str) -> None:
         """Tell the asker a part of the answer, such as a token; transient, so the result must hold it all."""

@@ -12,7 +12,7 @@ import pytest
 from bus_schema.conversations import SaveMessage
 from bus_schema.data import DeleteUser
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueFragment, DialogueMessage, conversation_trace
-from bus_schema.episodes import Episode, EpisodeHead, Layer
+from bus_schema.episodes import Episode, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import (
     ApplyPack,
     EpisodePacked,
@@ -217,6 +217,16 @@ BAD: dict[str, tuple[Any, Code]] = {
     "unknown episode": (GetEpisode(episode_id="ep_unknown"), Code.NOT_FOUND),
     "unknown episode to unpack": (UnpackEpisode(episode_id="ep_unknown"), Code.NOT_FOUND),
     "unknown episode to anchor": (SetAnchor(episode_id="ep_unknown"), Code.NOT_FOUND),
+    "unknown episode to pack": (
+        ApplyPack(
+            episode_id="ep_unknown",
+            expected_version=1,
+            to=Layer.WARM,
+            content=WarmContent(summary="Anna moves."),
+            report=a_report(),
+        ),
+        Code.NOT_FOUND,
+    ),
     "a cursor of nobody": (ListEpisodes(cursor="bm9uZQ=="), Code.INVALID),
 }
 

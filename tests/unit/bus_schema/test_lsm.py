@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bus_schema.envelope import explain
 from bus_schema.lsm import MAX_RECORDED, GetDueEpisodes, RecordExchange, SaidMessage, SearchEpisodes
+from bus_schema.packer import PackEpisode, RunPacking
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 HELLO: dict[str, Any] = {"role": "user", "content": "Hello", "time": NOON}
@@ -45,5 +47,13 @@ def test_a_question_has_a_budget_and_a_time_with_a_zone() -> None:
     for wrong in ({"budget_words": -1}, {"budget_words": 0}, {"at": datetime(2026, 3, 14)}, {"query": " "}):  # noqa: DTZ001
         with pytest.raises(ValidationError):
             SearchEpisodes.model_validate({"query": "release", "chat_id": "anna"} | wrong)
-    with pytest.raises(ValidationError):
-        GetDueEpisodes.model_validate({"at": datetime(1, 1, 2, tzinfo=UTC)})
+    for asked in (GetDueEpisodes, RunPacking):
+        with pytest.raises(ValidationError):
+            asked.model_validate({"at": datetime(1, 1, 2, tzinfo=UTC)})
+
+
+def test_a_layer_that_nothing_is_packed_to_is_refused_in_words() -> None:
+    with pytest.raises(ValidationError) as invalid:
+        PackEpisode.model_validate({"episode_id": "ep_1", "to": "hot"})
+
+    assert explain(invalid.value) == "to: Input should be 'warm' or 'cold'"
