@@ -1,6 +1,7 @@
 """The servers that tests share: RabbitMQ with a vhost for each, PostgreSQL with a database for each, Redis."""
 
 import asyncio
+import gc
 import re
 import secrets
 import shutil
@@ -25,6 +26,9 @@ from tests.seaweed_server import PrivateSeaweed, SeaweedMissing
 ON_RABBIT = {"broker", "own_node", "used_node"}
 ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server", "redis_server", "own_redis"}
 
+# What is imported stays to the end: to go through all of it time after time takes a tenth of the tests' time.
+gc.disable()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What a proof was told by chance can be told again."""
@@ -39,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.rabbit)
         if ON_BACKENDS & used:
             item.add_marker(pytest.mark.backends)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """From here on garbage is looked for, in what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -199,10 +210,22 @@ def postgres_url(postgres: Postgres, migrated_postgres: str, used_databases: lis
 
 @pytest.fixture
 def sqlite_database_of(tmp_path: Path, migrated: Path) -> DatabaseOf:
-    """A fresh file for each service."""
+    """A fresh file for each service that asks for one."""
+
+    def database_of(service: str) -> str:
+        if not (tmp_path / f"{service}.db").exists():
+            shutil.copy(migrated / f"{service}.db", tmp_path)
+        return _sqlite_in(tmp_path)(service)
+
+    return database_of
+
+
+@pytest.fixture
+def migrated_folder(tmp_path: Path, migrated: Path) -> Path:
+    """The folder of this test, in which whatever service starts finds its tables."""
     for file in migrated.iterdir():
         shutil.copy(file, tmp_path)
-    return _sqlite_in(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

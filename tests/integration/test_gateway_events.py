@@ -14,7 +14,6 @@ from mindbus import Client, Settings
 from tests.brokers import Broker
 from tests.fleets import fleet_of
 from tests.gateways import Frame, Served, gateway_settings, serving
-from tests.postgres import DatabaseOf
 from tests.waiting import until
 from workers.fleet import FLEET
 from workers.tracker import TrackerWorker
@@ -31,8 +30,8 @@ class Rained(mindbus.Event, topic="rain", name="fell"):
 
 
 @pytest.fixture
-def settings(broker: Broker, vhost_url: str, tmp_path: Path, sqlite_database_of: DatabaseOf) -> Settings:
-    return gateway_settings(broker, vhost_url, tmp_path)
+def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> Settings:
+    return gateway_settings(broker, vhost_url, migrated_folder)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from mindbus.logs import configure_logs
 from tests.brokers import Broker
 from tests.command_line import Shell
 from tests.gateways import gateway_settings, serving
-from tests.postgres import DatabaseOf
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.rabbit
@@ -23,8 +22,8 @@ PAGE = {"Accept": "text/html"}
 
 
 @pytest.fixture
-def settings(broker: Broker, vhost_url: str, tmp_path: Path, sqlite_database_of: DatabaseOf) -> Settings:
-    return gateway_settings(broker, vhost_url, tmp_path, gateway_host="0.0.0.0")
+def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> Settings:
+    return gateway_settings(broker, vhost_url, migrated_folder, gateway_host="0.0.0.0")
 
 
 @pytest.fixture

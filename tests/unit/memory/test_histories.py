@@ -307,7 +307,7 @@ async def test_a_history_larger_than_the_cache_is_read_from_the_store(place: Pla
     assert ids(await histories.whole(KEY)) == ["1", "2", "3"]
 
 
-async def test_in_sql_a_dropped_message_is_known_for_a_day(sqlite_database_of: object, tmp_path: Path) -> None:
+async def test_in_sql_a_dropped_message_is_known_for_a_day(tmp_path: Path) -> None:
     clock = Clock()
     database = Database(f"sqlite+aiosqlite:///{tmp_path / 'known.db'}", "history")
     store = SqlStore(database, clock)
