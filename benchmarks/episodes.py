@@ -123,10 +123,10 @@ async def _ask(memory: LongTermMemory, search: EpisodeSearch, question: str, siz
     query = SearchEpisodes(query=question, chat_id=CHAT, budget_words=1200)
     at, search_id = utc_now(), f"srch_{size}-{number}"
     began = time.perf_counter()
-    async with memory.database.transaction() as session:
-        with memory.database.ambient(session):
-            found = await search.find(query, at, search_id, "user.bench")
-            await memory.waking.touch(found.touched, at, search_id)
+    found = await search.find(query, at, search_id)
+    async with memory.database.at_hand():
+        await search.searches.keep(query, "user.bench", at, found)
+        await memory.waking.touch(found.touched, at, search_id)
     return 1000 * (time.perf_counter() - began)
 
 
@@ -135,9 +135,8 @@ async def _recorded(memory: LongTermMemory, size: int, number: int) -> float:
     at = BEGIN + number * _A_TURN
     said = [Said(f"msg_{size}-{number}-{role}", role, " ".join(_text(number)), at) for role in ("user", "assistant")]
     began = time.perf_counter()
-    async with memory.database.transaction() as session:
-        with memory.database.ambient(session):
-            await memory.recording.record("other", said)
+    async with memory.database.at_hand():
+        await memory.recording.record("other", said)
     return 1000 * (time.perf_counter() - began)
 
 
@@ -146,14 +145,13 @@ async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
     for start in range(there, size, _BATCH):
         said = [_said(number) for number in range(start, min(start + _BATCH, size))]
         vectors = chance.standard_normal((len(said), _DIM), dtype=np.float32)
-        async with memory.database.transaction() as session:
-            with memory.database.ambient(session):
-                ids = (await memory.recording.record(CHAT, said)).raw_log_ids
-                rows = [
-                    {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
-                    for key, vector in zip(ids, vectors, strict=True)
-                ]
-                await session.execute(insert(TurnVectorRow), rows)
+        async with memory.database.at_hand() as session:
+            ids = (await memory.recording.record(CHAT, said)).raw_log_ids
+            rows = [
+                {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
+                for key, vector in zip(ids, vectors, strict=True)
+            ]
+            await session.execute(insert(TurnVectorRow), rows)
 
 
 def _said(number: int) -> Said:

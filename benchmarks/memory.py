@@ -147,9 +147,8 @@ async def _stored_inside(folder: Path, units: int) -> float:
     async with _memory(settings, Report()) as memory:
         for owner, drafts in batches(units):
             began = time.perf_counter()
-            async with memory.database.transaction() as session:
-                with memory.database.ambient(session):
-                    await memory.writing.store_all(drafts, Asker(owner))
+            async with memory.database.at_hand():
+                await memory.writing.store_all(drafts, Asker(owner))
             await memory.relay.relay()
             took += time.perf_counter() - began
         _require_sound(await memory.relay.check(), units)

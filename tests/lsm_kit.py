@@ -49,9 +49,8 @@ class Archive:
 
     async def work(self, doing: Any) -> Any:
         """In the transaction of a message."""
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                return await doing()
+        async with self.database.at_hand():
+            return await doing()
 
     async def record(self, *messages: Said, chat: str = ANNA) -> Outcome:
         outcome: Outcome = await self.work(lambda: self.memory.recording.record(chat, messages))

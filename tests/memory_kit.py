@@ -43,25 +43,21 @@ class Library:
         self.retrieval = Retrieval(self.database)
 
     async def store(self, draft: KemDraft | None = None, by: Asker = RESEARCHER, **fields: Any) -> Kem:
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
+        async with self.database.at_hand():
+            return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
 
     async def store_all(self, *drafts: KemDraft, by: Asker = RESEARCHER) -> list[Written | Refused]:
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                return await self.writing.store_all(drafts, by)
+        async with self.database.at_hand():
+            return await self.writing.store_all(drafts, by)
 
     async def update(self, kem_id: str, by: Asker = RESEARCHER, expected: int | None = None, **changes: Any) -> Kem:
         wanted = UpdateKem(kem_id=kem_id, changes=KemChanges.model_validate(changes), expected_version=expected)
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                return await self.changing.update(wanted, by)
+        async with self.database.at_hand():
+            return await self.changing.update(wanted, by)
 
     async def delete(self, kem_id: str, by: Asker = RESEARCHER) -> None:
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                await self.changing.delete(kem_id, by)
+        async with self.database.at_hand():
+            await self.changing.delete(kem_id, by)
 
     async def page(self, by: Asker = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any) -> KemPage:
         return await self.retrieval.page(KemQuery.model_validate(query), by, cursor, size)

@@ -71,14 +71,15 @@ class Database:
                 await session.connection(execution_options={"mindbus_read_only": True})
                 yield session
 
-    @contextmanager
-    def ambient(self, session: AsyncSession) -> Iterator[None]:
-        """Make a session the one of the message at hand."""
-        token = self._ambient.set(session)
-        try:
-            yield
-        finally:
-            self._ambient.reset(token)
+    @asynccontextmanager
+    async def at_hand(self) -> AsyncIterator[AsyncSession]:
+        """The same, as that of the message at hand: whoever is called meanwhile takes part. Raises DatabaseAway."""
+        async with self.transaction() as session:
+            token = self._ambient.set(session)
+            try:
+                yield session
+            finally:
+                self._ambient.reset(token)
 
     def open_session(self) -> AsyncSession:
         """A session that its caller commits and closes."""

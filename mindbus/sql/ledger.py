@@ -48,9 +48,8 @@ class SqlLedger:
     async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_SqlEntry"]:
         """Give the handler its transaction; it commits on leaving. Raises DatabaseAway."""
         # Away after a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
-        async with self.database.transaction() as session:
-            with self.database.ambient(session):
-                yield _SqlEntry(self, session, consumer, message_id)
+        async with self.database.at_hand() as session:
+            yield _SqlEntry(self, session, consumer, message_id)
         self._wake.set()
 
     async def record(

@@ -31,8 +31,10 @@ class SearchDesk:
         at = query.at or self.memory.clock()
         search_id = f"srch_{derived(handling.message_id, 'search')}"
         with answering(handling):
-            found = await self.search.find(query, at, search_id, handling.requester)
-            touched = await self.memory.waking.touch(found.touched, at, search_id) if query.touch else []
+            found = await self.search.find(query, at, search_id)
+            async with self.memory.database.at_hand():
+                await self.search.searches.keep(query, handling.requester, at, found)
+                touched = await self.memory.waking.touch(found.touched, at, search_id) if query.touch else []
         return (found.answer, *(Told(event, conversation_trace(event.chat_id)) for event in touched))
 
     @on_command

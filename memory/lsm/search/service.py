@@ -28,14 +28,9 @@ class EpisodeSearch:
     searches: Searches
     opening: Callable[[], Awaitable[Embedder]]
 
-    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> Found:
-        """Answer, keep what was found for whoever has something to say about it.
-
-        Only what is kept is a part of the transaction of the message at hand. Raises DatabaseAway.
-        """
-        found = await self.finding.find(query, at, search_id, await self.searches.weights())
-        await self.searches.keep(query, requester, at, found)
-        return found
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str) -> Found:
+        """With the weights in use; it only reads. Raises DatabaseAway."""
+        return await self.finding.find(query, at, search_id, await self.searches.weights())
 
     async def fill(self) -> None:
         """Wait for turns without a vector, then embed some of them. Raises EmbedderFailure, DatabaseAway."""

@@ -20,9 +20,8 @@ async def put(agent_data: AgentData, key: str, value: Any, **options: Any) -> in
     wanted = PutAgentData.model_validate(
         {"agent": "task_manager", "namespace": "tasks", "key": key, "value": value} | options
     )
-    async with agent_data.database.open_session() as session, session.begin():
-        with agent_data.database.ambient(session):
-            return await agent_data.put(wanted)
+    async with agent_data.database.at_hand():
+        return await agent_data.put(wanted)
 
 
 async def values(agent_data: AgentData, **wanted: Any) -> dict[str, tuple[Any, int]]:

@@ -29,9 +29,8 @@ class Book:
         self.roster = Roster(database)
 
     async def at_hand(self, work: Callable[[], Awaitable[T]]) -> T:
-        async with self.database.open_session() as session, session.begin():
-            with self.database.ambient(session):
-                return await work()
+        async with self.database.at_hand():
+            return await work()
 
     async def say(self, user: str, number: int, **changes: Any) -> bool:
         message = a_message(user, number, **changes)

@@ -18,9 +18,8 @@ def timeline(open_depot: OpenDepot) -> Timeline:
 
 
 async def record(timeline: Timeline, *events: TimelineEvent) -> int:
-    async with timeline.database.open_session() as session, session.begin():
-        with timeline.database.ambient(session):
-            return await timeline.save(events)
+    async with timeline.database.at_hand():
+        return await timeline.save(events)
 
 
 def an_event(minute: int, name: str = "dialogue.message_received", user: str | None = "anna") -> TimelineEvent:

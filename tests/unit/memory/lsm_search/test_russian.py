@@ -43,9 +43,7 @@ async def share_found(archive: Archive, talks: Sequence[Any]) -> float:
     hits = 0
     for number, (question, episode_id) in enumerate(asked):
         query = SearchEpisodes(query=question, chat_id=ANNA, touch=False)
-        found = await search.finding.find(
-            query, NOON + timedelta(days=120), f"srch_{number}", await search.searches.weights()
-        )
+        found = await search.find(query, NOON + timedelta(days=120), f"srch_{number}")
         hits += episode_id in [each.episode_id for each in found.answer.episodes[:_AMONG]]
     await search.close()
     return hits / len(asked)

@@ -10,7 +10,6 @@ import pytest
 from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
-from memory.lsm.search.finding import Found
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import MIGRATIONS
 from mindbus.settings import Settings
@@ -36,8 +35,8 @@ class Library(Archive):
     ) -> FoundEpisodes:
         wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
         self.asked += 1
-        search_id = f"srch_{self.asked}"
-        found: Found = await self.work(lambda: self.search.find(wanted, at or self.clock(), search_id, by))
+        found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}")
+        await self.work(lambda: self.search.searches.keep(wanted, by, at or self.clock(), found))
         return found.answer
 
     async def fill(self) -> None:
