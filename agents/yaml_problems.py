@@ -69,7 +69,11 @@ class BadFile(ValueError):
 
 def read_file(text: bytes, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
     """Read a model from YAML; `source` is what its errors call it. Raises the refusal with every problem found."""
-    document = read_document(text, source, refusal)
+    return as_model(read_document(text, source, refusal), source, schema, refusal)
+
+
+def as_model(document: Located, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
+    """The model that a document is. Raises the refusal with every problem found."""
     try:
         return schema.model_validate(document.value)
     except ValidationError as invalid:

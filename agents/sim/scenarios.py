@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agents.located_yaml import Place
 from agents.sim.profiles import Feeling, Language, names_in, read_shipped
 from agents.sim.wording import Value, Wording, gaps_in
-from agents.yaml_problems import BadFile, Problem, nearest, read_document, read_file
+from agents.yaml_problems import BadFile, Problem, as_model, nearest, read_document
 from bus_schema.sim import SimFile
 
 _FOLDER = "sim/scenarios"
@@ -96,8 +96,8 @@ def shipped_scenario(name: str) -> Scenario:
 
 def parse_scenario(text: bytes, source: str) -> Scenario:
     """Read a scenario from YAML; `source` is what its errors call it. Raises BadScenario with every problem found."""
-    scenario = read_file(text, source, Scenario, BadScenario)
     document = read_document(text, source, BadScenario)
+    scenario = as_model(document, source, Scenario, BadScenario)
     problems = [Problem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
     if problems:
         raise BadScenario(problems)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -64,13 +65,17 @@ def team(brief: str, with_brief: bool = True) -> dict[str, str]:
     return papers
 
 
+# The same brief makes the same papers: many tests look at them, each for something else.
+papers_of = cache(team)
+
+
 def said(text: str) -> list[str]:
     return [statement.text for statement in statements(parse(text))]
 
 
 @pytest.mark.parametrize("brief", ALL.values(), ids=ALL)
 def test_the_team_gets_an_article_out_of_any_brief(brief: str) -> None:
-    for task, text in team(brief).items():
+    for task, text in papers_of(brief).items():
         assert text.startswith("# "), task
         assert text.endswith("\n"), task
         assert text.count("```") % 2 == 0, task
@@ -81,13 +86,13 @@ def test_the_team_gets_an_article_out_of_any_brief(brief: str) -> None:
 def test_an_article_says_nothing_that_the_brief_does_not_say_literally(brief: str, task: str) -> None:
     material = Wording([plain(brief), brief])
 
-    assert [sentence for sentence in said(team(brief)[task]) if not material.has(sentence)] == []
+    assert [sentence for sentence in said(papers_of(brief)[task]) if not material.has(sentence)] == []
 
 
 @pytest.mark.parametrize("brief", ALL.values(), ids=ALL)
 @pytest.mark.parametrize("task", ["draft", "final"])
 def test_no_sentence_stands_in_an_article_twice(brief: str, task: str) -> None:
-    found = said(team(brief)[task])
+    found = said(papers_of(brief)[task])
 
     assert len(found) == len(set(found))
 
@@ -96,7 +101,7 @@ def test_no_sentence_stands_in_an_article_twice(brief: str, task: str) -> None:
 @pytest.mark.parametrize("task", ["research_report", "idea", "critique"])
 def test_every_quotation_is_in_the_brief_to_the_letter(brief: str, task: str) -> None:
     one_line = " ".join(brief.split())
-    quotes = [block.text for block in parse(team(brief)[task]) if block.kind is Kind.QUOTE]
+    quotes = [block.text for block in parse(papers_of(brief)[task]) if block.kind is Kind.QUOTE]
     lines = [line.removeprefix("- ") for quote in quotes for line in quote.split("\n") if line]
 
     assert lines or task == "critique"
@@ -108,7 +113,7 @@ def test_every_quotation_is_in_the_brief_to_the_letter(brief: str, task: str) ->
     [(ENGLISH, "This article organises and quotes the brief"), (RUSSIAN, "Статья составлена из материала задания")],
 )
 def test_the_article_says_whose_words_it_is_made_of(brief: str, note: str) -> None:
-    final = team(brief)["final"]
+    final = papers_of(brief)["final"]
 
     assert note in final.rstrip().split("\n")[-1]
     assert final.count(note) == 1
@@ -116,14 +121,14 @@ def test_the_article_says_whose_words_it_is_made_of(brief: str, note: str) -> No
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_the_article_is_as_long_as_the_brief_asks(brief: str) -> None:
-    length = sum(len(words(sentence)) for sentence in said(team(brief)["final"]))
+    length = sum(len(words(sentence)) for sentence in said(papers_of(brief)["final"]))
 
     assert 350 <= length <= 700
 
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_what_the_brief_asks_of_the_writer_is_not_told_to_the_reader(brief: str) -> None:
-    papers = team(brief)
+    papers = papers_of(brief)
 
     for demand in (
         "Write an article",
@@ -139,7 +144,7 @@ def test_what_the_brief_asks_of_the_writer_is_not_told_to_the_reader(brief: str)
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_the_article_has_title_lead_sections_in_good_markdown(brief: str) -> None:
-    blocks = parse(team(brief)["final"])
+    blocks = parse(papers_of(brief)["final"])
 
     assert [block.kind for block in blocks[:2]] == [Kind.HEADING, Kind.PROSE]
     assert [block.level for block in blocks if block.kind is Kind.HEADING] == [1, *[2] * 7] or len(blocks) > 14
@@ -149,7 +154,7 @@ def test_the_article_has_title_lead_sections_in_good_markdown(brief: str) -> Non
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_the_editor_puts_in_what_the_critic_missed(brief: str) -> None:
-    papers = team(brief)
+    papers = papers_of(brief)
     critic = [block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE]
 
     assert critic, "the draft leaves something out"
@@ -170,7 +175,7 @@ def test_the_draft_follows_the_outline_that_people_may_have_edited() -> None:
 
 
 def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
-    papers = team(ENGLISH)
+    papers = papers_of(ENGLISH)
     materials = [Material("art_brief", "brief", ENGLISH), Material("d", "draft", papers["draft"])]
     quotes = (block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE)
     quote = next(quote for quote in quotes if "\n" not in quote)
@@ -182,7 +187,7 @@ def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_a_team_that_passes_on_only_its_own_papers_still_writes_an_article(brief: str) -> None:
-    final = team(brief, with_brief=False)["final"]
+    final = papers_of(brief, with_brief=False)["final"]
     material = Wording([plain(brief)])
 
     assert len(said(final)) > 12
@@ -205,7 +210,7 @@ def test_a_text_without_a_brief_is_looked_at_for_its_form(task: str) -> None:
 
 
 def test_nothing_to_quote_is_said_and_not_made_up() -> None:
-    papers = team(ONE_REQUEST)
+    papers = papers_of(ONE_REQUEST)
 
     assert "В материале нечего цитировать" in papers["final"]
     assert "- Напишите статью о кошках." in papers["research_report"]
@@ -215,7 +220,7 @@ def test_nothing_to_quote_is_said_and_not_made_up() -> None:
 def test_every_step_is_satisfied_with_its_own_work_in_two_rounds_at_most(task: str) -> None:
     materials = [Material("art_brief", "brief", RUSSIAN)]
     for each in TEAM[task]:
-        materials.append(Material(each, each, team(RUSSIAN)[each]))
+        materials.append(Material(each, each, papers_of(RUSSIAN)[each]))
 
     assert written(task, *materials)[1][-1] == Verdict(satisfied=True, remarks=[])
 
@@ -258,12 +263,14 @@ SENTENCES = st.lists(
 ).map("\n".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(ODD_TEXT, SENTENCES))
 def test_the_loop_ends_whatever_the_brief(brief: str) -> None:
     team(brief)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(SENTENCES, SENTENCES)
 def test_the_loop_ends_whatever_the_attempt(brief: str, attempt: str) -> None:
@@ -276,6 +283,7 @@ def test_the_loop_ends_whatever_the_attempt(brief: str, attempt: str) -> None:
         assert judge(task, material, Material("attempt", task, text)).satisfied
 
 
+@pytest.mark.slow
 def test_the_same_prompt_gives_the_same_answer_in_every_process() -> None:
     script = (
         "from agents.models.prompt import Material\n"
@@ -313,6 +321,7 @@ def test_a_brief_of_100_kb_takes_less_than_two_seconds(separator: str) -> None:
 ODD_BITS = [*'.,[(«"`#|>*—a\n', ". ", "](", "# ", "- ", "|\n|-|\n", "<!--", "a-", "Who? ", "т. е. ", "Word\n", "- a\n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bit", [*ODD_BITS, "x:\n- y\n", "x" + " " * 999 + "y |\n|--|\n"])
 def test_no_text_is_so_odd_that_it_takes_for_ever(bit: str) -> None:
     brief = Material("art_brief", "brief", (bit * 20_000)[:20_000])
