@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from agents.models.choice import open_model
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material, lay_out
@@ -26,6 +28,7 @@ def server_process(*arguments: str) -> Iterator[str]:
         assert process.wait(10) == 0
 
 
+@pytest.mark.slow
 async def test_the_process_answers_as_the_offline_model_and_counts_calls(tmp_path: Path) -> None:
     count_file = tmp_path / "calls.jsonl"
     with server_process("--count-file", str(count_file)) as base_url:
@@ -40,6 +43,7 @@ async def test_the_process_answers_as_the_offline_model_and_counts_calls(tmp_pat
     assert calls[0].digest == calls[1].digest
 
 
+@pytest.mark.slow
 async def test_a_call_is_asked_before_it_is_answered(tmp_path: Path) -> None:
     count_file = tmp_path / "calls.jsonl"
     with server_process("--count-file", str(count_file), "--delay", "0.2") as base_url:

@@ -194,7 +194,9 @@ async def test_nobody_listening_is_unavailable() -> None:
     await model.aclose()
 
 
-@pytest.mark.parametrize("reply", [HangsUp(after_pieces=3), Stalls(after_pieces=3)])
+@pytest.mark.parametrize(
+    "reply", [HangsUp(after_pieces=3), pytest.param(Stalls(after_pieces=3), marks=pytest.mark.slow)]
+)
 async def test_a_stream_that_breaks_is_unavailable_and_not_repeated(reply: Reply) -> None:
     async with endpoint(reply, timeout_s=1) as (model, server):
         with pytest.raises(ModelUnavailable):

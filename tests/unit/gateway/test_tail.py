@@ -149,6 +149,7 @@ async def test_a_follower_that_comes_back_goes_on_where_it_was(sky: Sky) -> None
     await again.leave()
 
 
+@pytest.mark.slow
 async def test_what_is_saved_late_or_told_to_nobody_is_heard_all_the_same(sky: Sky) -> None:
     heard = sky.hear(GetTimeline())
     sky.rains(told(0))
@@ -207,6 +208,7 @@ async def test_a_condition_holds_for_what_was_and_for_what_comes(
     await everything.leave()
 
 
+@pytest.mark.slow
 async def test_while_storage_is_away_followers_wait(sky: Sky) -> None:
     heard = sky.hear(GetTimeline())
     sky.rains(told(1))

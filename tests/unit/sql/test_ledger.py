@@ -128,6 +128,7 @@ async def test_what_a_clock_sets_off_is_counted_every_time(open_ledger: OpenLedg
     assert await handled(instance) == await waiting(instance) == 2
 
 
+@pytest.mark.slow
 async def test_everything_is_published_by_however_many_instances(open_ledger: OpenLedger) -> None:
     post, instances = Post(), [open_ledger() for _ in range(3)]
     for number in range(150):

@@ -72,6 +72,7 @@ async def test_a_page_that_ends_with_the_last_artifact_has_no_next(depot: Depot)
     assert (await depot.handle(SearchArtifacts(limit=2))).next_cursor is None
 
 
+@pytest.mark.slow
 @ON_BOTH_DATABASES
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

@@ -31,6 +31,7 @@ def start(tmp_path: Path, log: Path) -> Iterator[Start]:
     os.close(lock)
 
 
+@pytest.mark.slow
 async def test_who_dies_comes_back_a_little_later_each_time(start: Start, log: Path) -> None:
     with structlog.testing.capture_logs() as said:
         child = start("echo born; exit 3")

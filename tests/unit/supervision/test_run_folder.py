@@ -13,6 +13,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(Settings(data_dir=tmp_path))
 
 
+@pytest.mark.slow
 def test_one_up_at_a_time(folder: RunFolder) -> None:
     assert not folder.is_taken()
     lock = folder.take()

@@ -284,6 +284,7 @@ async def test_a_deleted_unit_leaves_rows_and_vectors_and_is_told(desk: Desk) ->
     assert (await refusal(desk, DeleteKem(kem_id=kem.id), RESEARCHER))[0] is Code.NOT_FOUND
 
 
+@pytest.mark.slow
 async def test_while_the_index_is_away_units_are_stored_and_their_vectors_wait(desk: Desk) -> None:
     index = desk.worker.memory.index
     await index.close()
