@@ -11,7 +11,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    MetaData,
     String,
     UniqueConstraint,
     text,
@@ -20,7 +19,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables
+from mindbus.sql.tables import add_ledger_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
 
@@ -40,17 +39,9 @@ def _shown_to(visibility: str) -> Index:
 
 
 class Base(DeclarativeBase):
-    """All of storage's tables; constraint names are fixed, so that a migration can name them on every database."""
+    """All of storage's tables."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class ManifestRow(Base):

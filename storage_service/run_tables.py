@@ -4,11 +4,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text
+from sqlalchemy import JSON, ForeignKey, Index, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables
+from mindbus.sql.tables import add_ledger_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 
@@ -16,13 +16,7 @@ MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 class Base(DeclarativeBase):
     """All of the orchestrator's tables; storage has its own, in another database or schema."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class RunRow(Base):

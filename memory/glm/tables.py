@@ -14,7 +14,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Text,
 )
@@ -23,7 +22,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables
+from mindbus.sql.tables import add_ledger_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
 # As spec 000 §4.1.1 has them: after a power cut the last moments may be missing, after a crash nothing is.
@@ -40,15 +39,9 @@ _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class Base(DeclarativeBase):
-    """All tables of the global memory; names of constraints as in every service."""
+    """All tables of the global memory."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class KemRow(Base):

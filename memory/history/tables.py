@@ -3,10 +3,11 @@
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import MetaData, String, Text
+from sqlalchemy import String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from mindbus.sql.columns import Utc
+from mindbus.sql.tables import named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
 # In the order of their letters, as SQLite and Redis have them.
@@ -14,15 +15,9 @@ _KEY = String(160).with_variant(String(160, collation="C"), "postgresql")
 
 
 class Base(DeclarativeBase):
-    """All tables of the histories; names of constraints as in every service."""
+    """All tables of the histories."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class HistoryRow(Base):

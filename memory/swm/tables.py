@@ -5,24 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import JSON, BigInteger, Index, Integer, MetaData, String
+from sqlalchemy import JSON, BigInteger, Index, Integer, String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from mindbus.sql.columns import Utc
+from mindbus.sql.tables import named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "swm"
 
 
 class Base(DeclarativeBase):
-    """All tables of the working memory; names of constraints as in every service."""
+    """All tables of the working memory."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class WriteRow(Base):

@@ -1,8 +1,21 @@
-"""The two tables that make a service's effects happen exactly once."""
+"""What the tables of every service have in common: names of constraints, the two that make effects happen once."""
 
 from dataclasses import dataclass
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Integer, MetaData, String, Table, Text
+
+_NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+def named_metadata() -> MetaData:
+    """For a service's tables: every constraint has a name, so that a migration can name it on every database."""
+    return MetaData(naming_convention=_NAMES)
 
 
 @dataclass(frozen=True)
