@@ -12,14 +12,15 @@ from gateway.ui.episodes.detail import Deeds, Detail
 from gateway.ui.episodes.figures import Figures
 from gateway.ui.episodes.kept_chart import KeptChart
 from gateway.ui.episodes.listing import Listed, Listing
-from gateway.ui.episodes.nothing import Nothing
 from gateway.ui.episodes.whose import chat_button
 from gateway.ui.frame import Frame
 from gateway.ui.memory.tabs import memory_tabs
+from gateway.ui.nothing import Nothing
 from gateway.ui.parts import Segments, box, button, search, show_if, text
 from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
 
+_COMMAND = "mindbus episodes import chats.jsonl"
 _PAGE = 100
 _HEAR_EVERY_S = 2.0
 _LOOK_AGAIN_EVERY_S = 5.0
@@ -113,7 +114,7 @@ class EpisodesScreen:
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
                 self.listing = Listing(words, box(""), self.choose)
-                self.nothing = Nothing(words)
+                self.nothing = Nothing(words, "episodes", _COMMAND)
                 self._more = button(words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
         self._list_part = Part(words, place)
 
@@ -148,7 +149,8 @@ class EpisodesScreen:
         self.listing.show(listed)
         show_if(self._more, self._next_cursor)
         narrowed = self._filter or self.wanted.layers or self.wanted.anchors_only or self.wanted.chat_id
-        self.nothing.show(is_empty=self._is_known and not listed, is_narrowed=bool(narrowed))
+        self.nothing.explain("none_fits" if narrowed else "empty")
+        self.nothing.show(is_empty=self._is_known and not listed)
 
     def _fits(self, head: EpisodeHead) -> bool:
         return self._filter in " ".join((head.headline, head.id, head.chat_id, *head.tags)).casefold()

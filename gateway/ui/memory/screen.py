@@ -16,17 +16,18 @@ from gateway.ui.memory.detail import Detail
 from gateway.ui.memory.facet_lists import FacetLists
 from gateway.ui.memory.found import Found, changed_hit
 from gateway.ui.memory.happenings import Happenings
-from gateway.ui.memory.nothing import Nothing
 from gateway.ui.memory.question import Question
 from gateway.ui.memory.question_bar import QuestionBar
 from gateway.ui.memory.results import Hit, Results
 from gateway.ui.memory.tabs import memory_tabs
 from gateway.ui.memory.whose import whose_button
+from gateway.ui.nothing import Nothing
 from gateway.ui.parts import box, button, show_if
 from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
 from memory.refusals import NoSuchKem
 
+_COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50
 _HEAR_EVERY_S = 0.25
 _LOOK_AGAIN_EVERY_S = 5.0
@@ -54,7 +55,7 @@ class MemoryScreen:
                 self.results = Results(frame.words, place, self.choose)
                 with place:
                     self._skeleton = skeleton()
-                    self.nothing = Nothing(frame.words)
+                    self.nothing = Nothing(frame.words, "memory", _COMMAND)
                     self._more = button(frame.words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
             self.happenings = Happenings(frame.words, self._changes, self.choose)
@@ -143,7 +144,7 @@ class MemoryScreen:
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
         self.line.took(time.monotonic() - began)
         self.found.begin(query, page)
-        self.nothing.explain(is_memory_empty=self.bar.question.is_open)
+        self.nothing.explain("empty" if self.bar.question.is_open else "no_answer")
         total = (await self.memory.stats()).kems
         self.frame.subtitle(self.frame.words.count("memory.units", total))
         self._answered()
