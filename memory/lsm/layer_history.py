@@ -39,8 +39,11 @@ class LayerHistories:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def read(self, query: GetLayerHistory, until: datetime) -> LayerHistory:
-        """In equal steps from the first word on; an episode counts from its beginning."""
+    async def read(self, query: GetLayerHistory, now: datetime) -> LayerHistory:
+        """In equal steps from the first word on; an episode counts from its beginning.
+
+        What was packed as of a time to come is packed already: without `until` that is the end.
+        """
         wanted = (
             select(EpisodeRow.id, EpisodeRow.started_at, EpisodeRow.word_count)
             .add_columns(LayerChangeRow.at, LayerChangeRow.layer, LayerChangeRow.word_count.label("words"))
@@ -51,6 +54,7 @@ class LayerHistories:
             wanted = wanted.where(EpisodeRow.chat_id == query.chat_id)
         async with self.database.reading() as session:
             rows = [row async for row in await session.stream(wanted.execution_options(yield_per=_AT_ONCE))]
+        until = query.until or max([now, *(row.at for row in rows if row.at is not None)])
         steps = sorted((step for step in _steps_of(rows) if step.at <= until), key=lambda step: step.at)
         return LayerHistory(points=tuple(_points(steps, until, query.steps)))
 

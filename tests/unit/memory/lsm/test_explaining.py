@@ -102,6 +102,16 @@ async def test_layers_over_time_add_up_to_what_is_kept(archive: Archive) -> None
     assert all_of_them.points[-1].words[Layer.HOT] == said + 2
 
 
+async def test_what_was_packed_as_of_a_time_to_come_is_seen_packed(archive: Archive) -> None:
+    episode_id = await recorded(archive)
+    await archive.pack(episode_id, NOON + 20 * DAY)
+
+    history = await archive.memory.histories.read(GetLayerHistory(), NOON)
+    assert (history.points[-1].at, history.points[-1].words[Layer.HOT]) == (NOON + 20 * DAY, 0)
+    till_now = await archive.memory.histories.read(GetLayerHistory(until=NOON), NOON)
+    assert (till_now.points[-1].at, till_now.points[-1].words[Layer.WARM]) == (NOON, 0)
+
+
 async def test_what_is_forgotten_leaves_no_trace_in_the_layers(archive: Archive) -> None:
     episode_id = await recorded(archive)
     await archive.pack(episode_id, LONG_AGO + 20 * DAY)
