@@ -87,12 +87,13 @@ class Feedback(Command[Nothing], domain="lsm", action="feedback"):
 
 
 class LayerStats(BaseModel):
-    """Of one layer: how many episodes with how many words, how often a search hit it, how dense it is."""
+    """Of one layer: how many episodes with how many words, how many packs brought them, how often a search hit it."""
 
     model_config = ConfigDict(frozen=True)
     episodes: int = 0
     words: int = 0
     raw_words: int = 0
+    packs: int = 0
     hits: int = 0
     used: int = 0
 

@@ -11,12 +11,13 @@ the version that was read, only if it holds (`memory.packing.verifying`).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memory.lsm.erasing import Erasing
 from memory.lsm.following import Followers
 from memory.lsm.layer_history import LayerHistories
 from memory.lsm.layers import Layers
+from memory.lsm.old_searches import OldSearches
 from memory.lsm.packs import Packs
 from memory.lsm.placing import Bounds
 from memory.lsm.reading import Reading
@@ -46,6 +47,7 @@ class LongTermMemory:
     erasing: Erasing
     statistics: Statistics
     histories: LayerHistories
+    old_searches: OldSearches
 
 
 def memory_over(database: Database, settings: Settings, clock: Callable[[], datetime]) -> LongTermMemory:
@@ -68,4 +70,5 @@ def memory_over(database: Database, settings: Settings, clock: Callable[[], date
         erasing=Erasing(database, followers, recording.forgettings),
         statistics=Statistics(database),
         histories=LayerHistories(database),
+        old_searches=OldSearches(database, timedelta(days=settings.lsm_searches_days)),
     )

@@ -6,10 +6,17 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import Layer
 from bus_schema.lsm_care import EpisodeStats, LayerStats
-from memory.lsm.tables import ChatRow, EpisodeRow, SearchRow, TurnRow, TurnVectorRow
+from memory.lsm.tables import (
+    ChatRow,
+    EpisodeRow,
+    LayerChangeRow,
+    SearchRow,
+    TurnRow,
+    TurnVectorRow,
+    wants_vector,
+)
 from mindbus.sql.database import Database
 
 _AT_ONCE = 500
@@ -35,6 +42,7 @@ class Statistics:
                 with_feedback=searched["with feedback"],
                 hit_rate=searched["of use"] / searched["with feedback"] if searched["with feedback"] else None,
                 **counted,
+                verified_packs=sum(layer.packs for layer in layers.values()),
                 **await self._packed(session, chat_id),
             )
 
@@ -43,7 +51,7 @@ class Statistics:
             select(func.count())
             .select_from(TurnRow)
             .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
-            .where(TurnVectorRow.raw_log_id.is_(None), TurnRow.kind != MessageKind.HIDDEN.value, *_of(TurnRow, chat_id))
+            .where(TurnVectorRow.raw_log_id.is_(None), wants_vector(), *_of(TurnRow, chat_id))
         )
         queries = {
             "chats": select(func.count()).select_from(ChatRow).where(*_of(ChatRow, chat_id)),
@@ -65,16 +73,28 @@ class Statistics:
             .group_by(EpisodeRow.layer)
         )
         rows = {layer: numbers for layer, *numbers in await session.execute(query)}
+        packs = await self._packs(session, chat_id)
         return {
             layer: LayerStats(
                 episodes=rows.get(layer, [0, 0, 0])[0],
                 words=rows.get(layer, [0, 0, 0])[1],
                 raw_words=rows.get(layer, [0, 0, 0])[2],
+                packs=packs.get(layer, 0),
                 hits=searched[f"hits {layer}"],
                 used=searched[f"used {layer}"],
             )
             for layer in Layer
         }
+
+    async def _packs(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
+        """How often an episode came down into each layer: with a pack that held, there is no other way."""
+        query = (
+            select(LayerChangeRow.layer, func.count().label("packs"))
+            .join(EpisodeRow, EpisodeRow.id == LayerChangeRow.episode_id)
+            .where(LayerChangeRow.layer != Layer.HOT.value, *_of(EpisodeRow, chat_id))
+            .group_by(LayerChangeRow.layer)
+        )
+        return {row.layer: row.packs for row in await session.execute(query)}
 
     async def _searched(self, session: AsyncSession, chat_id: str | None) -> Counter[str]:
         """`hits` name the layer of each turn that a search has returned, `feedback` the turns that were of use."""
@@ -92,10 +112,9 @@ class Statistics:
 
     async def _packed(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
         """Of the last pack of every episode."""
-        counted = Counter(verified_packs=0, put_back=0, struck_out=0)
+        counted = Counter(put_back=0, struck_out=0)
         query = select(EpisodeRow.report).where(EpisodeRow.report.is_not(None), *_of(EpisodeRow, chat_id))
         async for (report,) in await session.stream(query.execution_options(yield_per=_AT_ONCE)):
-            counted["verified_packs"] += report["verified"]
             counted["put_back"] += len(report["put_back"])
             counted["struck_out"] += len(report["struck_out"])
         return dict(counted)

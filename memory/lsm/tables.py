@@ -8,6 +8,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -16,11 +17,13 @@ from sqlalchemy import (
     MetaData,
     String,
     Text,
+    and_,
 )
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from bus_schema.dialogue import MessageKind
 from mindbus.sql.columns import Utc
 from mindbus.sql.tables import add_ledger_tables
 
@@ -30,6 +33,7 @@ _JSON = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgres
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
 # Episodes that have yet to be looked at: are they of one matter, do they go on from another?
 _UNSETTLED = sql("NOT is_settled")
+_WITHOUT_FEEDBACK = sql("feedback IS NULL")
 
 
 class Base(DeclarativeBase):
@@ -155,11 +159,27 @@ class TurnVectorRow(Base):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+def wants_vector() -> ColumnElement[bool]:
+    """Whether a turn will ever have one: nobody looks for what was hidden, or for nothing."""
+    return and_(TurnRow.kind != MessageKind.HIDDEN.value, TurnRow.content != "")
+
+
 class SearchRow(Base):
-    """A search with what it has found; `feedback` is what of it was of use, none as long as nobody has said."""
+    """A search with what it has found; `feedback` is what of it was of use, none as long as nobody has said.
+
+    `noticed_at` is since when that is known; a search may be as of any time.
+    """
 
     __tablename__ = "searches"
-    __table_args__ = (Index(None, "chat_id", "at"),)
+    __table_args__ = (
+        Index(None, "chat_id", "at"),
+        Index(
+            "ix_searches_without_feedback",
+            "noticed_at",
+            sqlite_where=_WITHOUT_FEEDBACK,
+            postgresql_where=_WITHOUT_FEEDBACK,
+        ),
+    )
     search_id: Mapped[str] = mapped_column(String(69), primary_key=True)
     requester: Mapped[str] = mapped_column(String(160))
     chat_id: Mapped[str] = mapped_column(String(64))
@@ -168,6 +188,7 @@ class SearchRow(Base):
     unpacked: Mapped[bool] = mapped_column(Boolean)
     hits: Mapped[list[dict[str, Any]]] = mapped_column(_JSON)
     feedback: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    noticed_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
 class SearchWeightsRow(Base):

@@ -10,13 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from memory.lsm.matters import Matter
 from memory.lsm.reading import turns_of
 from memory.lsm.rows import as_turn
-from memory.lsm.tables import EpisodeOfTurnRow, TurnRow, TurnVectorRow
-from memory.packing.reading import meant
-
-# Turns beside a border that are compared, turns that a stretch has at least.
-_BESIDE, _SHORTEST = 4, 6
-# So much of the words of two matters may be the same by chance.
-_BY_CHANCE = 0.06
+from memory.lsm.tables import EpisodeOfTurnRow, TurnRow, TurnVectorRow, wants_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +22,8 @@ class Text:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether every turn has one."""
-        return len(self.vectors) == len(self.turns)
+        """Whether every turn that says anything has one."""
+        return bool(self.vectors) and len(self.vectors) == sum(bool(turn.content) for turn in self.turns)
 
     def matter(self, begin: int = 0, end: int | None = None) -> Matter:
         """What it is about, or what a part of it is."""
@@ -48,32 +42,18 @@ async def lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -
     of_turn = EpisodeOfTurnRow.raw_log_id
     query = (
         select(EpisodeOfTurnRow.episode_id)
+        .join(TurnRow, TurnRow.id == of_turn)
         .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == of_turn)
-        .where(EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
+        .where(wants_vector(), EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
     )
     return set(await session.scalars(query.distinct()))
 
 
 async def mean_of(session: AsyncSession, text: Text) -> tuple[str | None, bytes | None]:
     """The model of its vectors, with their mean direction; nothing where they cancel each other out."""
-    model = await session.scalar(select(TurnVectorRow.model).where(TurnVectorRow.raw_log_id == text.turns[0].id))
+    query = select(TurnVectorRow.model).where(TurnVectorRow.raw_log_id == next(iter(text.vectors)))
+    model = await session.scalar(query)
     vectors = [np.frombuffer(raw, "<f4") for raw in text.vectors.values()]
     mean = np.mean(vectors, axis=0)
     length = float(np.linalg.norm(mean))
     return (model, (mean / length).astype("<f4").tobytes()) if length else (None, None)
-
-
-def border_of(text: Text) -> int | None:
-    """Where another matter begins, if anywhere: no word before it has anything to do with what follows."""
-    terms = [meant(turn.content) for turn in text.turns]
-    for place in range(_SHORTEST, len(terms) - _SHORTEST + 1):
-        if _joined(terms[place - _BESIDE : place]) & _joined(terms[place : place + _BESIDE]):
-            continue
-        before, after = _joined(terms[:place]), _joined(terms[place:])
-        if len(before & after) < _BY_CHANCE * min(len(before), len(after)):
-            return place
-    return None
-
-
-def _joined(terms: Sequence[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*terms)

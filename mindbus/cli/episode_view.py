@@ -72,12 +72,12 @@ def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
 
 def show_stats(found: EpisodeStats) -> None:
     """What there is by layer, how it does."""
-    columns = ("layer", "episodes", "words", "were", "denser", "hits", "of use")
+    columns = ("layer", "episodes", "words", "were", "denser", "packs", "hits", "of use")
     rows = ((name, found.layers[name]) for name in Layer if name in found.layers)
     show_table(
         columns,
         (
-            (_layer(name), of.episodes, of.words, of.raw_words, _times(of.compression), of.hits, of.used)
+            (_layer(name), of.episodes, of.words, of.raw_words, _times(of.compression), of.packs, of.hits, of.used)
             for name, of in rows
         ),
     )

@@ -5,7 +5,7 @@ from bus_schema.dialogue import conversation_trace
 from bus_schema.lsm import UnpackEpisode
 from bus_schema.lsm_care import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
 from memory.lsm.service import LongTermMemory
-from mindbus.bus.handlers import on_command
+from mindbus.bus.handlers import every, on_command
 from mindbus.bus.handling import Handling
 from mindbus.sql.ledger import SqlLedger
 from workers.lsm.answering import answering
@@ -29,6 +29,11 @@ class CareDesk:
     async def layer_history(self, query: GetLayerHistory, handling: Handling) -> LayerHistory:
         with answering(handling):
             return await self.memory.histories.read(query, query.until or self.memory.clock())
+
+    @every(seconds=60)
+    async def forget_searches(self) -> None:
+        """Those that nobody has said anything of for long."""
+        await self.memory.old_searches.step(self.memory.clock())
 
     @on_command
     async def clear(self, _command: ClearData, handling: Handling) -> Removed:

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from sqlalchemy import delete, insert, select
 
-from bus_schema.dialogue import MessageKind
 from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.shelf import Shelf
-from memory.lsm.tables import TurnRow, TurnVectorRow
+from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.sql.database import Database
 
 _BATCH = 16
@@ -83,11 +82,7 @@ class Filling:
         query = (
             select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content)
             .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
-            .where(
-                TurnVectorRow.raw_log_id.is_(None),
-                TurnRow.kind != MessageKind.HIDDEN.value,
-                TurnRow.content != "",
-            )
+            .where(TurnVectorRow.raw_log_id.is_(None), wants_vector())
             .order_by(TurnRow.chat_id, TurnRow.position)
             .limit(_PORTION)
         )

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 
+from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
 from bus_schema.lsm import EpisodeReactivated, EpisodeTouched
 from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackDoesNotHold
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
-from tests.lsm_kit import ANNA, Archive, talk
+from tests.lsm_kit import ANNA, Archive, said, talk
 from tests.postgres import DatabaseOf
 
 DAY = timedelta(days=1)
@@ -270,3 +271,22 @@ async def test_the_measures_are_counted_by_layer(archive: Archive) -> None:
     assert (stats.turns, stats.episodes, stats.anchors, stats.verified_packs) == (5, 2, 1, 1)
     assert stats.layers[Layer.WARM].raw_words > stats.layers[Layer.WARM].words > 0
     assert stats.layers[Layer.HOT].words == stats.layers[Layer.HOT].raw_words == 4
+
+
+async def test_every_pack_is_counted_by_its_layer(archive: Archive) -> None:
+    episode_id = await an_episode(archive)
+    await archive.pack(episode_id)
+    await archive.pack(episode_id)
+
+    stats = await archive.stats(ANNA)
+
+    assert [stats.layers[layer].packs for layer in Layer] == [0, 1, 1]
+    assert stats.verified_packs == 2
+
+
+async def test_what_never_gets_a_vector_does_not_wait_for_one(archive: Archive) -> None:
+    await archive.record(
+        said("Привет"), said("", NOON + DAY), said("Отвечай коротко.", NOON + 2 * DAY, kind=MessageKind.HIDDEN)
+    )
+
+    assert (await archive.stats()).waiting_for_vectors == 1
