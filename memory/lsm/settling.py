@@ -12,13 +12,14 @@ from sqlalchemy.orm import aliased
 from bus_schema.episodes import Layer
 from bus_schema.ids import derived
 from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
+from memory.lsm.borders import border_of
 from memory.lsm.chats import locked
 from memory.lsm.following import Followers
 from memory.lsm.matters import Likeness, Matter
 from memory.lsm.placing import Bounds
 from memory.lsm.recording import headline_of
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
-from memory.lsm.texts import Text, border_of, lacking_vectors, mean_of, text_of
+from memory.lsm.texts import Text, lacking_vectors, mean_of, text_of
 from mindbus.sql.database import Database
 
 # Likeness of what belongs together; across a silence it takes more of it.
