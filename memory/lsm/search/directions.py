@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.lsm.search.stretches import Stretches
+from memory.lsm.search.stretches import Scores, Stretches
 
 Columns = NDArray[np.float32]
-Scores = NDArray[np.float64]
 
 # What the turns around it say blends into the meaning of a turn, most of all what it answers to.
 _BLEND: Mapping[int, float] = {-2: 0.3, -1: 0.6, 0: 1.0, 1: 0.3}
@@ -31,8 +30,8 @@ class Directions:
         self._count = self._counted = 0
         self._stale_from: int | None = None
         self._mean: Columns = np.zeros(0, dtype=np.float32)
-        self._lengths: Scores = np.zeros(0)
-        self._blended: Scores = np.zeros(0)
+        self._lengths: Scores = np.zeros(0, dtype=np.float32)
+        self._blended: Scores = np.zeros(0, dtype=np.float32)
 
     @property
     def count(self) -> int:
@@ -42,7 +41,7 @@ class Directions:
     @property
     def size_bytes(self) -> int:
         """About as much as is in memory."""
-        return self._columns.nbytes + 17 * len(self._has)
+        return self._columns.nbytes + 9 * len(self._has)
 
     def put(self, position: int, vector: bytes) -> None:
         """That of a turn, little-endian float32."""
@@ -50,7 +49,7 @@ class Directions:
         self._make_room(position, len(own))
         if not self._has[position]:
             self._count += 1
-        self._columns[:, position] = own / max(float(np.linalg.norm(own)), _SAME)
+        self._columns[:, position] = _unit(own)
         self._has[position] = True
         first = max(0, position - max(_BLEND))
         self._stale_from = first if self._stale_from is None else min(first, self._stale_from)
@@ -59,16 +58,17 @@ class Directions:
         """Of every turn alone, then with those around it, as cosines; not a number where it has no vector."""
         total = len(self._stretches)
         asked = np.frombuffer(question, dtype="<f4")
-        nothing = np.full(total, np.nan)
+        nothing = np.full(total, np.nan, dtype=np.float32)
         if not self._count or len(asked) != len(self._columns):
             return nothing, nothing
         self._make_room(total - 1, len(asked))
         self._refresh(total)
-        wanted = asked / max(float(np.linalg.norm(asked)), _SAME) - self._mean
-        wanted = wanted / max(float(np.linalg.norm(wanted)), _SAME)
+        wanted = _unit(_unit(asked) - self._mean)
         has = self._has[:total]
-        alone = (wanted @ self._columns[:, :total] - float(self._mean @ wanted)) / self._lengths[:total] * has
-        around = np.zeros(total)
+        alone: Scores = wanted @ self._columns[:, :total]
+        alone -= self._mean @ wanted
+        alone *= has / self._lengths[:total]
+        around = np.zeros(total, dtype=np.float32)
         for offset, share in _BLEND.items():
             around += share * self._stretches.shifted(alone, offset)
         around /= self._blended[:total]
@@ -82,7 +82,7 @@ class Directions:
             return
         wider = max(64, position + 1, room * 3 // 2)
         columns, has = np.zeros((dims, wider), dtype=np.float32), np.zeros(wider, dtype=np.bool_)
-        lengths, blended = np.ones(wider), np.ones(wider)
+        lengths, blended = np.ones(wider, dtype=np.float32), np.ones(wider, dtype=np.float32)
         if known == dims:
             columns[:, :room], has[:room] = self._columns, self._has
             lengths[:room], blended[:room] = self._lengths, self._blended
@@ -117,3 +117,7 @@ class Directions:
             same[is_there] = self._stretches.of(here[is_there]) == self._stretches.of(there[is_there])
             blended[same] += share * own[there[same] - first]
         self._blended[start:end] = np.maximum(np.linalg.norm(blended, axis=1), _SAME)
+
+
+def _unit(vector: Columns) -> Columns:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), _SAME), dtype=np.float32)

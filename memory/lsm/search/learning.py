@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.lsm.search.choosing import fitting
+from memory.lsm.search.stretches import Scores
 from memory.lsm.search.weights import Weights
 
-Signals = Mapping[str, NDArray[np.float64]]
+Signals = Mapping[str, Scores]
 
 # The budget of the measure: about as much as goes into a prompt.
 BUDGET_WORDS = 1200

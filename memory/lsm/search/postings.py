@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.lsm.search.stretches import Stretches
-
-Scores = NDArray[np.float64]
+from memory.lsm.search.stretches import Scores, Stretches
 
 # As is usual: how soon a word said again counts for no more, how much a long text is held against it.
 _SATURATION = 1.2
@@ -54,7 +52,7 @@ class Postings:
     def scores(self, stems: Iterable[str], offsets: Sequence[int] = _ALONE) -> Scores:
         """Of every turn, with those at these offsets in its text; 0 where it has none of the words."""
         total = len(self._lengths)
-        found = np.zeros(total)
+        found = np.zeros(total, dtype=np.float32)
         burdens = self._burdens(offsets)
         for stem in stems:
             times = self._times(stem, offsets)
@@ -73,15 +71,15 @@ class Postings:
         return _rarity(len(self._entries.get(stem, ())), len(self._lengths))
 
     def _burdens(self, offsets: Sequence[int]) -> Scores:
-        own = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.float64)
-        lengths = sum((self._stretches.shifted(own, offset) for offset in offsets), np.zeros(len(own)))
+        own = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.float32)
+        lengths = sum((self._stretches.shifted(own, offset) for offset in offsets), np.zeros_like(own))
         mean = float(lengths.mean()) if len(own) else 1.0
         return _SATURATION * (1 - _LENGTH + _LENGTH * lengths / max(mean, 1.0))
 
     def _times(self, stem: str, offsets: Sequence[int]) -> Scores:
         positions, times = self._parted(stem)
         total = len(self._lengths)
-        found = np.zeros(total)
+        found = np.zeros(total, dtype=np.float32)
         for offset in offsets:
             if not offset:
                 found[positions] += times
@@ -96,7 +94,7 @@ class Postings:
 
     def _parted(self, stem: str) -> tuple[NDArray[np.int64], Scores]:
         packed = np.frombuffer(self._entries.get(stem, array("I")), dtype=np.uint32).astype(np.int64)
-        return packed >> _TIMES_BITS, (packed & _MOST_TIMES).astype(np.float64)
+        return packed >> _TIMES_BITS, (packed & _MOST_TIMES).astype(np.float32)
 
 
 def _rarity(having: int, total: int) -> float:

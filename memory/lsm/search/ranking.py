@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from memory.lsm.search.asked import Asked
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.postings import CONTEXT
+from memory.lsm.search.stretches import Scores
 from memory.lsm.search.times import Interval
 from memory.lsm.search.weights import Weights
-
-Scores = NDArray[np.float64]
 
 # What happened at a time is told for some days after it.
 _TOLD_WITHIN = timedelta(days=7)
@@ -67,7 +66,9 @@ def ranked(index: ChatIndex, by_words: Worded, question: bytes | None, weights: 
         if not np.isnan(near).all():
             nearest = float(np.nanmax(near))
         signals |= {"meaning": _standing_out(alone), "meaning_in_context": _standing_out(around)}
-    scores = sum((weights.get(name, 0.0) * each for name, each in signals.items()), np.zeros(len(index)))
+    scores = sum(
+        (weights.get(name, 0.0) * each for name, each in signals.items()), np.zeros(len(index), dtype=np.float32)
+    )
     allowed = np.where(by_words.allowed, scores, -np.inf)
     order = best_of(allowed, min(wanted, int(by_words.allowed.sum())))
     return Ranked(signals, scores, order, by_words.coverage, nearest)
@@ -101,7 +102,7 @@ def _of_words(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_]) -> tup
         "words_in_context": _of_the_most(around, most),
         "words": _of_the_most(alone, most),
         "stretch": _of_the_most(index.stretches.best(around), most),
-        "asks": index.asking.astype(np.float64),
+        "asks": index.asking.astype(np.float32),
     }
     return signals, coverage
 
@@ -113,13 +114,13 @@ def _of_speakers(index: ChatIndex, asked: Asked) -> dict[str, Scores]:
     said = np.zeros(len(index), dtype=np.bool_)
     for name in asked.named:
         said |= index.said_by(name)
-    return {"speaker": said.astype(np.float64)}
+    return {"speaker": said.astype(np.float32)}
 
 
 def _of_time(index: ChatIndex, interval: Interval) -> Scores:
     times = index.stretches.times
     begin, end = interval.begin.timestamp(), (interval.end + _TOLD_WITHIN).timestamp()
-    return ((times >= begin) & (times < end)).astype(np.float64)
+    return ((times >= begin) & (times < end)).astype(np.float32)
 
 
 def _of_the_most(values: Scores, possible: float) -> Scores:
@@ -133,7 +134,7 @@ def _standing_out(cosines: Scores) -> Scores:
     is_unknown = np.isnan(cosines)
     known = cosines[~is_unknown] if is_unknown.any() else cosines
     if not known.size:
-        return np.zeros(len(cosines))
+        return np.zeros_like(cosines)
     outstanding = (cosines - known.mean()) / max(float(known.std()), _SAME)
     outstanding[is_unknown] = 0.0
     return np.asarray(outstanding)

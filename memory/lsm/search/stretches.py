@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+# A number for each turn of a chat: what tells turns apart does not need more digits, which take time.
+Scores = NDArray[np.float32]
+
 # A stretch is about as much as an episode; but episodes change as they are looked at again, a stretch never does.
 _MOST_TURNS = 50
 
@@ -40,7 +43,7 @@ class Stretches:
         """The stretch of each of these turns."""
         return self._all[positions]
 
-    def shifted(self, values: NDArray[np.float64], offset: int) -> NDArray[np.float64]:
+    def shifted(self, values: Scores, offset: int) -> Scores:
         """At every turn the value (or row) of the turn so far behind it, 0 where that is another stretch's."""
         if not offset:
             return values
@@ -49,7 +52,7 @@ class Stretches:
         np.multiply(values[there], self._all[here] == self._all[there], out=found[here])
         return found
 
-    def best(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def best(self, values: Scores) -> Scores:
         """At every turn the highest value that any of its stretch has."""
         if not len(values):
             return values
