@@ -17,7 +17,7 @@ from memory.packing.reading import key_of, meant
 _BESIDE, _SHORTEST = 8, 6
 # How far the middles of two stretches are apart, in terms of how far the turns of each are from its own: what one
 # matter wanders to is nearer than this, even more so if words come back.
-_APART, _OF_WORDS = 0.16, 6.0
+_APART, _OF_WORDS = 0.13, 9.0
 _OF_CHATTER = 0.3
 # Without vectors: words that most turns of a stretch share with its others, words of both that are so by chance.
 _COHERENT, _BY_CHANCE = 0.6, 0.06
