@@ -14,16 +14,17 @@ function mbDrawLayers(id, tries = 50) {
     return;
   }
   const quiet = mbColour("t3"), span = told.points.length ? told.points.at(-1)[0] - told.points[0][0] : 0, day = 86400e3;
-  const format = span > 500 * day ? { month: "short", year: "2-digit" } : span > 60 * day ? { month: "short" }
+  const format = span > 500 * day ? { month: "short", year: "2-digit" } : span > 200 * day ? { month: "short" }
     : span > 2 * day ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
   const written = new Intl.DateTimeFormat(told.language, format);
   const whole = new Intl.DateTimeFormat(told.language, { dateStyle: "medium" });
+  const brief = new Intl.NumberFormat(told.language, { notation: "compact" });
   const number = (value) => Math.round(value).toLocaleString(told.language);
   const label = { color: quiet, fontSize: 11, hideOverlap: true };
   chart.setOption({
     animation: false,
     textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
-    grid: { left: 48, right: 14, top: 8, bottom: 24 },
+    grid: { left: 56, right: 14, top: 8, bottom: 24 },
     tooltip: {
       trigger: "axis", confine: true, backgroundColor: mbColour("bg3"), borderColor: mbColour("line2"), padding: [6, 10],
       textStyle: { color: mbColour("t1"), fontSize: 12 }, valueFormatter: number,
@@ -35,7 +36,7 @@ function mbDrawLayers(id, tries = 50) {
     },
     yAxis: {
       type: "value", splitNumber: 3, minInterval: 1, splitLine: { lineStyle: { color: mbColour("line") } },
-      axisLabel: { ...label, formatter: (value) => (value >= 1e4 ? number(value / 1e3) + "k" : number(value)) },
+      axisLabel: { ...label, formatter: (value) => (value >= 1e4 ? brief.format(value) : number(value)) },
     },
     series: ["cold", "warm", "hot"].map((layer, at) => {
       const color = mbColour(layer);
