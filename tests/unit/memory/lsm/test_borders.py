@@ -76,8 +76,8 @@ def test_a_talk_whose_turns_all_mean_much_the_same_is_not_cut() -> None:
 def test_words_that_come_back_hold_a_talk_together() -> None:
     held = [*different_words(10), *reversed(different_words(10))]
 
-    assert border_of(text(turns_of(different_words(20)), meanings(10, 10, apart=0.25))) == 10
-    assert border_of(text(turns_of(held), meanings(10, 10, apart=0.25))) is None
+    assert border_of(text(turns_of(different_words(20)), meanings(10, 10, apart=0.15))) == 10
+    assert border_of(text(turns_of(held), meanings(10, 10, apart=0.15))) is None
 
 
 def test_without_vectors_only_what_shares_no_words_is_cut() -> None:
