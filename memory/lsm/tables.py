@@ -14,7 +14,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     Text,
     and_,
@@ -25,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.dialogue import MessageKind
 from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables
+from mindbus.sql.tables import add_ledger_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
 
@@ -37,15 +36,9 @@ _WITHOUT_FEEDBACK = sql("feedback IS NULL")
 
 
 class Base(DeclarativeBase):
-    """All tables of long-term memory; names of constraints as in every service."""
+    """All tables of long-term memory."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
+    metadata = named_metadata()
 
 
 class ChatRow(Base):

@@ -11,12 +11,11 @@ import yaml
 from bus_schema.lsm import SearchEpisodes
 from memory.embedding.choice import open_embedder
 from memory.lsm.search.service import search_over
-from memory.lsm.tables import MIGRATIONS
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, talk
+from tests.postgres import DatabaseOf
 
 _TALKS = Path(__file__).parents[3] / "data" / "russian_episodes.yaml"
 _AMONG = 5
@@ -24,9 +23,8 @@ _EXPECTED = 0.85
 
 
 @pytest.fixture
-async def archive(tmp_path: Path) -> AsyncIterator[Archive]:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path}/lsm.db", "lsm")
-    await upgrade(database, MIGRATIONS)
+async def archive(sqlite_database_of: DatabaseOf) -> AsyncIterator[Archive]:
+    database = Database(sqlite_database_of("lsm"), "lsm")
     yield Archive(database, Settings())
     await database.dispose()
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +10,12 @@ from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.service import EpisodeSearch, search_over
-from memory.lsm.tables import MIGRATIONS
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
-from mindbus.sql.migrations import upgrade
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
 from tests.lsm_kit import ANNA, Archive, said, talk
+from tests.postgres import DatabaseOf
 
 DAY = timedelta(days=1)
 ASKER = "user.anna"
@@ -53,9 +51,8 @@ class Library(Archive):
 
 
 @pytest.fixture
-async def library(tmp_path: Path) -> AsyncIterator[Library]:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path}/lsm.db", "lsm")
-    await upgrade(database, MIGRATIONS)
+async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
+    database = Database(sqlite_database_of("lsm"), "lsm")
     library = Library(database, Settings(lsm_max_turns=50))
     library.embedder = HashingEmbedder()
 
