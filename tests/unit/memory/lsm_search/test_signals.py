@@ -125,7 +125,7 @@ def test_weights_learn_which_signal_was_of_use() -> None:
     chance = np.random.default_rng(1)
     lessons = []
     for _ in range(40):
-        useful, useless = chance.random(300), chance.random(300)
+        useful, useless = chance.random(300, np.float32), chance.random(300, np.float32)
         signals = {"words": useless, "meaning": useful}
         lessons.append(Lesson(signals, np.full(300, 40, np.uint32), [int(useful.argmax())]))
     before = {"words": 5.0, "meaning": 0.0}
