@@ -18,7 +18,7 @@ from sqlalchemy import insert
 
 from bus_schema.lsm import SearchEpisodes
 from memory.embedding.choice import open_embedder
-from memory.lsm.recording import Said
+from memory.lsm.said import Said
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from bus_schema.episodes import ColdContent, Episode, Layer, WarmContent
 from bus_schema.lsm import ApplyPack, PackReport, SetAnchor
 from bus_schema.lsm_care import EpisodeStats
-from memory.lsm.recording import Outcome, Said
+from memory.lsm.recording import Outcome
+from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.cold import cold_of

@@ -2,59 +2,26 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import insert, select
 
-from bus_schema.dialogue import DialogueMessage, MessageKind
-from bus_schema.episodes import AnchorReason, Layer
-from bus_schema.ids import derived
-from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded, SaidMessage
+from bus_schema.dialogue import MessageKind
+from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.anchors import anchor_reason
 from memory.lsm.chats import drop_if_empty, locked
 from memory.lsm.following import Followers
 from memory.lsm.forgettings import Forgettings
+from memory.lsm.growing import extend, make_anchor, opened_by
 from memory.lsm.placing import Bounds
 from memory.lsm.refusals import SaidOtherwise
 from memory.lsm.rules import Rules
+from memory.lsm.said import Said
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 
-_HEADLINE_WORDS = 14
-# Whatever clock storage was told of, days can be counted from there.
-_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)
-
 RecordingEvent = EpisodeOpened | EpisodeRecorded | EpisodeAnchored
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Something to be kept; `is_heard` where storage has it as well."""
-
-    message_id: str | None
-    role: str
-    content: str
-    time: datetime
-    speaker: str | None = None
-    kind: MessageKind = MessageKind.NATIVE
-    is_heard: bool = False
-
-    @classmethod
-    def told(cls, message: SaidMessage) -> "Said":
-        """As somebody tells it."""
-        return cls(message.message_id, message.role, message.content, message.time, message.speaker)
-
-    @classmethod
-    def heard(cls, message: DialogueMessage) -> "Said":
-        """As storage has it, its words read."""
-        words, time = message.content or "", min(max(message.time, _EARLIEST), _LATEST)
-        return cls(message.message_id, message.role, words, time, None, message.kind, is_heard=True)
-
-    def id_in(self, chat_id: str) -> str:
-        """The same for the same message; without an id of its own, it is the same if all of it is."""
-        parts = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content)
-        return f"raw_{derived(chat_id, *parts)}"
 
 
 @dataclass(slots=True)
@@ -82,7 +49,7 @@ class Recording:
         chat = await locked(self.database.session, chat_id)
         known = await self._known(chat_id, said)
         for each in said:
-            if (row := known.get(each.id_in(chat_id))) is not None and not _is_same(row, each):
+            if (row := known.get(each.id_in(chat_id))) is not None and not each.is_in(row):
                 raise SaidOtherwise(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
         return await self._record(chat, said, known)
 
@@ -94,7 +61,7 @@ class Recording:
             return Outcome(())
         known = await self._known(chat_id, said)
         for each in said:
-            if (row := known.get(each.id_in(chat_id))) is not None and not _is_same(row, each):
+            if (row := known.get(each.id_in(chat_id))) is not None and not each.is_in(row):
                 logger().warning("said otherwise elsewhere", raw_log_id=row.id, chat_id=chat_id)
         return await self._record(chat, said, known)
 
@@ -158,12 +125,12 @@ class Recording:
         for turn in turns:
             row = self.bounds.place(turn, near)
             if row is None:
-                row = self._opened(turn, self.bounds.before(turn, near))
+                row = opened_by(turn, self.bounds.before(turn, near), self.rules)
                 near.append(row)
                 self.database.session.add(row)
                 outcome.events.append(_news_of(row))
             else:
-                _extend(row, turn)
+                extend(row, turn)
             placed.setdefault(row.id, []).append(turn.id)
             members.append({"raw_log_id": turn.id, "episode_id": row.id})
             outcome.events += self._anchored(row, turn)
@@ -175,30 +142,6 @@ class Recording:
         within = (EpisodeRow.ended_at >= first - self.bounds.gap, EpisodeRow.started_at <= last + self.bounds.gap)
         query = select(EpisodeRow).where(EpisodeRow.chat_id == chat_id, *within).order_by(EpisodeRow.id)
         return list(await self.database.session.scalars(query.with_for_update()))
-
-    def _opened(self, turn: TurnRow, before: EpisodeRow | None) -> EpisodeRow:
-        row = EpisodeRow(
-            id=f"ep_{derived(turn.id, 'episode')}",
-            chat_id=turn.chat_id,
-            created_at=turn.time,
-            last_accessed=turn.time,
-            access_count=0,
-            layer_accesses=0,
-            layer=Layer.HOT.value,
-            headline=headline_of(turn.content),
-            tags=[],
-            continues_from=None if before is None else before.id,
-            related_to=[],
-            is_anchor=False,
-            started_at=turn.time,
-            ended_at=turn.time,
-            turns=1,
-            word_count=turn.word_count,
-            version=1,
-            is_settled=False,
-        )
-        row.priority = self.rules.priority(row, turn.time)
-        return row
 
     def _anchored(self, row: EpisodeRow, turn: TurnRow) -> Iterable[EpisodeAnchored]:
         reason = None
@@ -215,33 +158,6 @@ class Recording:
 
     async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
         await self.database.session.execute(insert(table), rows)
-
-
-def _is_same(row: TurnRow, said: Said) -> bool:
-    is_hidden = row.kind == MessageKind.HIDDEN
-    return (row.role, row.content, is_hidden) == (said.role, said.content, said.kind is MessageKind.HIDDEN)
-
-
-def headline_of(text: str) -> str:
-    """What an unpacked episode is called: how it begins."""
-    words = text.split()
-    return " ".join(words[:_HEADLINE_WORDS])[:160] + ("…" if len(words) > _HEADLINE_WORDS else "")
-
-
-def make_anchor(row: EpisodeRow, reason: AnchorReason, by: str, rules: Rules) -> EpisodeAnchored:
-    """It never goes cold from now on."""
-    row.is_anchor, row.anchor_reason, row.anchored_by = True, reason.value, by
-    row.priority = rules.priority(row, row.last_accessed)
-    return EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=True, reason=reason)
-
-
-def _extend(row: EpisodeRow, turn: TurnRow) -> None:
-    row.turns += 1
-    row.word_count += turn.word_count
-    row.started_at, row.ended_at = min(row.started_at, turn.time), max(row.ended_at, turn.time)
-    row.last_accessed = max(row.last_accessed, turn.time)
-    row.version += 1
-    row.is_settled = False
 
 
 def _news_of(row: EpisodeRow) -> EpisodeOpened:

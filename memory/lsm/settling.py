@@ -15,9 +15,9 @@ from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
 from memory.lsm.borders import border_of
 from memory.lsm.chats import locked
 from memory.lsm.following import Followers
+from memory.lsm.growing import headline_of
 from memory.lsm.matters import Likeness, Matter
 from memory.lsm.placing import Bounds
-from memory.lsm.recording import headline_of
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
 from memory.lsm.texts import Text, lacking_vectors, mean_of, text_of
 from mindbus.sql.database import Database

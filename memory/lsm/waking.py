@@ -8,9 +8,9 @@ from sqlalchemy import select
 
 from bus_schema.episodes import EpisodeHead, HotContent, Layer
 from bus_schema.lsm import EpisodeAnchored, EpisodeReactivated, EpisodeTouched, SetAnchor
+from memory.lsm.growing import make_anchor
 from memory.lsm.layer_history import note_change
 from memory.lsm.reading import turns_of
-from memory.lsm.recording import make_anchor
 from memory.lsm.refusals import NoSuchEpisode
 from memory.lsm.rows import as_head, as_hot
 from memory.lsm.rules import Rules

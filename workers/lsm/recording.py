@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
-from memory.lsm.recording import RecordingEvent, Said
+from memory.lsm.recording import RecordingEvent
+from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory
 from memory.lsm.settling import SettlingEvent
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
