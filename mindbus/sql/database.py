@@ -22,7 +22,8 @@ _POOL_SIZE = 5
 _POOL_OVERFLOW = 15
 _POOL_TIMEOUT_S = 10
 _BUSY_TIMEOUT_S = 30
-_PRAGMAS = MappingProxyType({"journal_mode": "WAL", "foreign_keys": "ON", "synchronous": "FULL"})
+# Of what somebody has deleted, no byte stays in the file, however SQLite was built.
+_PRAGMAS = MappingProxyType({"journal_mode": "WAL", "foreign_keys": "ON", "synchronous": "FULL", "secure_delete": "ON"})
 
 
 class DatabaseAway(TemporaryFailure):

@@ -28,7 +28,7 @@ class CareDesk:
     @on_command
     async def layer_history(self, query: GetLayerHistory, handling: Handling) -> LayerHistory:
         with answering(handling):
-            return await self.memory.histories.read(query, query.until or self.memory.clock())
+            return await self.memory.histories.read(query, self.memory.clock())
 
     @every(seconds=60)
     async def forget_searches(self) -> None:
