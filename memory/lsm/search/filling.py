@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict, deque
 from typing import NamedTuple
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.shelf import Shelf
@@ -36,9 +36,11 @@ class Filling:
         self._due.set()
         self._waiting: deque[_Waiting] = deque()
 
-    def recorded(self, _chat_id: str) -> None:
-        """As in Follower."""
+    def recorded(self, chat_id: str) -> None:
+        """As in Follower; a chat of which nothing waits yet has its turn at once."""
         self._due.set()
+        if all(each.chat_id != chat_id for each in self._waiting):
+            self._waiting.clear()
 
     def forgotten(self, _chat_id: str | None) -> None:
         """As in Follower; what is embedded meanwhile finds its turn gone."""
@@ -78,13 +80,23 @@ class Filling:
         return True
 
     async def _wanting(self) -> list[_Waiting]:
-        """In the order of arrival, so that an index is extended rather than mended."""
-        query = (
-            select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content)
+        """Of each chat the same share, so that a large import keeps no other chat waiting.
+
+        Of each in the order of arrival, so that an index is extended rather than mended.
+        """
+        place = func.row_number().over(partition_by=TurnRow.chat_id, order_by=TurnRow.position).label("place")
+        first = (
+            select(TurnRow.id, place)
             .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
             .where(TurnVectorRow.raw_log_id.is_(None), wants_vector())
-            .order_by(TurnRow.chat_id, TurnRow.position)
+            .order_by(place)
             .limit(_PORTION)
+            .subquery()
+        )
+        query = (
+            select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content)
+            .join(first, first.c.id == TurnRow.id)
+            .order_by(first.c.place, TurnRow.chat_id)
         )
         async with self.database.reading() as session:
             return [_Waiting(*row) for row in await session.execute(query)]

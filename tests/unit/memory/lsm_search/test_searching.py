@@ -190,6 +190,17 @@ async def test_a_turn_is_found_by_its_words_before_it_has_a_vector(library: Libr
     assert await library.waiting() == 1
 
 
+async def test_a_large_import_keeps_no_other_chat_waiting_for_its_vectors(library: Library) -> None:
+    await library.record(*[said(f"All of it is number {number}.", NOON + 99 * DAY) for number in range(30)])
+    await library.search.fill()
+
+    await library.record(said("We moved to Riga.", NOON + 99 * DAY), chat="zoe")
+    await library.search.fill()
+
+    assert await library.waiting() > 0
+    assert (await library.stats("zoe")).waiting_for_vectors == 0
+
+
 async def test_what_is_said_of_an_earlier_time_takes_its_place_in_the_order(library: Library) -> None:
     await library.found("anything")
 
