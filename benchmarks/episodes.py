@@ -100,17 +100,13 @@ async def _measured(memory: LongTermMemory, settings: Settings, size: int, quest
     search.questions.embedder = await open_embedder()
     row = Row(size)
     began = time.perf_counter()
-    await _ask(memory, search, "to open it", size, 0)
+    await _ask(search, "to open it", size, 0)
     row.opened_s = round(time.perf_counter() - began, 2)
     asked = [" ".join(_text(10_000_000 + number, _ASKED_WORDS)) for number in range(questions)]
-    row.asked_ms = _cuts(
-        [await _ask(memory, search, question, size, number) for number, question in enumerate(asked, 1)]
-    )
+    row.asked_ms = _cuts([await _ask(search, question, size, number) for number, question in enumerate(asked, 1)])
     # The same again: their vectors are known by now.
     again = asked[-min(questions, 200) :]
-    row.ranked_ms = _cuts(
-        [await _ask(memory, search, question, size, questions + n) for n, question in enumerate(again, 1)]
-    )
+    row.ranked_ms = _cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
     row.index_mib = round(search.shelf.size_bytes / 2**20, 1)
     row.process_mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     row.recorded_ms = _cuts([await _recorded(memory, size, number) for number in range(questions)])
@@ -118,16 +114,15 @@ async def _measured(memory: LongTermMemory, settings: Settings, size: int, quest
     return row
 
 
-async def _ask(memory: LongTermMemory, search: EpisodeSearch, question: str, size: int, number: int) -> float:
-    """Until it is found, kept, counted as used, committed."""
+async def _ask(search: EpisodeSearch, question: str, size: int, number: int) -> float:
+    """Until there is an answer; what it leaves behind is written before the next one."""
     query = SearchEpisodes(query=question, chat_id=CHAT, budget_words=1200)
     at, search_id = utc_now(), f"srch_{size}-{number}"
     began = time.perf_counter()
-    found = await search.find(query, at, search_id)
-    async with memory.database.at_hand():
-        await search.searches.keep(query, "user.bench", at, found)
-        await memory.waking.touch(found.touched, at, search_id)
-    return 1000 * (time.perf_counter() - began)
+    await search.find(query, at, search_id, "user.bench")
+    took_s = time.perf_counter() - began
+    await search.keeping.write(search_id)
+    return 1000 * took_s
 
 
 async def _recorded(memory: LongTermMemory, size: int, number: int) -> float:

@@ -1,15 +1,13 @@
 """Takes down what is said, whether it is told or heard."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from bus_schema.conversations import MessageStored
-from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.lsm import Recorded, RecordExchange
-from memory.lsm.recording import RecordingEvent
 from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory
-from memory.lsm.settling import SettlingEvent
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import Told, every, on_command, on_event
 from mindbus.bus.handling import Handling
@@ -17,6 +15,7 @@ from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
 from workers.lsm.answering import answering
 from workers.lsm.gaps import Gaps
+from workers.lsm.telling import told_of
 
 _AGAIN_S = 2.0
 _SETTLE_AGAIN_S = 1.0
@@ -91,8 +90,3 @@ class RecordingDesk:
         """Whoever has a user forgotten asks storage first: what is heard late of a chat of which nothing is left."""
         is_known = await self.memory.reading.is_known(user_id)
         return not is_known and await self.conversations.find(user_id, message_id) is None
-
-
-def told_of(events: Iterable[RecordingEvent | SettlingEvent]) -> tuple[Told, ...]:
-    """Each in the trace of its dialogue."""
-    return tuple(Told(event, conversation_trace(event.chat_id)) for event in events)

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from bus_schema.dialogue import conversation_trace
 from bus_schema.ids import derived
 from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback, TuneReport, TuneSearch
@@ -14,6 +13,7 @@ from mindbus.bus.handling import Handling
 from mindbus.logs import logger
 from mindbus.sql.database import DatabaseAway
 from workers.lsm.answering import answering
+from workers.lsm.telling import told_of
 
 _AGAIN_S = 1.0
 _EMBED_AGAIN_S = 10.0
@@ -26,21 +26,29 @@ class SearchDesk:
     search: EpisodeSearch
 
     @on_command
-    async def find(self, query: SearchEpisodes, handling: Handling) -> tuple[FoundEpisodes | Told, ...]:
-        """What is found counts as used, unless the asker only looks."""
+    async def find(self, query: SearchEpisodes, handling: Handling) -> FoundEpisodes:
+        """Whoever asks waits for no write."""
         at = query.at or self.memory.clock()
         search_id = f"srch_{derived(handling.message_id, 'search')}"
         with answering(handling):
-            found = await self.search.find(query, at, search_id)
-            async with self.memory.database.at_hand():
-                await self.search.searches.keep(query, handling.requester, at, found)
-                touched = await self.memory.waking.touch(found.touched, at, search_id) if query.touch else []
-        return (found.answer, *(Told(event, conversation_trace(event.chat_id)) for event in touched))
+            return (await self.search.find(query, at, search_id, handling.requester)).answer
+
+    @every(seconds=0.01)
+    async def keep(self) -> tuple[Told, ...]:
+        """What was found counts as used, unless the asker only looked."""
+        try:
+            return told_of(await self.search.keeping.step())
+        except DatabaseAway as away:
+            logger().warning("searches wait to be kept", reason=str(away))
+            await asyncio.sleep(_AGAIN_S)
+            return ()
 
     @on_command
-    async def feedback(self, command: Feedback, handling: Handling) -> None:
+    async def feedback(self, command: Feedback, handling: Handling) -> tuple[Told, ...]:
         with answering(handling):
+            told = await self.search.keeping.write(command.search_id)
             await self.search.searches.take(command, handling.requester)
+        return told_of(told)
 
     @on_command
     async def tune(self, command: TuneSearch, handling: Handling) -> TuneReport:

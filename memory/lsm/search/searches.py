@@ -17,7 +17,7 @@ from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.ranking import ranked, worded
 from memory.lsm.search.shelf import Shelf
 from memory.lsm.search.weights import SHIPPED, Weights
-from memory.lsm.tables import SearchRow, SearchWeightsRow
+from memory.lsm.tables import ChatRow, SearchRow, SearchWeightsRow
 from mindbus.sql.database import Database
 from mindbus.sql.inserting import insert_unless_there
 
@@ -48,8 +48,12 @@ class Searches:
         """Read the weights anew."""
         self._weights = None
 
-    async def keep(self, query: SearchEpisodes, requester: str, at: datetime, found: Found) -> None:
-        """Within the transaction of the message at hand; the same search again changes nothing."""
+    async def keep(self, query: SearchEpisodes, requester: str, at: datetime, found: Found) -> bool:
+        """Within the transaction at hand; whether it was new, of a chat that nobody had forgotten meanwhile."""
+        session = self.database.session
+        chat = select(ChatRow.chat_id).where(ChatRow.chat_id == query.chat_id)
+        if await session.scalar(chat.with_for_update(key_share=True, read=True)) is None:
+            return False
         values = {
             "search_id": found.answer.search_id,
             "requester": requester,
@@ -59,8 +63,8 @@ class Searches:
             "unpacked": found.answer.unpacked,
             "hits": list(found.hits),
         }
-        session = self.database.session
-        await session.execute(insert_unless_there(session, SearchRow).values(values))
+        new = insert_unless_there(session, SearchRow).values(values)
+        return await session.scalar(new.returning(SearchRow.search_id)) is not None
 
     async def take(self, feedback: Feedback, requester: str) -> None:
         """Within the transaction of the message at hand. Raises NoSuchSearch, NotFoundBySearch."""

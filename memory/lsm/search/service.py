@@ -8,6 +8,7 @@ from bus_schema.lsm import SearchEpisodes
 from memory.embedding.embedder import Embedder
 from memory.lsm.search.filling import Filling
 from memory.lsm.search.finding import Finding, Found
+from memory.lsm.search.keeping import Asked, Keeping
 from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.searches import Searches
 from memory.lsm.search.shelf import Shelf
@@ -26,11 +27,14 @@ class EpisodeSearch:
     filling: Filling
     finding: Finding
     searches: Searches
+    keeping: Keeping
     opening: Callable[[], Awaitable[Embedder]]
 
-    async def find(self, query: SearchEpisodes, at: datetime, search_id: str) -> Found:
-        """With the weights in use; it only reads. Raises DatabaseAway."""
-        return await self.finding.find(query, at, search_id, await self.searches.weights())
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> Found:
+        """Answer with the weights in use; what the search leaves behind is written later. Raises DatabaseAway."""
+        found = await self.finding.find(query, at, search_id, await self.searches.weights())
+        self.keeping.put(Asked(search_id, query, requester, at, found))
+        return found
 
     async def fill(self) -> None:
         """Wait for turns without a vector, then embed some of them. Raises EmbedderFailure, DatabaseAway."""
@@ -40,10 +44,11 @@ class EpisodeSearch:
         await self.filling.step()
 
     async def close(self) -> None:
-        """Let go of the embedder."""
+        """Write what waits, let go of the embedder."""
         embedder, self.questions.embedder = self.questions.embedder, None
         if embedder is not None:
             await embedder.close()
+        await self.keeping.close()
 
 
 def search_over(
@@ -54,7 +59,9 @@ def search_over(
     shelf = Shelf(database, gap, settings.lsm_index_mib * _MIB)
     questions = QuestionVectors()
     filling = Filling(database, questions, shelf)
-    memory.followers.add(shelf)
-    memory.followers.add(filling)
     finding = Finding(database, memory.rules, shelf, questions)
-    return EpisodeSearch(shelf, questions, filling, finding, Searches(database, shelf, questions), opening)
+    searches = Searches(database, shelf, questions)
+    keeping = Keeping(searches, memory.waking)
+    for follower in (shelf, filling, keeping):
+        memory.followers.add(follower)
+    return EpisodeSearch(shelf, questions, filling, finding, searches, keeping, opening)

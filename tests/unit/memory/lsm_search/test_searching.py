@@ -9,7 +9,9 @@ import pytest
 from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
+from memory.lsm.search.keeping import Asked
 from memory.lsm.search.service import EpisodeSearch, search_over
+from memory.lsm.tables import SearchRow
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
@@ -33,8 +35,8 @@ class Library(Archive):
     ) -> FoundEpisodes:
         wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
         self.asked += 1
-        found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}")
-        await self.work(lambda: self.search.searches.keep(wanted, by, at or self.clock(), found))
+        found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
+        await self.search.keeping.step()
         return found.answer
 
     async def fill(self) -> None:
@@ -264,6 +266,29 @@ async def test_feedback_is_taken_from_whoever_has_searched(library: Library) -> 
 
     stats = await library.stats()
     assert (stats.searches, stats.with_feedback, stats.hit_rate) == (1, 1, 1.0)
+
+
+async def test_the_same_search_again_counts_as_one_access(library: Library) -> None:
+    wanted = SearchEpisodes(query="Which vet did Rex see?", chat_id=ANNA)
+    told = []
+    for _ in range(2):
+        await library.search.find(wanted, NOON, "srch_1", ASKER)
+        told.append(await library.search.keeping.write("srch_1"))
+
+    assert [bool(events) for events in told] == [True, False]
+    assert max(row.access_count for row in await library.episodes()) == 1
+
+
+async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_kept(library: Library) -> None:
+    wanted = SearchEpisodes(query="Which vet did Rex see?", chat_id=ANNA)
+    await library.search.find(wanted, NOON, "srch_1", ASKER)
+    found = await library.search.finding.find(wanted, NOON, "srch_2", {})
+    await library.work(lambda: library.memory.erasing.forget(ANNA))
+    library.search.keeping.put(Asked("srch_2", wanted, ASKER, NOON, found))
+
+    assert await library.search.keeping.write("srch_1") == []
+    assert await library.search.keeping.write("srch_2") == []
+    assert await library.count(SearchRow) == 0
 
 
 async def test_tuning_takes_feedback_of_enough_searches(library: Library) -> None:

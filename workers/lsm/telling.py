@@ -1,0 +1,16 @@
+"""What long-term memory tells."""
+
+from collections.abc import Iterable
+
+from bus_schema.dialogue import conversation_trace
+from bus_schema.lsm import EpisodeReactivated, EpisodeTouched
+from memory.lsm.recording import RecordingEvent
+from memory.lsm.settling import SettlingEvent
+from mindbus.bus.handlers import Told
+
+LsmEvent = RecordingEvent | SettlingEvent | EpisodeTouched | EpisodeReactivated
+
+
+def told_of(events: Iterable[LsmEvent]) -> tuple[Told, ...]:
+    """Each in the trace of its dialogue."""
+    return tuple(Told(event, conversation_trace(event.chat_id)) for event in events)
