@@ -21,7 +21,7 @@ class KeptChart:
         self.words = words
         self._said: dict[Layer | None, Element] = {}
         with place:
-            with box("mb-head mb-no-line"):
+            with box("mb-head mb-no-line mb-layers-head"):
                 text(words("episodes.kept"), "mb-grow mb-ell", "h2")
                 with box("mb-line-x mb-wrap mb-layers-legend"):
                     for layer in Layer:
