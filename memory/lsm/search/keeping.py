@@ -13,7 +13,7 @@ from mindbus.sql.database import DatabaseAway
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchMade:
     """Who has asked for what, when; what was found."""
 
     search_id: str
@@ -31,11 +31,11 @@ class Keeping:
 
     def __init__(self, searches: Searches, waking: Waking) -> None:
         self.searches, self.waking = searches, waking
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[str, SearchMade] = {}
         self._is_due = asyncio.Event()
         self._turn = asyncio.Lock()
 
-    def put(self, asked: Asked) -> None:
+    def put(self, asked: SearchMade) -> None:
         """To be written soon; the same search again changes nothing."""
         self._waiting.setdefault(asked.search_id, asked)
         self._is_due.set()

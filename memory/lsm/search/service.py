@@ -8,7 +8,7 @@ from bus_schema.lsm import SearchEpisodes
 from memory.embedding.embedder import Embedder
 from memory.lsm.search.filling import Filling
 from memory.lsm.search.finding import Finding, Found
-from memory.lsm.search.keeping import Asked, Keeping
+from memory.lsm.search.keeping import Keeping, SearchMade
 from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.searches import Searches
 from memory.lsm.search.shelf import Shelf
@@ -33,7 +33,7 @@ class EpisodeSearch:
     async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> Found:
         """Answer with the weights in use; what the search leaves behind is written later. Raises DatabaseAway."""
         found = await self.finding.find(query, at, search_id, await self.searches.weights())
-        self.keeping.put(Asked(search_id, query, requester, at, found))
+        self.keeping.put(SearchMade(search_id, query, requester, at, found))
         return found
 
     async def fill(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bus_schema.lsm import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_care import Feedback
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
-from memory.lsm.search.keeping import Asked
+from memory.lsm.search.keeping import SearchMade
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import SearchRow
 from mindbus.settings import Settings
@@ -284,7 +284,7 @@ async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_
     await library.search.find(wanted, NOON, "srch_1", ASKER)
     found = await library.search.finding.find(wanted, NOON, "srch_2", {})
     await library.work(lambda: library.memory.erasing.forget(ANNA))
-    library.search.keeping.put(Asked("srch_2", wanted, ASKER, NOON, found))
+    library.search.keeping.put(SearchMade("srch_2", wanted, ASKER, NOON, found))
 
     assert await library.search.keeping.write("srch_1") == []
     assert await library.search.keeping.write("srch_2") == []
