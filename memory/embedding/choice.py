@@ -10,7 +10,7 @@ from memory.space import Space
 
 
 async def open_embedder(
-    model: str = MODEL, *, endpoint: Endpoint | None = None, dims: int | None = None, threads: int = 1
+    model: str = MODEL, *, endpoint: Endpoint | None = None, dims: int | None = None, threads: int = 2
 ) -> Embedder:
     """The one that needs nothing else, or an endpoint's, or sentence-transformers'. Raises EmbedderFailure.
 

