@@ -1,18 +1,21 @@
-"""How near in meaning the turns of a chat are to a question."""
+"""The vectors of a chat's turns, ready to be compared with a question."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.lsm.search.nearness import Nearness, usual
+from memory.lsm.search.outlines import Outlines
 from memory.lsm.search.stretches import Scores, Stretches
+from memory.lsm.search.surroundings import Surroundings
 
-Columns = NDArray[np.float32]
+Rows = NDArray[np.float32]
 
-# What the turns around it say blends into the meaning of a turn, most of all what it answers to.
-_BLEND: Mapping[int, float] = {-2: 0.3, -1: 0.6, 0: 1.0, 1: 0.3}
 # What all have in common is looked at anew when there are so many times as many.
 _GROWTH = 1.25
+# Among so many turns, outlines are compared first.
+_MANY = 5000
 _SAME = 1e-6
 _AT_ONCE = 4096
 
@@ -20,18 +23,13 @@ _AT_ONCE = 4096
 class Directions:
     """Vectors of one model. All of them lie near each other, so what all turns share is taken off each.
 
-    A column is a turn: a question is compared with all of them in half the time it takes where a row is one.
+    Half precision is exact enough to tell any two turns apart, in half the memory.
     """
 
     def __init__(self, stretches: Stretches) -> None:
         self._stretches = stretches
-        self._columns: Columns = np.zeros((0, 0), dtype=np.float32)
-        self._has: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self._count = self._counted = 0
         self._stale_from: int | None = None
-        self._mean: Columns = np.zeros(0, dtype=np.float32)
-        self._lengths: Scores = np.zeros(0, dtype=np.float32)
-        self._blended: Scores = np.zeros(0, dtype=np.float32)
+        self._begin(dims=0)
 
     @property
     def count(self) -> int:
@@ -41,83 +39,115 @@ class Directions:
     @property
     def size_bytes(self) -> int:
         """About as much as is in memory."""
-        return self._columns.nbytes + 9 * len(self._has)
+        outlines = 0 if self._outlines is None else self._outlines.size_bytes
+        return self._vectors.nbytes + self._has.nbytes + self._lengths.nbytes + self._around.size_bytes + outlines
 
     def put(self, position: int, vector: bytes) -> None:
         """That of a turn, little-endian float32."""
         own = np.frombuffer(vector, dtype="<f4")
-        self._make_room(position, len(own))
+        if len(own) != self._vectors.shape[1]:
+            self._begin(len(own))
+        self._make_room(position + 1)
         if not self._has[position]:
             self._count += 1
-        self._columns[:, position] = _unit(own)
+        self._vectors[position] = _unit(own)
         self._has[position] = True
-        first = max(0, position - max(_BLEND))
+        first = self._around.first_to_have(position)
         self._stale_from = first if self._stale_from is None else min(first, self._stale_from)
 
-    def nearness(self, question: bytes) -> tuple[Scores, Scores]:
-        """Of every turn alone, then with those around it, as cosines; not a number where it has no vector."""
-        total = len(self._stretches)
+    def nearness(self, question: bytes) -> Nearness | None:
+        """To every turn; None where there are no vectors, or only some of another length."""
         asked = np.frombuffer(question, dtype="<f4")
-        nothing = np.full(total, np.nan, dtype=np.float32)
-        if not self._count or len(asked) != len(self._columns):
-            return nothing, nothing
-        self._make_room(total - 1, len(asked))
+        if not self._count or len(asked) != self._vectors.shape[1]:
+            return None
+        total = len(self._stretches)
+        self._make_room(total)
         self._refresh(total)
-        wanted = _unit(_unit(asked) - self._mean)
-        has = self._has[:total]
-        alone: Scores = wanted @ self._columns[:, :total]
-        alone -= self._mean @ wanted
-        alone *= has / self._lengths[:total]
-        around = np.zeros(total, dtype=np.float32)
-        for offset, share in _BLEND.items():
-            around += share * self._stretches.shifted(alone, offset)
-        around /= self._blended[:total]
-        if self._count < total:
-            alone[~has] = around[~has] = np.nan
-        return alone, around
+        wanted, has = _unit(_unit(asked) - self._mean), self._has[:total]
+        if self._outlines is not None:
+            alone = self._outlines.like(wanted, total)
+            return Nearness(wanted, alone, self._around.all(alone), has, self._outlines.usual(wanted), is_rough=True)
+        alone = self._cosines(wanted, slice(total))
+        around = self._around.all(alone)
+        return Nearness(wanted, alone, around, has, (usual(alone[has]), usual(around[has])), is_rough=False)
 
-    def _make_room(self, position: int, dims: int) -> None:
-        known, room = self._columns.shape
-        if position < room and known == dims:
-            return
-        wider = max(64, position + 1, room * 3 // 2)
-        columns, has = np.zeros((dims, wider), dtype=np.float32), np.zeros(wider, dtype=np.bool_)
-        lengths, blended = np.ones(wider, dtype=np.float32), np.ones(wider, dtype=np.float32)
-        if known == dims:
-            columns[:, :room], has[:room] = self._columns, self._has
-            lengths[:room], blended[:room] = self._lengths, self._blended
-        else:
-            self._count = self._counted = 0
-        self._columns, self._has, self._lengths, self._blended = columns, has, lengths, blended
+    def look_closely(self, near: Nearness, positions: Sequence[int]) -> None:
+        """Of rough cosines, have those of these turns exact."""
+        here = np.array(positions, dtype=np.int64)
+        there = self._around.near(here, len(near.alone))
+        near.alone[there] = self._cosines(near.wanted, there)
+        near.around[here] = self._around.some(near.alone, here)
+
+    def _begin(self, dims: int) -> None:
+        self._vectors: NDArray[np.float16] = np.zeros((0, dims), dtype=np.float16)
+        self._has: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._lengths: Scores = np.ones(0, dtype=np.float32)
+        self._around = Surroundings(self._stretches)
+        self._mean: Rows = np.zeros(dims, dtype=np.float32)
+        self._outlines: Outlines | None = None
+        self._count = self._counted = 0
+        self._stale_from = None
+
+    def _make_room(self, turns: int) -> None:
+        if turns > len(self._has):
+            more = max(64, turns, len(self._has) * 3 // 2) - len(self._has)
+            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
+            self._has = np.pad(self._has, (0, more))
+            self._lengths = np.pad(self._lengths, (0, more), constant_values=1)
+            self._around.make_room(len(self._has))
 
     def _refresh(self, total: int) -> None:
         if self._count >= _GROWTH * self._counted:
-            self._counted, self._stale_from = self._count, 0
-            self._mean = (self._columns[:, :total].sum(axis=1, dtype=np.float64) / self._count).astype(np.float32)
+            self._counted, self._stale_from, self._outlines = self._count, 0, None
+            self._mean = (self._vectors[:total].sum(axis=0, dtype=np.float64) / self._count).astype(np.float32)
         if self._stale_from is None:
             return
-        for start in range(self._stale_from, total, _AT_ONCE):
-            self._measure(start, min(start + _AT_ONCE, total), total)
+        for start, end in _portions(self._stale_from, total):
+            reach = self._around.reach(start, end, total)
+            self._lengths[reach] = np.maximum(np.linalg.norm(self._left(reach), axis=1), _SAME)
+            self._around.measure(start, end, self._own(reach), reach)
+        if self._outlines is None and self._count >= _MANY:
+            self._outlines, self._stale_from = self._outlined(total), 0
+        if self._outlines is not None:
+            for start, end in _portions(self._stale_from, total):
+                self._outlines.put(start, self._own(slice(start, end)))
         self._stale_from = None
 
-    def _measure(self, start: int, end: int, total: int) -> None:
-        """The lengths of what is left of vectors once what all share is off, alone then blended."""
-        # Some more on either side, for the sake of those that look around there.
-        first, last = max(0, start + min(_BLEND)), min(total, end + max(_BLEND))
-        own = (self._columns[:, first:last].T - self._mean) * self._has[first:last, None]
-        lengths = np.maximum(np.linalg.norm(own, axis=1), _SAME)
-        own /= lengths[:, None]
-        self._lengths[start:end] = lengths[start - first : end - first]
-        blended = np.zeros((end - start, own.shape[1]), dtype=np.float32)
-        here = np.arange(start, end)
-        for offset, share in _BLEND.items():
-            there = here + offset
-            is_there = (there >= 0) & (there < total)
-            same = is_there.copy()
-            same[is_there] = self._stretches.of(here[is_there]) == self._stretches.of(there[is_there])
-            blended[same] += share * own[there[same] - first]
-        self._blended[start:end] = np.maximum(np.linalg.norm(blended, axis=1), _SAME)
+    def _outlined(self, total: int) -> Outlines:
+        outlines = Outlines(self._vectors.shape[1])
+        for start, end in _portions(0, total):
+            reach = self._around.reach(start, end, total)
+            own, has = self._own(reach), self._has[start:end]
+            around = self._around.of(start, end, own, reach)
+            outlines.learn(own[start - reach.start : end - reach.start][has], around[has])
+        outlines.settle()
+        return outlines
+
+    def _cosines(self, wanted: Rows, positions: NDArray[np.int64] | slice) -> Scores:
+        """With these turns alone; 0 where one has no vector."""
+        found = self._vectors[positions].astype(np.float32) @ wanted
+        found -= self._mean @ wanted
+        found *= self._has[positions] / self._lengths[positions]
+        return np.asarray(found)
+
+    def _left(self, positions: slice) -> Rows:
+        """What is left of the vectors of turns once what all share is off; 0 where there is none."""
+        left = self._vectors[positions].astype(np.float32)
+        left -= self._mean
+        left *= self._has[positions, None]
+        return left
+
+    def _own(self, positions: slice) -> Rows:
+        """The same in length 1."""
+        left = self._left(positions)
+        left /= self._lengths[positions, None]
+        return left
 
 
-def _unit(vector: Columns) -> Columns:
+def _portions(start: int, total: int) -> Iterator[tuple[int, int]]:
+    for begin in range(start, total, _AT_ONCE):
+        yield begin, min(begin + _AT_ONCE, total)
+
+
+def _unit(vector: Rows) -> Rows:
     return np.asarray(vector / max(float(np.linalg.norm(vector)), _SAME), dtype=np.float32)

@@ -31,6 +31,7 @@ class Postings:
         self._entries: dict[str, array[int]] = {}
         self._lengths: array[int] = array("I")
         self._count = 0
+        self._burdens_of: dict[tuple[int, ...], Scores] = {}
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -48,17 +49,16 @@ class Postings:
             self._entries.setdefault(stem, array("I")).append(position | min(times, _MOST_TIMES))
         self._count += len(counted)
         self._lengths.append(len(stems))
+        self._burdens_of.clear()
 
     def scores(self, stems: Iterable[str], offsets: Sequence[int] = _ALONE) -> Scores:
         """Of every turn, with those at these offsets in its text; 0 where it has none of the words."""
         total = len(self._lengths)
         found = np.zeros(total, dtype=np.float32)
-        burdens = self._burdens(offsets)
+        burdens = self._burdens(tuple(offsets))
         for stem in stems:
-            times = self._times(stem, offsets)
-            having = np.flatnonzero(times > 0)
+            having, often = self._parted(stem) if offsets == _ALONE else self._times(stem, offsets)
             if having.size:
-                often = times[having]
                 found[having] += _rarity(having.size, total) * often / (often + burdens[having])
         return found
 
@@ -70,13 +70,16 @@ class Postings:
         """What the word weighs here; the most there is where nobody has said it."""
         return _rarity(len(self._entries.get(stem, ())), len(self._lengths))
 
-    def _burdens(self, offsets: Sequence[int]) -> Scores:
-        own = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.float32)
-        lengths = sum((self._stretches.shifted(own, offset) for offset in offsets), np.zeros_like(own))
-        mean = float(lengths.mean()) if len(own) else 1.0
-        return _SATURATION * (1 - _LENGTH + _LENGTH * lengths / max(mean, 1.0))
+    def _burdens(self, offsets: tuple[int, ...]) -> Scores:
+        """How much the length of each text is held against it."""
+        if offsets not in self._burdens_of:
+            own = np.frombuffer(self._lengths, dtype=np.uint32).astype(np.float32)
+            lengths = sum((self._stretches.shifted(own, offset) for offset in offsets), np.zeros_like(own))
+            mean = float(lengths.mean()) if len(own) else 1.0
+            self._burdens_of[offsets] = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / max(mean, 1.0))
+        return self._burdens_of[offsets]
 
-    def _times(self, stem: str, offsets: Sequence[int]) -> Scores:
+    def _times(self, stem: str, offsets: Sequence[int]) -> tuple[NDArray[np.int64], Scores]:
         positions, times = self._parted(stem)
         total = len(self._lengths)
         found = np.zeros(total, dtype=np.float32)
@@ -90,7 +93,8 @@ class Postings:
             same = self._stretches.of(at) == self._stretches.of(of)
             # Positions of one word are distinct, so that no addition is lost.
             found[at[same]] += often[same]
-        return found
+        having = np.flatnonzero(found)
+        return having, found[having]
 
     def _parted(self, stem: str) -> tuple[NDArray[np.int64], Scores]:
         packed = np.frombuffer(self._entries.get(stem, array("I")), dtype=np.uint32).astype(np.int64)

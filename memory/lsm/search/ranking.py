@@ -18,7 +18,8 @@ from memory.lsm.search.weights import Weights
 _TOLD_WITHIN = timedelta(days=7)
 # A turn that has so much of what the question's words weigh may well be the one; few have more than half.
 _LITTLE = 0.25
-_SAME = 1e-6
+# Of a large chat, so many turns are compared with all that their vectors have.
+_CLOSELY = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +59,16 @@ def worded(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_] | None = N
 
 def ranked(index: ChatIndex, by_words: Worded, question: bytes | None, weights: Weights, wanted: int) -> Ranked:
     """With the vector of the question, if there is one; so many turns at most."""
-    signals = dict(by_words.signals)
-    nearest = None
-    if question is not None:
-        alone, around = index.directions.nearness(question)
-        near = around[by_words.allowed]
-        if not np.isnan(near).all():
-            nearest = float(np.nanmax(near))
-        signals |= {"meaning": _standing_out(alone), "meaning_in_context": _standing_out(around)}
-    scores = sum(
-        (weights.get(name, 0.0) * each for name, each in signals.items()), np.zeros(len(index), dtype=np.float32)
-    )
-    allowed = np.where(by_words.allowed, scores, -np.inf)
-    order = best_of(allowed, min(wanted, int(by_words.allowed.sum())))
-    return Ranked(signals, scores, order, by_words.coverage, nearest)
+    said = _weighed(by_words.signals, weights, np.zeros(len(index), dtype=np.float32))
+    near = None if question is None else index.directions.nearness(question)
+    if near is None:
+        return Ranked(by_words.signals, said, _order(said, by_words, wanted), by_words.coverage, None)
+    if near.is_rough:
+        best = _order(_weighed(near.signals, weights, said), by_words, _CLOSELY)
+        index.directions.look_closely(near, best)
+    scores = _weighed(near.signals, weights, said)
+    order, nearest = _order(scores, by_words, wanted), near.nearest(by_words.allowed)
+    return Ranked({**by_words.signals, **near.signals}, scores, order, by_words.coverage, nearest)
 
 
 def part_order(index: ChatIndex, part: Mapping[str, str], scores: Scores, wanted: int) -> list[int]:
@@ -91,6 +88,16 @@ def best_of(scores: Scores, wanted: int) -> list[int]:
         there = np.flatnonzero(scores >= least)
         found = there[np.argsort(-scores[there], kind="stable")]
     return [int(each) for each in found[:wanted]]
+
+
+def _weighed(signals: Mapping[str, Scores], weights: Weights, others: Scores) -> Scores:
+    """What they come to, with others."""
+    return sum((weights.get(name, 0.0) * each for name, each in signals.items()), others)
+
+
+def _order(scores: Scores, by_words: Worded, wanted: int) -> list[int]:
+    allowed = np.where(by_words.allowed, scores, -np.inf)
+    return best_of(allowed, min(wanted, int(by_words.allowed.sum())))
 
 
 def _of_words(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_]) -> tuple[dict[str, Scores], float]:
@@ -127,14 +134,3 @@ def _of_the_most(values: Scores, possible: float) -> Scores:
     """As a share of the highest; but where not even that has much of what was asked for, none counts for much."""
     most = max(values.max(initial=0.0), _LITTLE * possible)
     return np.asarray(values / most) if most > 0 else values
-
-
-def _standing_out(cosines: Scores) -> Scores:
-    """Only the spread tells what is near; a turn without a vector is as near as the average."""
-    is_unknown = np.isnan(cosines)
-    known = cosines[~is_unknown] if is_unknown.any() else cosines
-    if not known.size:
-        return np.zeros_like(cosines)
-    outstanding = (cosines - known.mean()) / max(float(known.std()), _SAME)
-    outstanding[is_unknown] = 0.0
-    return np.asarray(outstanding)

@@ -43,6 +43,13 @@ class Stretches:
         """The stretch of each of these turns."""
         return self._all[positions]
 
+    def are_same(self, positions: NDArray[np.int64], offset: int) -> NDArray[np.bool_]:
+        """Whether the turn so far behind each of these is there, in the same stretch."""
+        there = positions + offset
+        found = (there >= 0) & (there < len(self))
+        found[found] = self.of(positions[found]) == self.of(there[found])
+        return found
+
     def shifted(self, values: Scores, offset: int) -> Scores:
         """At every turn the value (or row) of the turn so far behind it, 0 where that is another stretch's."""
         if not offset:

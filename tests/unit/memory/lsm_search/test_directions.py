@@ -1,0 +1,141 @@
+"""How near turns are to a question, in chats of any size."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from memory.lsm.search.directions import Directions
+from memory.lsm.search.nearness import Nearness
+from memory.lsm.search.stretches import Stretches
+
+NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+SHARES = {-2: 0.3, -1: 0.6, 0: 1.0, 1: 0.3}
+DIMS = 160
+
+Rows = NDArray[np.float32]
+
+
+def topics(turns: int, seed: int = 5) -> Rows:
+    """Vectors such as models make: near each other, of few matters, each a little different."""
+    chance = np.random.default_rng(seed)
+    matters = chance.standard_normal((40, DIMS)) * np.geomspace(1, 0.05, DIMS)
+    mixed = chance.dirichlet(np.full(40, 0.1), turns) @ matters
+    shared = 0.35 * np.random.default_rng(0).standard_normal(DIMS)
+    return (shared + mixed + 0.02 * chance.standard_normal((turns, DIMS))).astype("<f4")
+
+
+def directions(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> Directions:
+    """One stretch after another, of so many turns each."""
+    stretches = Stretches(gap=HOUR)
+    found = Directions(stretches)
+    for position, row in enumerate(rows):
+        stretches.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR)
+        if position not in without:
+            found.put(position, row.tobytes())
+    return found
+
+
+def by_the_book(
+    rows: Rows, question: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7
+) -> tuple[Rows, Rows]:
+    """The same, turn by turn, in full precision."""
+    has = np.array([position not in without for position in range(len(rows))])
+    rows = rows.astype(np.float64) / np.linalg.norm(rows, axis=1, keepdims=True)
+    mean = rows[has].mean(axis=0)
+    own = rows - mean
+    own /= np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-6)
+    own[~has] = 0
+    around = np.zeros_like(own)
+    for here in range(len(rows)):
+        for offset, share in SHARES.items():
+            there = here + offset
+            if 0 <= there < len(rows) and there // pause_after == here // pause_after:
+                around[here] += share * own[there]
+    around /= np.maximum(np.linalg.norm(around, axis=1, keepdims=True), 1e-6)
+    wanted = question / np.linalg.norm(question) - mean
+    wanted /= np.linalg.norm(wanted)
+    return (own @ wanted).astype(np.float32), (around @ wanted).astype(np.float32)
+
+
+def nearness(found: Directions, question: Rows) -> Nearness:
+    near = found.nearness(question.tobytes())
+    assert near is not None
+    return near
+
+
+@pytest.mark.parametrize("turns", [1, 2, 30, 700])
+def test_turns_are_as_near_as_a_careful_reader_would_find(turns: int) -> None:
+    rows, question = topics(turns + 1)[:-1], topics(turns + 1)[-1]
+
+    near = nearness(directions(rows), question)
+
+    alone, around = by_the_book(rows, question)
+    assert np.allclose(near.alone, alone, atol=2e-3)
+    assert np.allclose(near.around, around, atol=2e-3)
+
+
+def test_a_turn_without_a_vector_adds_nothing_to_those_around_it() -> None:
+    rows, question, without = topics(101)[:-1], topics(101)[-1], frozenset({0, 13, 14, 50, 99})
+
+    near = nearness(directions(rows, without), question)
+
+    alone, around = by_the_book(rows, question, without)
+    assert np.allclose(near.alone, alone, atol=2e-3)
+    assert np.allclose(near.around[near.has], around[near.has], atol=2e-3)
+    assert (near.signals["meaning"][sorted(without)] == 0).all()
+
+
+def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
+    rows = topics(6000)
+    found = directions(rows)
+    for question in topics(20, seed=6):
+        near = nearness(found, question)
+        rough = near.signals["meaning"] + near.signals["meaning_in_context"]
+        found.look_closely(near, np.argsort(-rough)[:400].tolist())
+
+        alone, around = by_the_book(rows, question)
+        true = (alone - alone.mean()) / alone.std() + (around - around.mean()) / around.std()
+        close = near.signals["meaning"] + near.signals["meaning_in_context"]
+        best = np.argsort(-true)[:40]
+        assert np.allclose(close[best], true[best], atol=0.02)
+        assert len(set(np.argsort(-close)[:40]) & set(best)) >= 39
+
+
+def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginning() -> None:
+    rows, question = topics(6101)[:-1], topics(6101)[-1]
+    stretches = Stretches(gap=HOUR)
+    grown = Directions(stretches)
+    for position, row in enumerate(rows):
+        stretches.add(NOW + position * MINUTE + position // 7 * 5 * HOUR)
+        grown.put(position, row.tobytes())
+        if position % 500 == 0:
+            nearness(grown, question)
+    everything = list(range(len(rows)))
+
+    near = nearness(grown, question)
+    grown.look_closely(near, everything)
+
+    at_once = directions(rows)
+    same = nearness(at_once, question)
+    at_once.look_closely(same, everything)
+    # What all turns share is looked at anew only when there are a quarter more.
+    assert np.corrcoef(near.around, same.around)[0, 1] > 0.999
+
+
+def test_vectors_of_another_length_take_the_place_of_those_before_them() -> None:
+    found = directions(topics(5))
+    found.put(4, np.ones(8, "<f4").tobytes())
+
+    assert found.count == 1
+    assert found.nearness(topics(1)[0].tobytes()) is None
+
+
+def test_vectors_shorter_than_an_outline_will_do() -> None:
+    rows = topics(5001)[:, :16]
+    near = nearness(directions(rows[:-1]), rows[-1])
+
+    assert near.is_rough
+    assert np.allclose(near.alone, by_the_book(rows[:-1], rows[-1])[0], atol=2e-3)
