@@ -9,9 +9,12 @@ from mindbus.sql.inserting import insert_unless_there
 
 async def locked(session: AsyncSession, chat_id: str) -> ChatRow:
     """The row of a chat, made where there was none, for this transaction alone."""
-    await session.execute(insert_unless_there(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
     query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
-    return (await session.scalars(query.execution_options(populate_existing=True))).one()
+    query = query.execution_options(populate_existing=True)
+    if (row := await session.scalar(query)) is not None:
+        return row
+    await session.execute(insert_unless_there(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
+    return (await session.scalars(query)).one()
 
 
 async def drop_if_empty(session: AsyncSession, chat_id: str) -> None:

@@ -71,13 +71,18 @@ class Recording:
         chat.heard += self._hear(known, said, ids)
         turns = self._added(chat, {key: each for key, each in zip(ids, said, strict=True) if key not in known})
         outcome = Outcome(tuple(ids), len(turns))
+        placed: dict[str, str] = {}
         if turns:
             await self._insert(TurnRow, [_columns(turn) for turn in turns])
-            await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
+            placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
             self.followers.recorded(chat_id)
-        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == next(reversed(ids), None))
-        outcome.episode_id = await self.database.session.scalar(of_turn)
+        last = next(reversed(ids), None)
+        outcome.episode_id = placed[last] if last in placed else await self._episode_of(last)
         return outcome
+
+    async def _episode_of(self, raw_log_id: str | None) -> str | None:
+        of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == raw_log_id)
+        return await self.database.session.scalar(of_turn)
 
     async def _known(self, chat_id: str, said: Sequence[Said]) -> dict[str, TurnRow]:
         query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in said]))
@@ -116,12 +121,12 @@ class Recording:
         chat.heard += sum(turn.is_heard for turn in turns)
         return turns
 
-    async def _place(self, chat_id: str, turns: Sequence[TurnRow], outcome: Outcome) -> None:
+    async def _place(self, chat_id: str, turns: Sequence[TurnRow], outcome: Outcome) -> dict[str, str]:
+        """The episode of each turn."""
         if not turns:
-            return
+            return {}
         near = await self._near(chat_id, turns[0].time, turns[-1].time)
-        placed: dict[str, list[str]] = {}
-        members: list[dict[str, object]] = []
+        placed: dict[str, str] = {}
         for turn in turns:
             row = self.bounds.place(turn, near)
             if row is None:
@@ -131,12 +136,15 @@ class Recording:
                 outcome.events.append(_news_of(row))
             else:
                 extend(row, turn)
-            placed.setdefault(row.id, []).append(turn.id)
-            members.append({"raw_log_id": turn.id, "episode_id": row.id})
+            placed[turn.id] = row.id
             outcome.events += self._anchored(row, turn)
         await self.database.session.flush()
+        members: list[dict[str, object]] = [
+            {"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()
+        ]
         await self._insert(EpisodeOfTurnRow, members)
         outcome.events += self._recorded(placed, near)
+        return placed
 
     async def _near(self, chat_id: str, first: datetime, last: datetime) -> list[EpisodeRow]:
         within = (EpisodeRow.ended_at >= first - self.bounds.gap, EpisodeRow.started_at <= last + self.bounds.gap)
@@ -150,10 +158,9 @@ class Recording:
         if reason is not None:
             yield make_anchor(row, reason, "words", self.rules)
 
-    def _recorded(self, placed: dict[str, list[str]], near: Iterable[EpisodeRow]) -> Iterable[EpisodeRecorded]:
+    def _recorded(self, placed: dict[str, str], near: Iterable[EpisodeRow]) -> Iterable[EpisodeRecorded]:
         for row in near:
-            if row.id in placed:
-                ids = tuple(placed[row.id])
+            if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
                 yield EpisodeRecorded(episode_id=row.id, chat_id=row.chat_id, raw_log_ids=ids, version=row.version)
 
     async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
