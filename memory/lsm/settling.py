@@ -1,8 +1,7 @@
 """Episodes at their end: whether each is about one matter, from which one it goes on (spec 002 §4.3)."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import exists, or_, select, update
@@ -16,7 +15,8 @@ from memory.lsm.borders import border_of
 from memory.lsm.chats import locked
 from memory.lsm.following import Followers
 from memory.lsm.growing import headline_of
-from memory.lsm.matters import Likeness, Matter
+from memory.lsm.linking import Linking, links
+from memory.lsm.matters import Likeness
 from memory.lsm.placing import Bounds
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
 from memory.lsm.texts import Text, lacking_vectors, mean_of, text_of
@@ -24,12 +24,10 @@ from mindbus.sql.database import Database
 
 # Likeness of what belongs together; across a silence it takes more of it.
 _SAME, _SAME_ACROSS_GAP = 0.12, 0.32
-_GOES_ON, _IS_RELATED = 0.3, 0.2
-_EARLIER, _MOST_RELATED = 20, 3
 # Of fewer words nobody can tell what they are about.
 _TELLING = 8
 _WAITS_FOR_VECTORS = timedelta(seconds=60)
-_AT_ONCE, _MOST_KEPT = 50, 500
+_AT_ONCE = 50
 
 SettlingEvent = EpisodeOpened | EpisodeRecorded
 
@@ -42,15 +40,15 @@ class Settling:
 
     def __init__(self, database: Database, followers: Followers, bounds: Bounds) -> None:
         self.database, self.followers, self.bounds = database, followers, bounds
-        self._matters: OrderedDict[tuple[str, int], Matter] = OrderedDict()
+        self._linking = Linking()
         self._first_seen: dict[str, datetime] = {}
 
     def recorded(self, _chat_id: str) -> None:
-        """As in Follower: a matter is kept by the number of its turns, so it is found anew."""
+        """As in Follower; what an episode is about is kept by the number of its turns, so it is found anew."""
 
     def forgotten(self, _chat_id: str | None) -> None:
         """As in Follower."""
-        self._matters.clear()
+        self._linking.forget()
         self._first_seen.clear()
 
     async def end(self, chat_id: str, fragment_id: str, raw_log_ids: Collection[str]) -> list[SettlingEvent]:
@@ -81,12 +79,11 @@ class Settling:
             ready = await self._ready(session, now)
             if ready is None:
                 return None
-            earlier = await self._earlier(session, ready)
             text = await text_of(session, ready.id)
-            matters = {each.id: await self._matter(session, each) for each in earlier}
+            matters = await self._linking.matters_before(session, ready)
         border = await asyncio.to_thread(border_of, text) if ready.layer == Layer.HOT else None
         matter = await asyncio.to_thread(text.matter)
-        return await self._settle(ready, text, border, _links(matter, matters))
+        return await self._settle(ready, text, border, links(matter, matters))
 
     async def _settle(
         self, seen: EpisodeRow, text: Text, border: int | None, links: tuple[str | None, list[str]]
@@ -159,27 +156,12 @@ class Settling:
                 return row
         return None
 
-    async def _earlier(self, session: AsyncSession, row: EpisodeRow) -> Sequence[EpisodeRow]:
-        of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
-        query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER)
-        return (await session.scalars(query)).all()
 
-    async def _matter(self, session: AsyncSession, row: EpisodeRow) -> Matter:
-        key = (row.id, row.turns)
-        if key not in self._matters:
-            text = await text_of(session, row.id)
-            self._matters[key] = await asyncio.to_thread(text.matter)
-            if len(self._matters) > _MOST_KEPT:
-                self._matters.popitem(last=False)
-        self._matters.move_to_end(key)
-        return self._matters[key]
-
-
-def _links(matter: Matter, earlier: Mapping[str, Matter]) -> tuple[str | None, list[str]]:
-    """What it goes on from, what else it is related to: the most alike of the latest."""
-    likeness = Likeness([matter, *earlier.values()])
-    alike = sorted(((likeness.of(matter, other), other_id) for other_id, other in earlier.items()), reverse=True)
-    near = [(score, other_id) for score, other_id in alike if score >= _IS_RELATED][: _MOST_RELATED + 1]
-    if near and near[0][0] >= _GOES_ON:
-        return near[0][1], [other_id for _, other_id in near[1:]]
-    return None, [other_id for _, other_id in near[:_MOST_RELATED]]
+async def look_again(session: AsyncSession, raw_log_ids: Collection[str]) -> None:
+    """What could wait no longer for its vectors is settled once more when the last of them is there."""
+    within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+    episodes = set(await session.scalars(within.distinct()))
+    complete = episodes - await lacking_vectors(session, episodes)
+    by_words = (EpisodeRow.id.in_(complete), EpisodeRow.is_settled, EpisodeRow.model.is_(None))
+    again = update(EpisodeRow).where(*by_words).values(is_settled=False)
+    await session.execute(again.execution_options(synchronize_session=False))

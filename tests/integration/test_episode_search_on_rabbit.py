@@ -54,16 +54,14 @@ async def test_what_was_said_is_found_told_and_learnt_from(fleet: Fleet, embedde
     async with fleet.bus.subscribe(EpisodeTouched) as touched:
         await said(fleet, *TALK)
         answer = await found(fleet)
+        assert [turn.content for turn in answer.episodes[0].turns] == list(TALK)
+        assert answer.search_id is not None
+        feedback = Feedback(search_id=answer.search_id, used=(answer.episodes[0].turns[2].raw_log_id,))
+        with pytest.raises(CommandFailed) as foreign:
+            await fleet.bus.acting_as("agent.stranger").request(feedback)
+        assert foreign.value.code is Code.NOT_FOUND
 
-        event = await anext(aiter(touched))
-    assert [turn.content for turn in answer.episodes[0].turns] == list(TALK)
-    assert event.search_id == answer.search_id
-
-    assert answer.search_id is not None
-    feedback = Feedback(search_id=answer.search_id, used=(answer.episodes[0].turns[2].raw_log_id,))
-    with pytest.raises(CommandFailed) as foreign:
-        await fleet.bus.acting_as("agent.stranger").request(feedback)
-    assert foreign.value.code is Code.NOT_FOUND
+        assert (await anext(aiter(touched))).search_id == answer.search_id
     await fleet.bus.request(feedback)
     assert (await fleet.bus.request(GetEpisodeStats())).with_feedback == 1
     assert not (await fleet.bus.request(TuneSearch(apply=True))).applied

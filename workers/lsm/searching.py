@@ -44,11 +44,10 @@ class SearchDesk:
             return ()
 
     @on_command
-    async def feedback(self, command: Feedback, handling: Handling) -> tuple[Told, ...]:
+    async def feedback(self, command: Feedback, handling: Handling) -> None:
         with answering(handling):
-            told = await self.search.keeping.write(command.search_id)
+            await self.search.keeping.write(command.search_id)
             await self.search.searches.take(command, handling.requester)
-        return told_of(told)
 
     @on_command
     async def tune(self, command: TuneSearch, handling: Handling) -> TuneReport:

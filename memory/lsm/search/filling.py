@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, insert, select
 
 from memory.lsm.search.question_vectors import QuestionVectors
 from memory.lsm.search.shelf import Shelf
+from memory.lsm.settling import look_again
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.sql.database import Database
 
@@ -110,3 +111,4 @@ class Filling:
             if ids:
                 rows = [{"raw_log_id": key, "model": model, "data": made[key]} for key in sorted(ids)]
                 await session.execute(insert(TurnVectorRow), rows)
+                await look_again(session, ids)

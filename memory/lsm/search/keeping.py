@@ -32,6 +32,7 @@ class Keeping:
     def __init__(self, searches: Searches, waking: Waking) -> None:
         self.searches, self.waking = searches, waking
         self._waiting: dict[str, SearchMade] = {}
+        self._untold: list[EpisodeTouched | EpisodeReactivated] = []
         self._is_due = asyncio.Event()
         self._turn = asyncio.Lock()
 
@@ -50,26 +51,31 @@ class Keeping:
                 del self._waiting[search_id]
 
     async def step(self) -> list[EpisodeTouched | EpisodeReactivated]:
-        """Wait for a search, write it down. Raises DatabaseAway; then it waits on."""
+        """Wait for a search, write it down; what is to be told. Raises DatabaseAway; then it waits on."""
         await self._is_due.wait()
         search_id = next(iter(self._waiting), None)
         if search_id is None:
             self._is_due.clear()
-            return []
-        return await self.write(search_id)
+        else:
+            await self.write(search_id)
+        told, self._untold = self._untold, []
+        return told
 
-    async def write(self, search_id: str) -> list[EpisodeTouched | EpisodeReactivated]:
-        """Keep a search, count what it has found as used; nothing where that is done. Raises DatabaseAway."""
+    async def write(self, search_id: str) -> None:
+        """Keep a search, count what it has found as used; nothing where that is done. Raises DatabaseAway.
+
+        What there is to tell of it comes with the next step.
+        """
         async with self._turn:
             asked = self._waiting.get(search_id)
             if asked is None:
-                return []
+                return
             async with self.searches.database.at_hand():
                 is_new = await self.searches.keep(asked.query, asked.requester, asked.at, asked.found)
                 is_used = is_new and asked.query.touch
                 told = await self.waking.touch(asked.found.touched, asked.at, search_id) if is_used else []
             self._waiting.pop(search_id, None)
-            return told
+            self._untold += told
 
     async def close(self) -> None:
         """Write down what waits, as far as the database is there."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -192,6 +193,20 @@ async def test_a_turn_is_found_by_its_words_before_it_has_a_vector(library: Libr
     assert await library.waiting() == 1
 
 
+async def test_an_episode_that_was_settled_before_its_vectors_came_is_settled_once_more(library: Library) -> None:
+    await library.work(lambda: library.memory.settling.step(NOON + 99 * DAY))
+    await library.work(lambda: library.memory.settling.step(NOON + 100 * DAY))
+    early = [row.id for row in await library.episodes() if row.is_settled]
+
+    await library.fill()
+    assert early
+    assert [row.id for row in await library.episodes() if row.is_settled] == []
+    for days in range(9):
+        await library.work(partial(library.memory.settling.step, NOON + (101 + days) * DAY))
+
+    assert {(row.is_settled, row.model) for row in await library.episodes()} == {(True, "hashing")}
+
+
 async def test_a_large_import_keeps_no_other_chat_waiting_for_its_vectors(library: Library) -> None:
     await library.record(*[said(f"All of it is number {number}.", NOON + 99 * DAY) for number in range(30)])
     await library.search.fill()
@@ -273,7 +288,8 @@ async def test_the_same_search_again_counts_as_one_access(library: Library) -> N
     told = []
     for _ in range(2):
         await library.search.find(wanted, NOON, "srch_1", ASKER)
-        told.append(await library.search.keeping.write("srch_1"))
+        await library.search.keeping.write("srch_1")
+        told.append(await library.search.keeping.step())
 
     assert [bool(events) for events in told] == [True, False]
     assert max(row.access_count for row in await library.episodes()) == 1
@@ -286,8 +302,9 @@ async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_
     await library.work(lambda: library.memory.erasing.forget(ANNA))
     library.search.keeping.put(SearchMade("srch_2", wanted, ASKER, NOON, found))
 
-    assert await library.search.keeping.write("srch_1") == []
-    assert await library.search.keeping.write("srch_2") == []
+    await library.search.keeping.write("srch_1")
+    await library.search.keeping.write("srch_2")
+    assert await library.search.keeping.step() == []
     assert await library.count(SearchRow) == 0
 
 
