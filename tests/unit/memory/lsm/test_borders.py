@@ -10,7 +10,7 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from memory.embedding.nano import NanoModel
+from memory.embedding.choice import open_embedder
 from memory.lsm.borders import border_of
 from memory.lsm.tables import TurnRow
 from memory.lsm.texts import Text
@@ -97,25 +97,22 @@ def test_turns_without_words_stand_beside_the_matter() -> None:
 
 @pytest.mark.proof
 @pytest.mark.timeout(900)
-def test_matters_are_told_apart_by_the_real_model() -> None:
+async def test_matters_are_told_apart_by_the_real_model() -> None:
     """Precision before recall, within two turns."""
-    model, dice = NanoModel(threads=1), random.Random(11)
+    embedder, dice = await open_embedder(), random.Random(11)
     true = found = right = met = 0
     for language in LANGUAGES:
-        known = {
-            content: model.passages([content])[0]
-            for kind in TALKS.values()
-            for each in kind[language]
-            for content in each
-        }
+        contents = {content for kind in TALKS.values() for each in kind[language] for content in each}
+        known = {content: (await embedder.passages([content]))[0].floats for content in contents}
         mixed = [dice.sample(TALKS["matters"][language], dice.choice((2, 3, 4))) for _ in range(12)]
         for matters in (*mixed, *([each] for each in TALKS["one"][language])):
-            contents = [content for matter in matters for content in matter]
+            talk = [content for matter in matters for content in matter]
             begins = list(np.cumsum([len(matter) for matter in matters[:-1]]))
-            got = borders(turns_of(contents), np.array([known[content] for content in contents], dtype="<f4"))
+            got = borders(turns_of(talk), np.array([known[content] for content in talk], dtype="<f4"))
             true, found = true + len(begins), found + len(got)
             right += sum(any(abs(place - begin) <= 2 for begin in begins) for place in got)
             met += sum(any(abs(place - begin) <= 2 for place in got) for begin in begins)
+    await embedder.close()
 
     assert right / found >= 0.8
     assert met / true >= 0.6
