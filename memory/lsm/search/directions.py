@@ -16,6 +16,7 @@ Rows = NDArray[np.float32]
 _GROWTH = 1.25
 # Among so many turns, outlines are compared first.
 _MANY = 5000
+_SAMPLE = 2000
 _SAME = 1e-6
 _AT_ONCE = 4096
 
@@ -76,7 +77,7 @@ class Directions:
         here = np.array(positions, dtype=np.int64)
         there = self._around.near(here, len(near.alone))
         near.alone[there] = self._cosines(near.wanted, there)
-        near.around[here] = self._around.some(near.alone, here)
+        near.around[here] = self._around.of(here, near.alone.__getitem__, len(near.alone))
 
     def _begin(self, dims: int) -> None:
         self._vectors: NDArray[np.float16] = np.zeros((0, dims), dtype=np.float16)
@@ -103,9 +104,7 @@ class Directions:
         if self._stale_from is None:
             return
         for start, end in _portions(self._stale_from, total):
-            reach = self._around.reach(start, end, total)
-            self._lengths[reach] = np.maximum(np.linalg.norm(self._left(reach), axis=1), _SAME)
-            self._around.measure(start, end, self._own(reach), reach)
+            self._measure(start, end, total)
         if self._outlines is None and self._count >= _MANY:
             self._outlines, self._stale_from = self._outlined(total), 0
         if self._outlines is not None:
@@ -113,15 +112,17 @@ class Directions:
                 self._outlines.put(start, self._own(slice(start, end)))
         self._stale_from = None
 
+    def _measure(self, start: int, end: int, total: int) -> None:
+        """How long is what is left of vectors once what all share is off; what those around a turn count for."""
+        reach = self._around.reach(start, end, total)
+        self._lengths[reach] = np.maximum(np.linalg.norm(self._left(reach), axis=1), _SAME)
+        own = self._own(reach)
+        self._around.measure(start, end, lambda those: own[those - reach.start], total)
+
     def _outlined(self, total: int) -> Outlines:
-        outlines = Outlines(self._vectors.shape[1])
-        for start, end in _portions(0, total):
-            reach = self._around.reach(start, end, total)
-            own, has = self._own(reach), self._has[start:end]
-            around = self._around.of(start, end, own, reach)
-            outlines.learn(own[start - reach.start : end - reach.start][has], around[has])
-        outlines.settle()
-        return outlines
+        known = np.flatnonzero(self._has[:total])
+        sample = known[:: -(-len(known) // _SAMPLE)]
+        return Outlines.of(self._own(sample), self._around.of(sample, self._own, total))
 
     def _cosines(self, wanted: Rows, positions: NDArray[np.int64] | slice) -> Scores:
         """With these turns alone; 0 where one has no vector."""
@@ -130,14 +131,14 @@ class Directions:
         found *= self._has[positions] / self._lengths[positions]
         return np.asarray(found)
 
-    def _left(self, positions: slice) -> Rows:
+    def _left(self, positions: NDArray[np.int64] | slice) -> Rows:
         """What is left of the vectors of turns once what all share is off; 0 where there is none."""
         left = self._vectors[positions].astype(np.float32)
         left -= self._mean
         left *= self._has[positions, None]
         return left
 
-    def _own(self, positions: slice) -> Rows:
+    def _own(self, positions: NDArray[np.int64] | slice) -> Rows:
         """The same in length 1."""
         left = self._left(positions)
         left /= self._lengths[positions, None]
