@@ -16,7 +16,7 @@ from statistics import quantiles
 import numpy as np
 from sqlalchemy import insert
 
-from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.choice import open_embedder
 from memory.lsm.said import Said
 from memory.lsm.search.service import EpisodeSearch, search_over

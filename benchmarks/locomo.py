@@ -19,8 +19,9 @@ from typing import Any
 from benchmarks.locomo_baselines import baselines
 from benchmarks.locomo_data import CATEGORIES, Conversation, DatasetMissing, Question, conversations
 from bus_schema.episodes import WarmContent
-from bus_schema.lsm import FoundEpisodes, GetEpisode, RecordExchange, SearchEpisodes
+from bus_schema.lsm import GetEpisode, RecordExchange
 from bus_schema.lsm_care import GetEpisodeStats
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.packer import RunPacking
 from memory.stems import stems
 from mindbus.bus.client import Client

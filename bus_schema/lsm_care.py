@@ -1,4 +1,4 @@
-"""What is said to the long-term memory about itself: why an episode is where it is, what was of use (spec 002 L9)."""
+"""What is asked of the long-term memory about itself: why an episode is where it is, how it is doing (spec 002 L9)."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -6,12 +6,12 @@ from bus_schema.episodes import (
     Episode,
     EpisodeId,
     Layer,
-    RawLogIds,
     RawTurn,
 )
 from bus_schema.identities import UserId
-from bus_schema.lsm import Moment, PackReport, SearchId
-from bus_schema.messages import Command, Nothing, Query
+from bus_schema.lsm import Moment
+from bus_schema.lsm_packing import PackReport
+from bus_schema.messages import Query
 
 
 class PriorityTerms(BaseModel):
@@ -79,13 +79,6 @@ class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history")
     steps: int = Field(default=60, ge=2, le=400)
 
 
-class Feedback(Command[Nothing], domain="lsm", action="feedback"):
-    """Say which of the turns that one's own search has found were of use; none at all says something, too."""
-
-    search_id: SearchId
-    used: RawLogIds = Field(default=(), max_length=1000)
-
-
 class LayerStats(BaseModel):
     """Of one layer: how many episodes with how many words, how many packs brought them, how often a search hit it."""
 
@@ -126,26 +119,3 @@ class GetEpisodeStats(Query[EpisodeStats], domain="lsm", action="stats"):
     """Count, for one chat or for all."""
 
     chat_id: UserId | None = None
-
-
-class TuneReport(BaseModel):
-    """The weights before and after, with the share of used turns found on queries that were held out.
-
-    `applied` where the new ones were better and were to be kept.
-    """
-
-    model_config = ConfigDict(frozen=True)
-    queries: int
-    held_out: int
-    weights_before: dict[str, float]
-    weights_after: dict[str, float]
-    recall_before: float | None
-    recall_after: float | None
-    applied: bool
-    reason: str = ""
-
-
-class TuneSearch(Command[TuneReport], domain="lsm", action="tune"):
-    """Fit the weights of the search to what was of use; kept only with `apply`, only if held-out queries gain."""
-
-    apply: bool = False

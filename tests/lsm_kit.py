@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import func, select
 
 from bus_schema.episodes import ColdContent, Episode, Layer, WarmContent
-from bus_schema.lsm import ApplyPack, PackReport, SetAnchor
+from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_care import EpisodeStats
+from bus_schema.lsm_packing import ApplyPack, PackReport
 from memory.lsm.recording import Outcome
 from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory, memory_over

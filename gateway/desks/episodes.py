@@ -3,7 +3,7 @@
 from typing import Final
 
 from bus_schema.episodes import AnchorReason, EpisodeHead, HotContent
-from bus_schema.lsm import EpisodePage, FoundEpisodes, ListEpisodes, SearchEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm import EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_care import (
     EpisodeStats,
     ExplainedEpisode,
@@ -12,6 +12,7 @@ from bus_schema.lsm_care import (
     GetLayerHistory,
     LayerHistory,
 )
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.packer import Packed, PackEpisode
 from mindbus.bus.client import Client
 

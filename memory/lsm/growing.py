@@ -2,7 +2,7 @@
 
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.ids import derived
-from bus_schema.lsm import EpisodeAnchored
+from bus_schema.lsm_events import EpisodeAnchored
 from memory.lsm.rules import Rules
 from memory.lsm.tables import EpisodeRow, TurnRow
 

@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import EpisodeId, Layer
-from bus_schema.lsm import DueEpisode, DueEpisodes
+from bus_schema.lsm_packing import DueEpisode, DueEpisodes
 from memory.lsm.placing import Bounds
 from memory.lsm.rules import Rules
 from memory.lsm.tables import EpisodeRow

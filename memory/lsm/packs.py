@@ -6,7 +6,8 @@ from datetime import datetime
 from sqlalchemy import select
 
 from bus_schema.episodes import ColdContent, EpisodeHead, Layer, WarmContent
-from bus_schema.lsm import ApplyPack, EpisodePacked
+from bus_schema.lsm_events import EpisodePacked
+from bus_schema.lsm_packing import ApplyPack
 from memory.lsm.layer_history import note_change
 from memory.lsm.reading import turns_of
 from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackDoesNotHold

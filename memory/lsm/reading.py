@@ -9,8 +9,10 @@ from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Episode, Layer
-from bus_schema.lsm import EpisodePage, FoundEpisode, FoundEpisodes, GetHotEpisodes, ListEpisodes, PackReport
+from bus_schema.lsm import EpisodePage, ListEpisodes
 from bus_schema.lsm_care import ExplainedEpisode, NextLayer
+from bus_schema.lsm_packing import PackReport
+from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
 from memory.lsm.cursors import cursor_after, place_of
 from memory.lsm.refusals import NoSuchEpisode
 from memory.lsm.rows import as_episode, as_head, as_turn, kept_words

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import insert, select
 
 from bus_schema.dialogue import MessageKind
-from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
+from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.anchors import anchor_reason
 from memory.lsm.chats import drop_if_empty, locked
 from memory.lsm.following import Followers

@@ -10,7 +10,7 @@ from sqlalchemy.orm import aliased
 
 from bus_schema.episodes import Layer
 from bus_schema.ids import derived
-from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
+from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from memory.lsm.borders import border_of
 from memory.lsm.chats import locked
 from memory.lsm.following import Followers

@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import select
 
 from bus_schema.episodes import EpisodeHead, HotContent, Layer
-from bus_schema.lsm import EpisodeAnchored, EpisodeReactivated, EpisodeTouched, SetAnchor
+from bus_schema.lsm import SetAnchor
+from bus_schema.lsm_events import EpisodeAnchored, EpisodeReactivated, EpisodeTouched
 from memory.lsm.growing import make_anchor
 from memory.lsm.layer_history import note_change
 from memory.lsm.reading import turns_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bus_schema.episodes import ColdContent, RawTurn, WarmContent
-from bus_schema.lsm import PackReport
+from bus_schema.lsm_packing import PackReport
 from memory.packing.cold import cold_of
 from memory.packing.mending import Mended, mended_cold, mended_warm
 from memory.packing.reading import as_turns, cut

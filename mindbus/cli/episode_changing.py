@@ -6,7 +6,7 @@ import typer
 
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm import SetAnchor, UnpackEpisode
-from bus_schema.lsm_care import TuneSearch
+from bus_schema.lsm_search import TuneSearch
 from bus_schema.packer import PackEpisode, PackRun, RunPacking
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json

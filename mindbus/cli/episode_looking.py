@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 import typer
 
 from bus_schema.episodes import EpisodeHead
-from bus_schema.lsm import MAX_BUDGET_WORDS, EpisodePage, GetEpisode, ListEpisodes, SearchEpisodes
+from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes
 from bus_schema.lsm_care import GetEpisodeStats
+from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import show_json
 from mindbus.cli.episode_options import AnyChat, Chat, EpisodeIdArgument, Layers, Now, Since, Tags, Until

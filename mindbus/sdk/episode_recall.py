@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from bus_schema.lsm import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
+from bus_schema.lsm_search import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
 from bus_schema.messages import Query
 from mindbus.bus.client import Client
 from mindbus.bus.failures import BusUnavailable, CommandFailed

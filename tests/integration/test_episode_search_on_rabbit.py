@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bus_schema.lsm import EpisodeTouched, FoundEpisodes, RecordExchange, SaidMessage, SearchEpisodes
-from bus_schema.lsm_care import Feedback, GetEpisodeStats, TuneSearch
+from bus_schema.lsm import RecordExchange, SaidMessage
+from bus_schema.lsm_care import GetEpisodeStats
+from bus_schema.lsm_events import EpisodeTouched
+from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneSearch
 from bus_schema.replies import Code
 from mindbus import CommandFailed, Kit
 from tests.clocks import NOON

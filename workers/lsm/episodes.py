@@ -2,19 +2,10 @@
 
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
-from bus_schema.lsm import (
-    ApplyPack,
-    DueEpisodes,
-    EpisodePage,
-    FoundEpisodes,
-    GetDueEpisodes,
-    GetEpisode,
-    GetHotEpisodes,
-    ListEpisodes,
-    SetAnchor,
-    UnpackEpisode,
-)
+from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_care import ExplainedEpisode, ExplainEpisode
+from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
+from bus_schema.lsm_search import FoundEpisodes, GetHotEpisodes
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.handlers import Told, on_command
 from mindbus.bus.handling import Handling

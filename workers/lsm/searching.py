@@ -3,8 +3,7 @@
 import asyncio
 
 from bus_schema.ids import derived
-from bus_schema.lsm import FoundEpisodes, SearchEpisodes
-from bus_schema.lsm_care import Feedback, TuneReport, TuneSearch
+from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneReport, TuneSearch
 from memory.embedding.failures import EmbedderFailure
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bus_schema.dialogue import conversation_trace
-from bus_schema.lsm import EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from memory.lsm.recording import RecordingEvent
 from memory.lsm.settling import SettlingEvent
 from mindbus.bus.handlers import Told

@@ -11,7 +11,8 @@ from agents.models.language_model import LanguageModel
 from agents.packer.cold import read_cold
 from agents.packer.warm import read_warm
 from bus_schema.episodes import Episode, HotContent, Layer, WarmContent
-from bus_schema.lsm import ApplyPack, GetEpisode
+from bus_schema.lsm import GetEpisode
+from bus_schema.lsm_packing import ApplyPack
 from bus_schema.messages import Command
 from bus_schema.packer import Packed
 from bus_schema.replies import Code

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from agents.models.language_model import LanguageModel
 from bus_schema.episodes import Layer
-from bus_schema.lsm import DueEpisode, GetDueEpisodes
+from bus_schema.lsm_packing import DueEpisode, GetDueEpisodes
 from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import every, on_command

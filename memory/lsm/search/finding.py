@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, select
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm import FoundEpisode, FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, SearchEpisodes
 from memory.lsm.rules import Rules
 from memory.lsm.search.depth import is_overview
 from memory.lsm.search.grouping import Said, grouped, within

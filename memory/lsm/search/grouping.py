@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm import FoundEpisode, ScoreParts, SearchEpisodes
+from bus_schema.lsm_search import FoundEpisode, ScoreParts, SearchEpisodes
 from memory.lsm.rows import as_turn, packed
 from memory.lsm.rules import Rules
 from memory.lsm.search.choosing import fitting

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.asked import Asked, asked
 from memory.lsm.search.certainty import Confidence, confidence
 from memory.lsm.search.chat_index import ChatIndex

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from bus_schema.lsm import EpisodeReactivated, EpisodeTouched, SearchEpisodes
+from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.finding import Found
 from memory.lsm.search.searches import Searches
 from memory.lsm.waking import Waking

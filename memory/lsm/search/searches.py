@@ -6,8 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from bus_schema.lsm import SearchEpisodes
-from bus_schema.lsm_care import Feedback, TuneReport
+from bus_schema.lsm_search import Feedback, SearchEpisodes, TuneReport
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.asked import asked
 from memory.lsm.search.chat_index import ChatIndex

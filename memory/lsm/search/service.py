@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.embedder import Embedder
 from memory.lsm.search.filling import Filling
 from memory.lsm.search.finding import Finding, Found

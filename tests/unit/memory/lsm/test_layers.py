@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
-from bus_schema.lsm import EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackDoesNotHold
 from mindbus.settings import Settings
 from mindbus.sql.database import Database

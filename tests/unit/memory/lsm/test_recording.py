@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, Layer
-from bus_schema.lsm import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
+from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.refusals import SaidOtherwise
 from memory.lsm.tables import TurnRow
 from tests.clocks import NOON

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm import EpisodeOpened, EpisodeRecorded
+from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from memory.lsm.tables import TurnRow
 from mindbus.settings import Settings
 from mindbus.sql.database import Database

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.choice import open_embedder
 from memory.lsm.search.service import search_over
 from mindbus.settings import Settings

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bus_schema.lsm import FoundEpisodes, SearchEpisodes
-from bus_schema.lsm_care import Feedback
+from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.keeping import SearchMade
 from memory.lsm.search.service import EpisodeSearch, search_over

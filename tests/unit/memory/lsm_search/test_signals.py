@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from bus_schema.lsm import SearchEpisodes
+from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.asked import asked
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.search.choosing import fitting, woven

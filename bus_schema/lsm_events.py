@@ -1,0 +1,64 @@
+"""What the long-term memory tells."""
+
+from bus_schema.dialogue import FragmentId
+from bus_schema.episodes import AnchorReason, EpisodeId, Layer, RawLogIds
+from bus_schema.identities import UserId
+from bus_schema.lsm_packing import PackReport
+from bus_schema.lsm_search import SearchId
+from bus_schema.messages import Event
+
+
+class EpisodeOpened(Event, topic="episode", name="opened"):
+    """A new matter has come up in a chat."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    continues_from: EpisodeId | None = None
+
+
+class EpisodeRecorded(Event, topic="episode", name="recorded"):
+    """Turns have been added to an episode; `fragment_id` where a stretch of the dialogue has come to its end."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    raw_log_ids: RawLogIds
+    version: int
+    fragment_id: FragmentId | None = None
+
+
+class EpisodeTouched(Event, topic="episode", name="touched"):
+    """A search has found the episode."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    search_id: SearchId
+    layer: Layer
+
+
+class EpisodePacked(Event, topic="episode", name="packed"):
+    """An episode is in a lower layer; `layer_before` says from which."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    layer_before: Layer
+    layer: Layer
+    version: int
+    report: PackReport
+
+
+class EpisodeReactivated(Event, topic="episode", name="reactivated"):
+    """An episode is hot again."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    layer_before: Layer
+    version: int
+
+
+class EpisodeAnchored(Event, topic="episode", name="anchored"):
+    """An episode has become an anchor, or has ceased to be one."""
+
+    episode_id: EpisodeId
+    chat_id: UserId
+    is_anchor: bool
+    reason: AnchorReason | None = None

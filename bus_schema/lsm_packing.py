@@ -1,0 +1,72 @@
+"""What the packer and the long-term memory say to each other (spec 002 F3, F5)."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, Layer, WarmContent
+from bus_schema.lsm import MAX_PAGE, Moment
+from bus_schema.messages import Command, Query
+
+
+class PackReport(BaseModel):
+    """How a pack was made, what the check found: words before and after, what was put back, what was struck out."""
+
+    model_config = ConfigDict(frozen=True)
+    maker: str = Field(min_length=1, max_length=120)
+    words_before: int = Field(ge=0)
+    words_after: int = Field(ge=0)
+    verified: bool
+    put_back: tuple[str, ...] = ()
+    struck_out: tuple[str, ...] = ()
+
+    @property
+    def compression(self) -> float:
+        """How many times fewer words there are."""
+        return self.words_before / max(1, self.words_after)
+
+
+class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
+    """Keep an episode in a lower layer; a conflict if it has changed since, invalid if the check does not hold.
+
+    A pack of the same version again changes nothing.
+    """
+
+    episode_id: EpisodeId
+    expected_version: int = Field(ge=1)
+    to: Literal[Layer.WARM, Layer.COLD]
+    content: WarmContent | ColdContent = Field(discriminator="layer")
+    report: PackReport
+    at: Moment | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.content.layer != self.to.value:
+            raise ValueError(f"the content is {self.content.layer}, the episode is to be {self.to}")
+        return self
+
+
+class DueEpisode(BaseModel):
+    """An episode that is to go down: its time has come and its priority allows it."""
+
+    model_config = ConfigDict(frozen=True)
+    episode_id: EpisodeId
+    version: int
+    layer: Layer
+    to: Layer
+    trigger: Literal["age", "tokens"]
+
+
+class DueEpisodes(BaseModel):
+    """What is due, the longest waiting first; ask again once these are packed."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[DueEpisode, ...]
+
+
+class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
+    """Ask which episodes are to go down as of `at`; `after` leaves out all up to this one."""
+
+    at: Moment | None = None
+    after: EpisodeId | None = None
+    limit: int = Field(default=50, ge=1, le=MAX_PAGE)

@@ -1,0 +1,121 @@
+"""What is asked of the long-term memory, what it answers (spec 002 §4.5)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from bus_schema.episodes import EpisodeId, Layer, RawLogIds, RawTurn
+from bus_schema.identities import UserId
+from bus_schema.lsm import Moment, Tag
+from bus_schema.messages import Command, Nothing, Query
+
+MAX_QUERY_CHARS = 4000
+MAX_BUDGET_WORDS = 20_000
+
+SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
+
+
+class ScoreParts(BaseModel):
+    """What an episode's score is made of: each signal with its weight already in it; `priority` reorders only."""
+
+    model_config = ConfigDict(frozen=True)
+    signals: dict[str, float]
+    words: tuple[str, ...] = ()
+
+
+class FoundEpisode(BaseModel):
+    """An episode with those of its turns that were worth their words, in their order.
+
+    `text` is what its layer says of it, where that was enough; then there are no turns.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    episode_id: EpisodeId
+    layer: Layer
+    headline: str
+    started_at: AwareDatetime
+    turns: tuple[RawTurn, ...] = ()
+    text: str | None = None
+    score: float
+    explain: ScoreParts | None = None
+
+
+class FoundEpisodes(BaseModel):
+    """What memory has on the matter, the best first, within the budget.
+
+    `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
+    no `search_id` where nothing was searched for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    search_id: SearchId | None = None
+    confidence: Literal["found", "weak", "nothing"]
+    unpacked: bool
+    words: int = Field(ge=0)
+    episodes: tuple[FoundEpisode, ...]
+    is_degraded: bool = False
+
+
+class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
+    """Find what was said on a matter, as of `at`; with `touch` what is found counts as used, so that it stays near.
+
+    `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
+    """
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
+    chat_id: UserId
+    budget_words: int = Field(default=2400, ge=1, le=MAX_BUDGET_WORDS)
+    at: Moment | None = None
+    tags: tuple[Tag, ...] = Field(default=(), max_length=20)
+    layers: tuple[Layer, ...] = Field(default=(), max_length=3)
+    since: Moment | None = None
+    until: Moment | None = None
+    depth: Literal["auto", "summary", "raw"] = "auto"
+    touch: bool = True
+    explain: bool = False
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        if not self.query.strip():
+            raise ValueError("query is empty; say what to look for")
+        if self.since and self.until and self.until < self.since:
+            raise ValueError("until is before since")
+        return self
+
+
+class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
+    """Read what is at the fingertips of a chat: the turns of its hot episodes, the latest that fit the budget."""
+
+    chat_id: UserId
+    budget_words: int = Field(default=1200, ge=1, le=MAX_BUDGET_WORDS)
+    before: Moment | None = None
+
+
+class Feedback(Command[Nothing], domain="lsm", action="feedback"):
+    """Say which of the turns that one's own search has found were of use; none at all says something, too."""
+
+    search_id: SearchId
+    used: RawLogIds = Field(default=(), max_length=1000)
+
+
+class TuneReport(BaseModel):
+    """The weights before and after, with the share of used turns found on queries that were held out.
+
+    `applied` where the new ones were better and were to be kept.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    queries: int
+    held_out: int
+    weights_before: dict[str, float]
+    weights_after: dict[str, float]
+    recall_before: float | None
+    recall_after: float | None
+    applied: bool
+    reason: str = ""
+
+
+class TuneSearch(Command[TuneReport], domain="lsm", action="tune"):
+    """Fit the weights of the search to what was of use; kept only with `apply`, only if held-out queries gain."""
+
+    apply: bool = False
