@@ -93,7 +93,7 @@ class Postings:
             same = self._stretches.of(at) == self._stretches.of(of)
             # Positions of one word are distinct, so that no addition is lost.
             found[at[same]] += often[same]
-        having = np.flatnonzero(found)
+        having = np.flatnonzero(found > 0)
         return having, found[having]
 
     def _parted(self, stem: str) -> tuple[NDArray[np.int64], Scores]:
