@@ -3,6 +3,7 @@
 import re
 
 from bus_schema.episodes import AnchorReason
+from memory.packing.cues import TO_REMEMBER
 
 
 def anchor_reason(text: str) -> AnchorReason | None:
@@ -21,17 +22,7 @@ def _any(*phrases: str) -> re.Pattern[str]:
 _NAME = r"(?-i:[A-ZА-ЯЁ])"
 _START = r"(?:^|[.!?;:,\n]\s*)(?:пожалуйста,?\s+|please,?\s+)?"
 _PATTERNS = (
-    (
-        AnchorReason.EXPLICIT,
-        _any(
-            r"\b(?:запомни|запиши|помни|сохрани)(?:те)?\b[^.!?\n]{0,60}\b(?:навсегда|на\s*всю\s*жизнь|навечно)\b",
-            r"\bнавсегда\s+(?:запомни|сохрани)(?:те)?\b",
-            r"\b(?:никогда\s+не\s+забывай|не\s+забывай\s+(?:этого\s+)?никогда)(?:те)?\b",
-            r"\b(?:remember|keep|memorize|memorise)\b[^.!?\n]{0,60}\b(?:for\s*ever|always|permanently)\b",
-            r"\b(?:always|permanently)\s+remember\b",
-            r"\bnever\s+forget\s+(?:this|that)\b",
-        ),
-    ),
+    (AnchorReason.EXPLICIT, TO_REMEMBER),
     (
         AnchorReason.SYSTEM,
         _any(

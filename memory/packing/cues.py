@@ -59,6 +59,18 @@ UNSURE = _any_of(
     r"возможно|может|может быть|наверное|наверно|кажется|вроде|если|бы|хотел|хотела|надеюсь|предлагаю",
     r"maybe|perhaps|might|probably|i guess|if|would|could|wish|hope|wonder|not sure",
 )
+# Said to somebody, rather than of oneself: «I'll always remember our trip» asks for nothing.
+_ASKED = r"(?:^|[.!?;:,\n—-]\s*|\b(?:please|and|must|should|(?:can|could|will|would) you|you to)\s+)"
+TO_REMEMBER = re.compile(
+    r"\b(?:запомни|запиши|помни|сохрани)(?:те)?\b[^.!?\n]{0,60}\b(?:навсегда|на\s*всю\s*жизнь|навечно)\b"
+    r"|\bнавсегда\s+(?:запомни|сохрани)(?:те)?\b"
+    r"|\b(?:никогда\s+не\s+забывай|не\s+забывай\s+(?:этого\s+)?никогда)(?:те)?\b"
+    rf"|{_ASKED}(?:remember|keep|memori[sz]e)\b(?!,)[^.!?\n]{{0,60}}\b(?:for\s*ever|for\s+good|permanently)\b"
+    rf"|{_ASKED}(?:remember|keep)\s+(?:this|that|it)\s+always\b"
+    rf"|{_ASKED}(?:always|permanently)\s+remember\b"
+    rf"|{_ASKED}never\s+forget\s+(?:this|that)\b",
+    re.IGNORECASE,
+)
 FILLER = re.compile(
     r"^(?:(?:ok(?:ay)?|well|so|right|great|alright|all right|anyway|good|yes|yeah|sure|then|and|but|also|"
     r"ну|итак|так|ладно|хорошо|окей|ок|отлично|значит|в общем|короче|да|тогда|и|кстати)\b[\s,.!—–-]+)+",

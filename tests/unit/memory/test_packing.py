@@ -101,6 +101,19 @@ def test_what_is_open_is_no_decision(text: str) -> None:
     assert decided(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Запомни это навсегда: у меня аллергия на пенициллин.",) * 2,
+        ("Hi! Remember this for ever. My locker is number forty two.", "My locker is number forty two."),
+        ("I am deaf in my left ear. Please remember that for good!", "I am deaf in my left ear."),
+    ],
+)
+def test_what_is_to_be_remembered_is_kept_like_a_decision(text: str, kept: str) -> None:
+    assert decided(text) == [kept]
+    assert kept in pack_warm(said(text)).content.model_dump_json()
+
+
 def test_a_proposal_that_is_accepted_is_a_decision() -> None:
     assert decided("Давайте встретимся в субботу.", "Хорошо, я буду.") == ["Давайте встретимся в субботу."]
     assert decided("Давайте встретимся в субботу.", "Не знаю, посмотрим.") == []

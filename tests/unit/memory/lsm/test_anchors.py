@@ -24,6 +24,9 @@ from memory.lsm.anchors import anchor_reason
         ("Please always reply in English", AnchorReason.SYSTEM),
         ("I'm allergic to peanuts", AnchorReason.PROFILE),
         ("Please remember this forever: the code is 4812", AnchorReason.EXPLICIT),
+        ("One more thing, remember this for ever: I am blind.", AnchorReason.EXPLICIT),
+        ("Could you always remember that I am vegan?", AnchorReason.EXPLICIT),
+        ("Never forget this: the boat leaves at six.", AnchorReason.EXPLICIT),
     ],
 )
 def test_the_four_kinds_of_anchor_are_found_by_their_words(words: str, reason: AnchorReason) -> None:
@@ -40,6 +43,9 @@ def test_the_four_kinds_of_anchor_are_found_by_their_words(words: str, reason: A
         "I live for music",
         "Я никогда не пишу писем",
         "Remember to buy milk",
+        "I'll always remember our holiday by the sea.",
+        "And remember, I am always on your side.",
+        "We will never forget that summer",
         "Мы работаем над проектом",
     ],
 )
