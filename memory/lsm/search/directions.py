@@ -96,6 +96,8 @@ class Directions:
             self._has = np.pad(self._has, (0, more))
             self._lengths = np.pad(self._lengths, (0, more), constant_values=1)
             self._around.make_room(len(self._has))
+            if self._outlines is not None:
+                self._outlines.make_room(len(self._has))
 
     def _refresh(self, total: int) -> None:
         if self._count >= _GROWTH * self._counted:
@@ -122,7 +124,9 @@ class Directions:
     def _outlined(self, total: int) -> Outlines:
         known = np.flatnonzero(self._has[:total])
         sample = known[:: -(-len(known) // _SAMPLE)]
-        return Outlines.of(self._own(sample), self._around.of(sample, self._own, total))
+        found = Outlines.of(self._own(sample), self._around.of(sample, self._own, total))
+        found.make_room(len(self._has))
+        return found
 
     def _cosines(self, wanted: Rows, positions: NDArray[np.int64] | slice) -> Scores:
         """With these turns alone; 0 where one has no vector."""

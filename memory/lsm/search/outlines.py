@@ -38,10 +38,12 @@ class Outlines:
         """About as much as is in memory."""
         return self._rows.nbytes + sum(each.nbytes for each in self._sample)
 
+    def make_room(self, turns: int) -> None:
+        """For so many; one that nothing is put for is like nothing."""
+        self._rows = np.pad(self._rows, ((0, turns - len(self._rows)), (0, 0)))
+
     def put(self, start: int, rows: Rows) -> None:
         """Those of turns one after the other."""
-        if (more := start + len(rows) - len(self._rows)) > 0:
-            self._rows = np.pad(self._rows, ((0, more + len(self._rows) // 2), (0, 0)))
         self._rows[start : start + len(rows)] = rows @ self._basis
 
     def like(self, wanted: Rows, total: int) -> Scores:

@@ -127,6 +127,26 @@ def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginni
     assert np.corrcoef(near.around, same.around)[0, 1] > 0.999
 
 
+def test_in_a_large_chat_many_turns_may_wait_for_their_vectors() -> None:
+    rows, question = topics(5001)[:-1], topics(5001)[-1]
+    stretches = Stretches(gap=HOUR)
+    found = Directions(stretches)
+    for position, row in enumerate(rows):
+        stretches.add(NOW + position * MINUTE)
+        found.put(position, row.tobytes())
+    before = nearness(found, question)
+    for position in range(5000, 12_000):
+        stretches.add(NOW + position * MINUTE)
+
+    after = nearness(found, question)
+    found.look_closely(after, [4999, 5000, 11_999])
+
+    assert before.is_rough
+    assert after.has.tolist() == [True] * 5000 + [False] * 7000
+    assert np.allclose(after.alone[:4998], before.alone[:4998])
+    assert (after.signals["meaning_in_context"][5000:] == 0).all()
+
+
 def test_vectors_of_another_length_take_the_place_of_those_before_them() -> None:
     found = directions(topics(5))
     found.put(4, np.ones(8, "<f4").tobytes())
