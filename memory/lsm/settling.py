@@ -163,5 +163,6 @@ async def look_again(session: AsyncSession, raw_log_ids: Collection[str]) -> Non
     episodes = set(await session.scalars(within.distinct()))
     complete = episodes - await lacking_vectors(session, episodes)
     by_words = (EpisodeRow.id.in_(complete), EpisodeRow.is_settled, EpisodeRow.model.is_(None))
-    again = update(EpisodeRow).where(*by_words).values(is_settled=False)
-    await session.execute(again.execution_options(synchronize_session=False))
+    query = select(EpisodeRow).where(*by_words).order_by(EpisodeRow.id).with_for_update()
+    for row in await session.scalars(query):
+        row.is_settled = False

@@ -111,4 +111,7 @@ class Filling:
             if ids:
                 rows = [{"raw_log_id": key, "model": model, "data": made[key]} for key in sorted(ids)]
                 await session.execute(insert(TurnVectorRow), rows)
+        if ids:
+            # While no turn is held: whoever has a user forgotten takes episodes first.
+            async with self.database.transaction() as session:
                 await look_again(session, ids)
