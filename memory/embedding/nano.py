@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from memory.embedding.failures import EmbedderMissing
 from memory.space import Space
@@ -31,8 +30,6 @@ class NanoModel:
     batch = 1
 
     def __init__(self, threads: int) -> None:
-        # Those of numpy would spin beside the model for long after each product of matrices.
-        threadpool_limits(1, user_api="blas")
         cores = _cores()
         wanted = min(threads, len(cores))
         with _environment(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from memory.lsm.search.asked import Asked
 from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.one_thread import on_one_thread
 from memory.lsm.search.postings import CONTEXT
 from memory.lsm.search.stretches import Scores
 from memory.lsm.search.times import Interval
@@ -60,12 +61,13 @@ def worded(index: ChatIndex, asked: Asked, allowed: NDArray[np.bool_] | None = N
 def ranked(index: ChatIndex, by_words: Worded, question: bytes | None, weights: Weights, wanted: int) -> Ranked:
     """With the vector of the question, if there is one; so many turns at most."""
     said = _weighed(by_words.signals, weights, np.zeros(len(index), dtype=np.float32))
-    near = None if question is None else index.directions.nearness(question)
+    with on_one_thread():
+        near = None if question is None else index.directions.nearness(question)
+        if near is not None and near.is_rough:
+            best = _order(_weighed(near.signals, weights, said), by_words, _CLOSELY)
+            index.directions.look_closely(near, best)
     if near is None:
         return Ranked(by_words.signals, said, _order(said, by_words, wanted), by_words.coverage, None)
-    if near.is_rough:
-        best = _order(_weighed(near.signals, weights, said), by_words, _CLOSELY)
-        index.directions.look_closely(near, best)
     scores = _weighed(near.signals, weights, said)
     order, nearest = _order(scores, by_words, wanted), near.nearest(by_words.allowed)
     return Ranked({**by_words.signals, **near.signals}, scores, order, by_words.coverage, nearest)
