@@ -15,8 +15,8 @@ from benchmarks.jobs import NAMES, Name
 from benchmarks.measurements import Measurement, Row, Unsound
 from benchmarks.report import Report, as_text
 from mindbus.logs import configure_logs
-from mindbus.node.private import PrivateNode
 from mindbus.settings import Settings
+from mindbus_fleet.node.private import PrivateNode
 
 _SEED = 20261121
 

@@ -20,8 +20,8 @@ from bus_schema.dialogue import Invoke, conversation_trace
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs
-from mindbus.node.private import PrivateNode
 from mindbus.settings import Settings
+from mindbus_fleet.node.private import PrivateNode
 from tests.killed_workers import workers_of
 
 _TEXTS = (

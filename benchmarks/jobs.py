@@ -60,7 +60,7 @@ class Contestant(Protocol):
     def publisher(self, job: Job) -> AbstractAsyncContextManager[Callable[[PlaceOrder], Awaitable[object]]]:
         """Declare the queue; publish to it, each call returning with the confirm."""
 
-    def asker(self, job: Job) -> AbstractAsyncContextManager[Callable[[PlaceOrder], Awaitable[Receipt]]]:
+    def principal(self, job: Job) -> AbstractAsyncContextManager[Callable[[PlaceOrder], Awaitable[Receipt]]]:
         """Send, then wait for the typed answer."""
 
 

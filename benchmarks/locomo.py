@@ -27,8 +27,8 @@ from memory.stems import stems
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs
-from mindbus.node.private import PrivateNode
 from mindbus.settings import Settings
+from mindbus_fleet.node.private import PrivateNode
 from tests.killed_workers import workers_of
 
 BUDGETS = (600, 1200, 2400)

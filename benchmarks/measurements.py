@@ -66,8 +66,8 @@ class Measurement:
             async with apart._ready("handle", 0) as worker:
                 await asyncio.sleep(_SETTLE_S)
                 weight = worker.rss_mib()
-                async with apart._ready("ask", messages) as asker:
-                    asked = Asked.model_validate_json(await asker.result())
+                async with apart._ready("ask", messages) as principal:
+                    asked = Asked.model_validate_json(await principal.result())
                 handled = Handled.model_validate_json(await worker.result())
             await apart._check(handled, messages * len(asked.took_ms) + 1)  # one to warm up
         row: Row = {"idle_worker_rss_mib": weight}

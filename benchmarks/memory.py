@@ -18,7 +18,6 @@ from qdrant_client import AsyncQdrantClient
 from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
-from memory.asker import Asker
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.glm.vector_relay import VectorRelay
 from memory.vectors.index import VectorIndex
@@ -27,13 +26,14 @@ from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
-from mindbus.node.private import PrivateNode
+from mindbus.principal import Principal
 from mindbus.settings import Settings
-from mindbus.supervision.health import HealthFolder
+from mindbus_fleet.node.private import PrivateNode
+from mindbus_fleet.supervision.health import HealthFolder
 from tests.killed_workers import workers_of
 
 HITS = 10
-ASKER = Asker("agent.researcher.1")
+ASKER = Principal("agent.researcher.1")
 # Over the bus, inside the worker, its index alone; beside it the peer's index.
 PLACES = ("bus", "worker", "index", "qdrant")
 _AT_ONCE = 4
@@ -100,11 +100,11 @@ async def _over_the_bus(folder: Path, settings: Settings, extent: Extent, report
     async with _worker(folder, settings) as (bus, pid):
         report.stored_per_s["bus"], middle = await _stored(bus, extent.units)
         asked = questions(middle)
-        asker = bus.acting_as(ASKER.identity)
+        principal = bus.acting_as(ASKER.identity)
 
         async def ask(question: Question, vector: Embedding) -> int:
             query = RetrieveKems(query=question.asked(vector), page_size=HITS)
-            return len((await asker.request(query, timeout_s=_PATIENCE_S)).items)
+            return len((await principal.request(query, timeout_s=_PATIENCE_S)).items)
 
         await _ask_all(ask, "bus", asked, extent.times, report)
         report.worker_peak_mib = _peak_mib(pid)
@@ -148,7 +148,7 @@ async def _stored_inside(folder: Path, units: int) -> float:
         for owner, drafts in batches(units):
             began = time.perf_counter()
             async with memory.database.at_hand():
-                await memory.writing.store_all(drafts, Asker(owner))
+                await memory.writing.store_all(drafts, Principal(owner))
             await memory.relay.relay()
             took += time.perf_counter() - began
         _require_sound(await memory.relay.check(), units)

@@ -38,7 +38,7 @@ class OnAioPika:
             yield lambda command: exchange.publish(_message(command), job.service)
 
     @asynccontextmanager
-    async def asker(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
+    async def principal(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
         waiting: dict[str, asyncio.Future[bytes]] = {}
 
         async def hear(message: AbstractIncomingMessage) -> None:

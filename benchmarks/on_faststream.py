@@ -34,7 +34,7 @@ class OnFastStream:
             yield lambda command: broker.publish(command, job.service, exchange, persist=True)
 
     @asynccontextmanager
-    async def asker(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
+    async def principal(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
         exchange = _exchange(job)
 
         async def ask(command: PlaceOrder) -> Receipt:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from benchmarks.jobs import PREFETCH, Job
 from benchmarks.orders import PlaceOrder, Receipt
-from mindbus import Kit, Settings, Worker, connect, on_command
+from mindbus import Settings, Worker, WorkerContext, connect, on_command
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build, topology_of
 
@@ -25,7 +25,7 @@ class Orders(Worker):
 class OnMindBus:
     @asynccontextmanager
     async def worker(self, job: Job, handle: Callable[[PlaceOrder], Receipt]) -> AsyncIterator[None]:
-        def make(_kit: Kit) -> Worker:
+        def make(_kit: WorkerContext) -> Worker:
             return Orders(job.service, handle)
 
         settings = _settings(job)
@@ -45,7 +45,7 @@ class OnMindBus:
             yield lambda command: bus.send(command, to=job.service)
 
     @asynccontextmanager
-    async def asker(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
+    async def principal(self, job: Job) -> AsyncIterator[Callable[[PlaceOrder], Awaitable[Receipt]]]:
         async with connect(settings=_settings(job)) as bus:
             yield lambda command: bus.request(command, to=job.service, timeout_s=120)
 

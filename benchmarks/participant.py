@@ -71,7 +71,7 @@ async def ask(job: Job) -> Asked:
     """Ask that many times for each number of callers."""
     took_ms: dict[int, list[float]] = {callers: [] for callers in CALLERS}
     orders = map(order, itertools.count())
-    async with contestant_of(job.contestant).asker(job) as put:
+    async with contestant_of(job.contestant).principal(job) as put:
         await put(next(orders))  # whatever the first one sets up
         _say_ready()
         for callers, took in took_ms.items():

@@ -17,9 +17,9 @@ from typing import Any
 from benchmarks.catalogue import BEGIN, fill, hidden_manifests, manifests, members, trace_of
 from bus_schema.storage import SearchArtifacts
 from mindbus.logs import configure_logs
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
-from storage_service.acl import Asker
 from storage_service.catalog import Catalog
 from storage_service.models import MIGRATIONS
 from tests.postgres import Postgres
@@ -46,7 +46,7 @@ class Question:
 
     corpus: str
     name: str
-    asker: Asker
+    principal: Principal
     wanted: dict[str, Any]
 
 
@@ -57,7 +57,7 @@ class Answer:
     database: str
     corpus: str
     question: str
-    asker: str
+    principal: str
     depth: float
     items: int
     p50_ms: float
@@ -83,13 +83,13 @@ def questions(count: int) -> Iterator[Question]:
         "type, step": {"artifact_type": "draft", "step_id": "research"},
         "agent, type, made after": {"agent": "agent.critic", "artifact_type": "draft", "created_after": middle},
     }
-    for asker in (Asker("agent.critic.1", trace_of(1)), Asker("user.7"), Asker("agent.stranger.1")):
+    for principal in (Principal("agent.critic.1", trace_of(1)), Principal("user.7"), Principal("agent.stranger.1")):
         for name, wanted in everyday.items():
-            yield Question("everyday", name, asker, wanted)
+            yield Question("everyday", name, principal, wanted)
     hermit = {"trace": {"trace_id": "run_hidden"}, "agent": {"agent": "agent.hermit"}}
     for name, wanted in (everyday | hermit).items():
         of_hermit = wanted | (hermit["agent"] if "agent" in wanted else {})
-        yield Question("hidden", name, Asker("agent.stranger.1", "run_hidden"), of_hermit)
+        yield Question("hidden", name, Principal("agent.stranger.1", "run_hidden"), of_hermit)
 
 
 async def measure(database: Database, kind: str, corpus: str, extent: Extent) -> list[Answer]:
@@ -103,13 +103,13 @@ async def measure(database: Database, kind: str, corpus: str, extent: Extent) ->
         for number, (question, depth) in enumerate(pages):
             wanted = SearchArtifacts(cursor=str(int(depth * extent.manifests)), **question.wanted)
             began = time.perf_counter()
-            page = await catalog.search(wanted, question.asker)
+            page = await catalog.search(wanted, question.principal)
             if turn:
                 took[number].append((time.perf_counter() - began) * 1000)
             items[number] = len(page.items)
     return [
         Answer(
-            *(kind, corpus, question.name, question.asker.identity, depth, items[number]),
+            *(kind, corpus, question.name, question.principal.identity, depth, items[number]),
             *(round(median(took[number]), 1), round(quantiles(took[number], n=20)[-1], 1)),
         )
         for number, (question, depth) in enumerate(pages)
@@ -157,7 +157,7 @@ def as_text(answers: list[Answer]) -> str:
     """A line for each question, p50 (p95) at each depth."""
     lines: dict[tuple[str, str, str, str], list[str]] = {}
     for each in answers:
-        key = (each.database, each.corpus, each.asker, each.question)
+        key = (each.database, each.corpus, each.principal, each.question)
         lines.setdefault(key, []).append(f"{each.p50_ms:6.1f} ({each.p95_ms:5.1f})")
     head = f"{'p50 (p95) in ms, at depth':64}" + "".join(f"{depth:>15.0%}" for depth in DEPTHS)
     body = [f"{d:11}{c:10}{a:20}{q:23}" + " ".join(cells) for (d, c, a, q), cells in lines.items()]

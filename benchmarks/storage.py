@@ -19,9 +19,9 @@ from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
 from benchmarks.storage_tasks import STORES, Large, Small, Store, Took, TookEach
 from mindbus.logs import configure_logs
-from mindbus.node.private import PrivateNode
 from mindbus.settings import Settings
-from mindbus.supervision.health import HealthFolder, Unwell
+from mindbus_fleet.node.private import PrivateNode
+from mindbus_fleet.supervision.health import HealthFolder, Unwell
 from tests.seaweed_server import BUCKET, PrivateSeaweed
 
 _SEED = 20261121

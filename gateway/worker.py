@@ -12,7 +12,7 @@ from gateway.keys import Keys
 from gateway.server import WebServer
 from gateway.streams import Streams
 from gateway.tokens import token_file, token_of
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.private_files import write_private
 
@@ -35,11 +35,11 @@ class GatewayWorker(Worker):
 
     name = "gateway"
 
-    def __init__(self, kit: Kit, screens: Callable[[Backend], Screens] | None = None) -> None:
-        self._kit = kit
-        self.backend = Backend(kit.bus, kit.settings, kit.clock)
+    def __init__(self, context: WorkerContext, screens: Callable[[Backend], Screens] | None = None) -> None:
+        self._kit = context
+        self.backend = Backend(context.bus, context.settings, context.clock)
         self._screens = screens(self.backend) if screens else None
-        self.streams = Streams(kit.settings.gateway_max_streams)
+        self.streams = Streams(context.settings.gateway_max_streams)
         self._server: WebServer | None = None
         self.url = ""
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from bus_schema.messages import Command, Event, Nothing, Query
     from mindbus.bus.client import Client, Subscription
     from mindbus.bus.connecting import NoBroker, connect
+    from mindbus.bus.context import MessageContext
     from mindbus.bus.failures import (
         BusUnavailable,
         CommandFailed,
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
         TemporaryFailure,
         Unroutable,
     )
-    from mindbus.bus.handlers import To, Told, every, on_command, on_event, on_topic
-    from mindbus.bus.handling import Handling
-    from mindbus.bus.worker import Kit, Worker
+    from mindbus.bus.handlers import Publish, Send, every, on_command, on_event, on_topic
+    from mindbus.bus.worker import Worker, WorkerContext
     from mindbus.sdk.agent import AgentSDK
     from mindbus.sdk.delegated import Delegated
     from mindbus.sdk.processing_agent import ProcessingAgent
@@ -41,9 +41,9 @@ _HOMES = {
         "TemporaryFailure",
         "Unroutable",
     ),
-    "mindbus.bus.handlers": ("To", "Told", "every", "on_command", "on_event", "on_topic"),
-    "mindbus.bus.handling": ("Handling",),
-    "mindbus.bus.worker": ("Kit", "Worker"),
+    "mindbus.bus.handlers": ("Send", "Publish", "every", "on_command", "on_event", "on_topic"),
+    "mindbus.bus.context": ("MessageContext",),
+    "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
     "mindbus.sdk.agent": ("AgentSDK",),
     "mindbus.sdk.delegated": ("Delegated",),
@@ -63,24 +63,24 @@ __all__ = [
     "Delegated",
     "DialogueFragment",
     "Event",
-    "Handling",
-    "Kit",
+    "MessageContext",
     "NoBroker",
     "NoReply",
     "Nothing",
     "PermanentFailure",
     "ProcessingAgent",
+    "Publish",
     "Query",
     "Refused",
+    "Send",
     "Settings",
     "SubAgent",
     "Subscription",
     "SyncAgentSDK",
     "TemporaryFailure",
-    "To",
-    "Told",
     "Unroutable",
     "Worker",
+    "WorkerContext",
     "connect",
     "every",
     "on_command",

@@ -4,7 +4,7 @@ import re
 
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.refusals import ArtifactTooLarge, NotTheProducer, SecretInParameters
 
 _SECRET = (
@@ -18,10 +18,10 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BREAK = re.compile(r"[\W_]+")
 
 
-def admit(manifest: Manifest, asker: Asker, *, max_bytes: int) -> None:
+def admit(manifest: Manifest, principal: Principal, *, max_bytes: int) -> None:
     """Raises NotTheProducer, ArtifactTooLarge, SecretInParameters."""
-    if owner_of(manifest.created_by) != asker.owner or manifest.owner != asker.owner:
-        raise NotTheProducer(requester=asker.identity)
+    if owner_of(manifest.created_by) != principal.owner or manifest.owner != principal.owner:
+        raise NotTheProducer(requester=principal.identity)
     if manifest.size_bytes > max_bytes:
         raise ArtifactTooLarge(size_bytes=manifest.size_bytes, max_bytes=max_bytes)
     names = manifest.context.model_params if manifest.context else {}

@@ -3,8 +3,9 @@
 from sqlalchemy import select
 
 from bus_schema.storage import GetLineage, Lineage, LineageEdge
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.acl import Asker, not_found, readable_by
+from storage_service.acl import not_found, readable_by
 from storage_service.models import InputRow, ManifestRow
 from storage_service.refusals import LineageTooLarge
 from storage_service.rows import as_manifest
@@ -19,9 +20,9 @@ class LineageReader:
         self.database = database
         self.max_edges = max_edges
 
-    async def lineage(self, wanted: GetLineage, asker: Asker) -> Lineage:
+    async def lineage(self, wanted: GetLineage, principal: Principal) -> Lineage:
         """Raises NoSuchArtifact, LineageTooLarge."""
-        query = select(ManifestRow).where(ManifestRow.id == wanted.artifact_id, readable_by(asker))
+        query = select(ManifestRow).where(ManifestRow.id == wanted.artifact_id, readable_by(principal))
         async with self.database.reading() as session:
             start = await session.scalar(query)
             if start is None:
@@ -30,7 +31,7 @@ class LineageReader:
         edges: set[tuple[str, str]] = set()
         for direction in ("up", "down"):
             if wanted.direction in (direction, "both"):
-                await self._walk(start.id, direction, wanted.depth, asker, (nodes, edges))
+                await self._walk(start.id, direction, wanted.depth, principal, (nodes, edges))
         return Lineage(
             nodes=tuple(as_manifest(row) for row in sorted(nodes.values(), key=lambda row: row.position)),
             edges=tuple(LineageEdge(source=source, target=target) for source, target in sorted(edges)),
@@ -41,7 +42,7 @@ class LineageReader:
         start: str,
         direction: str,
         depth: int,
-        asker: Asker,
+        principal: Principal,
         found: tuple[dict[str, ManifestRow], set[tuple[str, str]]],
     ) -> None:
         nodes, edges = found
@@ -53,7 +54,7 @@ class LineageReader:
             query = (
                 select(InputRow, ManifestRow)
                 .join(ManifestRow, ManifestRow.id == far)
-                .where(near.in_(frontier), readable_by(asker))
+                .where(near.in_(frontier), readable_by(principal))
                 .limit(self.max_edges + 1)
             )
             async with self.database.reading() as session:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
+from mindbus.principal import Principal
 from mindbus.refusal import Refusal
-from storage_service.acl import Asker
 from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, Labels, object_key
 from storage_service.care.cleaning import Spending
@@ -20,10 +20,10 @@ class Registry(Spending, Protocol):
     async def find(self, artifact_id: str) -> Manifest | None:
         """The committed manifest of this id, whoever's it is."""
 
-    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+    async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
 
-    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+    async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         """Raises NoSuchInput for what does not exist, as for what its producer may not read."""
 
     async def pin(self, sha256: str) -> int:
@@ -61,14 +61,14 @@ class Registrar:
     root_url: str
     max_artifact_bytes: int
 
-    async def register(self, manifest: Manifest, asker: Asker) -> Registered:
+    async def register(self, manifest: Manifest, principal: Principal) -> Registered:
         """Raises Refusal; PinLost or OSError where trying again may help."""
-        admit(manifest, asker, max_bytes=self.max_artifact_bytes)
-        upload = upload_key(manifest.uri, root_url=self.root_url, owner=asker.owner)
+        admit(manifest, principal, max_bytes=self.max_artifact_bytes)
+        upload = upload_key(manifest.uri, root_url=self.root_url, owner=principal.owner)
         if existing := await self._own(manifest):
             return await self._settle(existing, manifest, upload)
         try:
-            return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
+            return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
         except (Refusal, Overtaken) as no:
             # A twin of this delivery may have committed, then cleaned, while this one was stalled: not our no to say.
             existing = await self._own(manifest)
@@ -86,9 +86,9 @@ class Registrar:
         existing = await self.registry.find(manifest.id)
         return existing if existing is not None and existing.owner == manifest.owner else None
 
-    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
-        logical_id = await self.registry.logical_id(manifest, asker)
-        await self.registry.require_inputs(manifest, asker)
+    async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
+        logical_id = await self.registry.logical_id(manifest, principal)
+        await self.registry.require_inputs(manifest, principal)
         generation = await self.registry.pin(manifest.sha256)
         declared = Declared(manifest.sha256, manifest.size_bytes)
         labels = Labels(manifest.id, manifest.created_by)

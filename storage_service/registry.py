@@ -7,8 +7,9 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import Manifest
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.acl import Asker, not_found, readable_by, supersedable_by
+from storage_service.acl import not_found, readable_by, supersedable_by
 from storage_service.care.cleaning import Spent
 from storage_service.care.copies import ManifestCopy
 from storage_service.inserts import insert_unless_taken
@@ -52,12 +53,12 @@ class SqlRegistry:
             row = await session.get(ManifestRow, artifact_id)
         return None if row is None else as_manifest(row)
 
-    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+    async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """As in Registry."""
         if manifest.supersedes is None:
             return manifest.id
-        may_supersede = supersedable_by(asker).label("may_supersede")
-        query = select(ManifestRow, may_supersede).where(ManifestRow.id == manifest.supersedes, readable_by(asker))
+        may_supersede = supersedable_by(principal).label("may_supersede")
+        query = select(ManifestRow, may_supersede).where(ManifestRow.id == manifest.supersedes, readable_by(principal))
         async with self.database.reading() as session:
             found = (await session.execute(query)).one_or_none()
             if found is None:
@@ -72,12 +73,12 @@ class SqlRegistry:
             raise Forked(artifact_id=predecessor.id)
         return str(predecessor.logical_id)
 
-    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+    async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         """As in Registry."""
         wanted = _inputs_of(manifest)
         if not wanted:
             return
-        query = select(ManifestRow.id).where(ManifestRow.id.in_(wanted), readable_by(asker))
+        query = select(ManifestRow.id).where(ManifestRow.id.in_(wanted), readable_by(principal))
         async with self.database.reading() as session:
             found = set(await session.scalars(query))
         if missing := sorted(wanted - found):

@@ -9,7 +9,7 @@ from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.storage import SearchArtifacts
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.search_queries import SIZE, TRACES, Queries, Shape, Theirs, queries_of, shape_of, values_of
 from storage_service.spans import positions_of
 
@@ -41,7 +41,7 @@ class Search:
 
     session: AsyncSession
     wanted: SearchArtifacts
-    asker: Asker
+    principal: Principal
     pace: Pace = PACE
 
     async def places(self, after: int, count: int) -> list[int]:
@@ -70,7 +70,7 @@ class Search:
     async def _theirs(self, after: int) -> Theirs:
         if self._shape.is_of_trace:
             return "nothing"
-        here = self.asker.trace_id
+        here = self.principal.trace_id
         listed = await self._all(TRACES, most=self.pace.few_traces + 1)
         traces = {*listed, *([] if here is None else [here])}
         if not traces:
@@ -118,8 +118,8 @@ class Search:
 
     @cached_property
     def _shape(self) -> Shape:
-        return shape_of(self.wanted, self.asker)
+        return shape_of(self.wanted, self.principal)
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        return values_of(self.wanted, self.asker)
+        return values_of(self.wanted, self.principal)

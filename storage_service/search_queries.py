@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Row, Select, bindparam, select, union_all
 
 from bus_schema.identities import owner_of
 from bus_schema.storage import SearchArtifacts
-from storage_service.acl import Asker, readable_as
+from mindbus.principal import Principal
+from storage_service.acl import readable_as
 from storage_service.models import ManifestRow, TraceMemberRow
 from storage_service.streams import (
     HERE,
@@ -64,22 +65,22 @@ class Shape:
         return self.is_made_after or self.is_made_before
 
 
-def shape_of(wanted: SearchArtifacts, asker: Asker) -> Shape:
+def shape_of(wanted: SearchArtifacts, principal: Principal) -> Shape:
     """The shape of one search."""
     return Shape(
         equal=tuple(name for name in _COLUMNS if getattr(wanted, name) is not None),
         is_of_trace=wanted.trace_id is not None,
-        is_here=asker.trace_id is not None,
+        is_here=principal.trace_id is not None,
         is_made_after=wanted.created_after is not None,
         is_made_before=wanted.created_before is not None,
     )
 
 
-def values_of(wanted: SearchArtifacts, asker: Asker) -> dict[str, Any]:
+def values_of(wanted: SearchArtifacts, principal: Principal) -> dict[str, Any]:
     """The values of one search, by the names that its statements have for them."""
     return {
-        "me": asker.owner,
-        "here": asker.trace_id,
+        "me": principal.owner,
+        "here": principal.trace_id,
         "trace": wanted.trace_id,
         "agent": None if wanted.agent is None else owner_of(wanted.agent),
         "step_id": wanted.step_id,

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from bus_schema.artifacts import retention_of
 from bus_schema.identities import owner_of
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.acl import Asker
 from storage_service.inserts import insert_unless_taken
 from storage_service.models import TraceMemberRow, TraceRow
 from storage_service.refusals import NotAService
@@ -20,11 +20,11 @@ class Traces:
         self.clock = clock
 
     async def add_members(
-        self, trace_id: str, members: Iterable[str], asker: Asker, retention: str | None = None
+        self, trace_id: str, members: Iterable[str], principal: Principal, retention: str | None = None
     ) -> None:
         """Together with the message at hand; the trace runs from now on, unless it has ended. Raises NotAService."""
-        if not asker.is_service:
-            raise NotAService(requester=asker.identity)
+        if not principal.is_service:
+            raise NotAService(requester=principal.identity)
         # In one order everywhere, so that two lists written at once never wait for each other.
         for member in sorted(set(map(owner_of, members))):
             await insert_unless_taken(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)

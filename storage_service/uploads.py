@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from bus_schema.artifacts import Manifest
 from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, RequestClaim, RequestUpload, Upload
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.blobs import Declared
 from storage_service.presigning import Presigner
 from storage_service.refusals import ArtifactTooLarge
@@ -28,14 +28,14 @@ class Uploads:
     clock: Callable[[], datetime]
     presigner: Presigner | None = None
 
-    async def request(self, wanted: RequestUpload, asker: Asker) -> Upload:
+    async def request(self, wanted: RequestUpload, principal: Principal) -> Upload:
         """Raises ArtifactTooLarge, NotAStagingAddress; OSError where there is nothing to sign with."""
         if wanted.size_bytes > self.max_artifact_bytes:
             raise ArtifactTooLarge(size_bytes=wanted.size_bytes, max_bytes=self.max_artifact_bytes)
         if wanted.uri is None:
-            key = new_upload_key(asker.owner, self.clock())
+            key = new_upload_key(principal.owner, self.clock())
         else:
-            key = upload_key(wanted.uri, root_url=self.root_url, owner=asker.owner)
+            key = upload_key(wanted.uri, root_url=self.root_url, owner=principal.owner)
         declared = Declared(wanted.checksum.removeprefix("sha256:"), wanted.size_bytes)
         return Upload(
             upload_id=key.rpartition("/")[2],

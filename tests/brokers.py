@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import pytest
 
-from mindbus.node.failures import RabbitMQMissing
-from mindbus.node.private import PrivateNode
+from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.private import PrivateNode
 from tests.management import Management
 from tests.waiting import eventually, until
 

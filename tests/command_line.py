@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mindbus.cli.main import app
-from mindbus.node.failures import RabbitMQMissing
-from mindbus.node.installation import find_rabbitmq
+from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.installation import find_rabbitmq
 from tests.brokers import do_without
 
 

@@ -12,8 +12,8 @@ import pytest
 from redis import Redis
 
 from mindbus.logs import configure_logs
-from mindbus.node.failures import RabbitMQMissing
-from mindbus.node.private import PrivateNode
+from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres

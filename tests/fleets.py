@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mindbus import Client, Kit, Settings, Worker
+from mindbus import Client, Settings, Worker, WorkerContext
 from mindbus.bus.testing import running
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
@@ -23,13 +23,13 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet_of(*makers: Callable[[Kit], Worker], settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: Settings) -> AsyncIterator[Fleet]:
     """Run them until the block ends."""
     built: list[Worker] = []
 
-    def remembering(make: Callable[[Kit], Worker]) -> Callable[[Kit], Worker]:
-        def made(kit: Kit) -> Worker:
-            built.append(make(kit))
+    def remembering(make: Callable[[WorkerContext], Worker]) -> Callable[[WorkerContext], Worker]:
+        def made(context: WorkerContext) -> Worker:
+            built.append(make(context))
             return built[-1]
 
         made.name = getattr(make, "name", "")  # type: ignore[attr-defined]  # as a Worker class has one

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from gateway.worker import GatewayWorker
-from mindbus import Client, Kit, Settings, Worker
+from mindbus import Client, Settings, Worker, WorkerContext
 from tests.brokers import Broker
 from tests.fleets import fleet_of, settings_for
 
@@ -65,7 +65,7 @@ def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: 
 
 @asynccontextmanager
 async def serving(
-    *makers: Callable[[Kit], Worker], settings: Settings, headers: dict[str, str] | None = None
+    *makers: Callable[[WorkerContext], Worker], settings: Settings, headers: dict[str, str] | None = None
 ) -> AsyncIterator[Served]:
     """Run a gateway among other workers."""
     async with fleet_of(*makers, GatewayWorker, settings=settings) as fleet:

@@ -8,7 +8,17 @@ from pydantic import BaseModel, Field
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Command, Event, Nothing, Query
 from bus_schema.replies import Code
-from mindbus import Handling, Kit, PermanentFailure, Refused, TemporaryFailure, Worker, on_command, on_event, on_topic
+from mindbus import (
+    MessageContext,
+    PermanentFailure,
+    Refused,
+    TemporaryFailure,
+    Worker,
+    WorkerContext,
+    on_command,
+    on_event,
+    on_topic,
+)
 
 
 class Greeting(BaseModel):
@@ -62,8 +72,8 @@ class Greeter(Worker):
     name = "greeter"
     attempts = 4
 
-    def __init__(self, kit: Kit) -> None:
-        self.bus = kit.bus
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus
         self.greeted: list[str] = []
         self.misbehaved: list[str] = []
         self.fixed = False
@@ -82,10 +92,10 @@ class Greeter(Worker):
         return Greeting(text=command.name, times_seen=self.greeted.count(command.name))
 
     @on_command
-    async def misbehave(self, command: Misbehave, handling: Handling) -> None:
-        self.misbehaved.append(handling.message_id)
-        self.attempts_seen.append(handling.attempt)
-        if self.fixed or self.misbehaved.count(handling.message_id) > command.times:
+    async def misbehave(self, command: Misbehave, context: MessageContext) -> None:
+        self.misbehaved.append(context.message_id)
+        self.attempts_seen.append(context.attempt)
+        if self.fixed or self.misbehaved.count(context.message_id) > command.times:
             return
         delay = timedelta(milliseconds=command.delay_ms) if command.delay_ms else None
         failures: dict[str, Exception] = {
@@ -97,9 +107,9 @@ class Greeter(Worker):
         raise failures[command.how]
 
     @on_command
-    async def recite(self, command: Recite, handling: Handling) -> Greeting:
+    async def recite(self, command: Recite, context: MessageContext) -> Greeting:
         for word in command.text.split():
-            await handling.say(f"{word} ")
+            await context.say(f"{word} ")
         return Greeting(text=command.text)
 
     @on_command
@@ -113,8 +123,8 @@ class Listener(Worker):
 
     name = "listener"
 
-    def __init__(self, kit: Kit) -> None:
-        self.bus = kit.bus
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus
         self.heard: list[tuple[str, int]] = []
 
     @on_event
@@ -128,7 +138,7 @@ class Eavesdropper(Worker):
 
     name = "eavesdropper"
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self.heard: list[Envelope] = []
 
     @on_topic("greeting")

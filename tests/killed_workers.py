@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from mindbus import Settings
-from mindbus.supervision.health import HealthFolder, Unwell
+from mindbus_fleet.supervision.health import HealthFolder, Unwell
 from tests.waiting import until
 
 _READY_WITHIN_S = 60

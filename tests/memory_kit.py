@@ -7,18 +7,18 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges, KemPage, UpdateKem
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.changing import Changing
 from memory.glm.retrieval import Retrieval
 from memory.glm.rows import as_kem
 from memory.glm.writing import Refused, Writing, Written
 from memory.space import Space
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import Clock
 
-RESEARCHER = Asker("agent.researcher.1")
-CRITIC = Asker("agent.critic.1")
-ANNA = Asker("user.anna")
+RESEARCHER = Principal("agent.researcher.1")
+CRITIC = Principal("agent.critic.1")
+ANNA = Principal("user.anna")
 SPACE = Space("tiny", 4)
 
 
@@ -42,26 +42,28 @@ class Library:
         self.changing = Changing(self.database, self.clock, SPACE)
         self.retrieval = Retrieval(self.database)
 
-    async def store(self, draft: KemDraft | None = None, by: Asker = RESEARCHER, **fields: Any) -> Kem:
+    async def store(self, draft: KemDraft | None = None, by: Principal = RESEARCHER, **fields: Any) -> Kem:
         async with self.database.at_hand():
             return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
 
-    async def store_all(self, *drafts: KemDraft, by: Asker = RESEARCHER) -> list[Written | Refused]:
+    async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[Written | Refused]:
         async with self.database.at_hand():
             return await self.writing.store_all(drafts, by)
 
-    async def update(self, kem_id: str, by: Asker = RESEARCHER, expected: int | None = None, **changes: Any) -> Kem:
+    async def update(self, kem_id: str, by: Principal = RESEARCHER, expected: int | None = None, **changes: Any) -> Kem:
         wanted = UpdateKem(kem_id=kem_id, changes=KemChanges.model_validate(changes), expected_version=expected)
         async with self.database.at_hand():
             return await self.changing.update(wanted, by)
 
-    async def delete(self, kem_id: str, by: Asker = RESEARCHER) -> None:
+    async def delete(self, kem_id: str, by: Principal = RESEARCHER) -> None:
         async with self.database.at_hand():
             await self.changing.delete(kem_id, by)
 
-    async def page(self, by: Asker = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any) -> KemPage:
+    async def page(
+        self, by: Principal = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any
+    ) -> KemPage:
         return await self.retrieval.page(KemQuery.model_validate(query), by, cursor, size)
 
-    async def found(self, by: Asker = RESEARCHER, **query: Any) -> list[str]:
+    async def found(self, by: Principal = RESEARCHER, **query: Any) -> list[str]:
         """The ids of the first page."""
         return [item.kem.id for item in (await self.page(by, **query)).items]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psycopg
 
-from mindbus.node.processes import Guarded
+from mindbus_fleet.node.processes import Guarded
 
 _LOOPBACK = "127.0.0.1"
 _USER = "mindbus"

@@ -12,7 +12,7 @@ from bus_schema.process import Card, CardStep, ExecuteStep, StartProcess, StepCo
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from bus_schema.uploads import FoundManifest
-from mindbus import Handling, Kit, Refused, Worker, on_command
+from mindbus import MessageContext, Refused, Worker, WorkerContext, on_command
 from mindbus.sql.database import Database
 from workers.orchestrator import OrchestratorWorker
 
@@ -27,7 +27,7 @@ class ScriptedStorage(Worker):
 
     name = "storage"
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.members: dict[str, tuple[str, ...]] = {}
         self.retention: dict[str, str | None] = {}
         self.asked_by: set[str] = set()
@@ -35,10 +35,10 @@ class ScriptedStorage(Worker):
         self.refuses = False
 
     @on_command
-    async def set_trace_members(self, command: SetTraceMembers, handling: Handling) -> None:
+    async def set_trace_members(self, command: SetTraceMembers, message_context: MessageContext) -> None:
         if self.refuses:
             raise Refused(Code.UNAUTHORIZED, "not for you")
-        self.asked_by.add(handling.requester)
+        self.asked_by.add(message_context.requester)
         self.members[command.trace_id] = command.members
         self.retention[command.trace_id] = command.retention
 
@@ -147,15 +147,17 @@ def a_start(*steps: CardStep, card_name: str | None = None, run_id: str | None =
     return StartProcess(run_id=run_id or mint("run"), card=card, card_name=card_name, inputs=(BRIEF,))
 
 
-def an_orchestrator(folder: Path, settle: timedelta = timedelta(0)) -> Callable[[Kit], OrchestratorWorker]:
+def an_orchestrator(folder: Path, settle: timedelta = timedelta(0)) -> Callable[[WorkerContext], OrchestratorWorker]:
     """Makes an orchestrator over the database in that folder; make another, and it has crashed and come back."""
 
-    def make(kit: Kit) -> OrchestratorWorker:
+    def make(worker_context: WorkerContext) -> OrchestratorWorker:
         database = Database(f"sqlite+aiosqlite:///{folder / 'orchestrator.db'}", "orchestrator")
-        return OrchestratorWorker(database, kit.bus.acting_as("svc.orchestrator"), ROLES, kit.clock, settle)
+        return OrchestratorWorker(
+            database, worker_context.bus.acting_as("svc.orchestrator"), ROLES, worker_context.clock, settle
+        )
 
     return make
 
 
-def a_role(name: str, script: Script = complete) -> Callable[[Kit], ScriptedRole]:
+def a_role(name: str, script: Script = complete) -> Callable[[WorkerContext], ScriptedRole]:
     return lambda _kit: ScriptedRole(name, script)

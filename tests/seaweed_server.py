@@ -11,8 +11,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from mindbus.node.processes import Guarded
 from mindbus.s3 import S3Account, open_bucket
+from mindbus_fleet.node.processes import Guarded
 
 BUCKET = "mindbus"
 _LOOPBACK = "127.0.0.1"

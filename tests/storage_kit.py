@@ -17,7 +17,7 @@ from bus_schema.identities import owner_of
 from bus_schema.ids import mint
 from bus_schema.messages import Command, Query
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
 from mindbus.files import FileStore
 from mindbus.sql.database import Database
 from storage_service.care.rules import CareRules
@@ -91,16 +91,16 @@ class Depot:
     ) -> Any:
         """What the handler returns, once its transaction is committed; what it raises, once that is rolled back."""
         message_id = message_id or mint("msg")
-        handling = Handling(an_envelope(message, by, trace, message_id, self.clock()), self.worker.name)
+        context = MessageContext(an_envelope(message, by, trace, message_id, self.clock()), self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
         handler = getattr(self.worker, route.method)
         if isinstance(message, Query):
-            return await handler(message, handling)
+            return await handler(message, context)
         if await self.worker.ledger.outcome_of(self.worker.name, message_id) is not None:
             return None
         async with self.worker.ledger.entry(self.worker.name, message_id) as entry:
-            returned = await handler(message, handling)
+            returned = await handler(message, context)
             await entry.record([])
         return returned
 

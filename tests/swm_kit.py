@@ -9,7 +9,6 @@ from bus_schema.glm import BatchItem, BatchReport, KemPage
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.rows import as_kem
 from memory.glm.writing import Written
 from memory.swm.cache import KemCache
@@ -20,6 +19,7 @@ from memory.swm.keeping_up import KeepingUp
 from memory.swm.shelf import Shelf
 from memory.swm.working_memory import WorkingMemory
 from memory.swm.writes import Writes
+from mindbus.principal import Principal
 from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 from tests.memory_kit import RESEARCHER, Library, a_draft
@@ -43,14 +43,14 @@ class LibraryGlm:
     stored: list[str] = field(default_factory=list)
 
     async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
-        trusted = Asker("svc.swm", is_trusted=True)
+        trusted = Principal("svc.swm", is_trusted=True)
         return [item.kem for item in (await self._there().page(trusted, ids=tuple(kem_ids))).items]
 
-    async def page(self, query: KemQuery, asker: str, cursor: str | None, page_size: int) -> KemPage:
-        return await self._there().retrieval.page(query, Asker(asker), cursor, page_size)
+    async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
+        return await self._there().retrieval.page(query, Principal(principal), cursor, page_size)
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
-        outcomes = await self._there().store_all(*drafts, by=Asker(publisher))
+        outcomes = await self._there().store_all(*drafts, by=Principal(publisher))
         self.stored += [str(draft.id) for draft in drafts]
         items = []
         for outcome in outcomes:
@@ -85,7 +85,7 @@ class Desk:
         self.keeping_up = KeepingUp(self.shelf, self.writes, self.glm)
 
     async def try_to_publish(
-        self, content: str = "It is Friday.", by: Asker = RESEARCHER, persist: bool = False, **fields: Any
+        self, content: str = "It is Friday.", by: Principal = RESEARCHER, persist: bool = False, **fields: Any
     ) -> Happening | Refusal:
         draft = a_draft(content, **fields)
         (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
@@ -99,13 +99,13 @@ class Desk:
                 happened += await self.keeping_up.carry()
         return happened
 
-    async def publish(self, content: str = "It is Friday.", by: Asker = RESEARCHER, **fields: Any) -> Kem:
+    async def publish(self, content: str = "It is Friday.", by: Principal = RESEARCHER, **fields: Any) -> Kem:
         outcome = await self.try_to_publish(content, by, **fields)
         if isinstance(outcome, Refusal):
             raise outcome
         assert outcome.kem is not None
         return outcome.kem
 
-    async def found(self, by: Asker = RESEARCHER, **query: Any) -> list[str]:
+    async def found(self, by: Principal = RESEARCHER, **query: Any) -> list[str]:
         page = await self.memory.query(KemQuery.model_validate(query), by, None, 50)
         return [item.kem.id for item in page.items]

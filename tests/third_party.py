@@ -29,8 +29,8 @@ ECHO = """
     class EchoWorker(mindbus.Worker):
         name = "echo"
 
-        def __init__(self, kit: mindbus.Kit) -> None:
-            self.kit = kit
+        def __init__(self, context: mindbus.WorkerContext) -> None:
+            self.context = context
 
         @mindbus.on_command
         async def stumble(self, command: Stumble) -> Heard:

@@ -17,9 +17,9 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
-from mindbus.bus.handlers import To, Told, every, on_command, on_event
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.notebook import Notebook, Said
@@ -37,17 +37,19 @@ class ContextWorker(Worker):
     name = "context"
     concurrency = 64
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        self._bus = kit.bus.acting_as(self.identity, service=self.name)
-        self._clock = kit.clock
-        self._model = model or model_of(kit.settings)
+    def __init__(self, worker_context: WorkerContext, model: LanguageModel | None = None) -> None:
+        self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
+        self._clock = worker_context.clock
+        self._model = model or model_of(worker_context.settings)
         self._agent = ContextAgent(self._model)
-        self._habits = open_habits(kit.settings.habits)
-        self._artifacts = open_artifacts(self._bus, kit.settings, kit.clock)
-        self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2)
+        self._habits = open_habits(worker_context.settings.habits)
+        self._artifacts = open_artifacts(self._bus, worker_context.settings, worker_context.clock)
+        self._talks = Conversations(
+            self._bus, self._artifacts, largest_inline_bytes=worker_context.settings.max_body_bytes // 2
+        )
         self._desks = Notebook(self._bus, self.name, Desk)
         self._due: dict[str, datetime] = {}
-        self._next_look = kit.clock()
+        self._next_look = worker_context.clock()
 
     @property
     def identity(self) -> str:
@@ -72,7 +74,7 @@ class ContextWorker(Worker):
         await self._model.aclose()
 
     @on_event
-    async def hear(self, notification: NotificationGenerated, handling: Handling) -> list[Said]:
+    async def hear(self, notification: NotificationGenerated, message_context: MessageContext) -> list[Said]:
         """Deliver, defer, merge or ignore."""
         user_id = notification.to_user
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
@@ -80,10 +82,10 @@ class ContextWorker(Worker):
         async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
             return self._ruled(user_id, await self._agent.hear(notification, desk, self._moment(user_id, talk), talk))
 
-        return await self._desks.turn(user_id, handling.message_id, decided)
+        return await self._desks.turn(user_id, message_context.message_id, decided)
 
     @on_command
-    async def review(self, command: ReviewDesk, handling: Handling) -> list[Said]:
+    async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[Said]:
         """Decide anew about what has waited long enough."""
         user_id = command.user_id
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
@@ -91,31 +93,31 @@ class ContextWorker(Worker):
         async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
             return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
 
-        return await self._desks.turn(user_id, handling.message_id, decided)
+        return await self._desks.turn(user_id, message_context.message_id, decided)
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+    async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
         """Clear the user's desk; what waited there waits no more."""
-        handling.require_operator()
+        message_context.require_operator()
         cleared: list[Desk] = []
         await self._desks.forget(command.user_id, command.user_id, cleared.append)
         self._due.pop(command.user_id, None)
         return Removed.of({"desks": len(cleared)})
 
     @on_event
-    async def note_tasks(self, event: TasksFound, handling: Handling) -> None:
+    async def note_tasks(self, event: TasksFound, message_context: MessageContext) -> None:
         tasks = [update.task for update in event.items]
         users = {user for task in tasks for user in (task.asked_by, task.owner_id) if user}
-        await self._settle({event.user_id, *users}, settled_by_tasks(event.items), handling)
+        await self._settle({event.user_id, *users}, settled_by_tasks(event.items), message_context)
 
     @on_event
-    async def note_facts(self, event: ContextUpdated, handling: Handling) -> None:
+    async def note_facts(self, event: ContextUpdated, message_context: MessageContext) -> None:
         users = {event.user_id, *(update.fact.said_by for update in event.items)}
-        await self._settle(users, settled_by_facts(event.items), handling)
+        await self._settle(users, settled_by_facts(event.items), message_context)
 
     @on_event
-    async def note_mood(self, event: MoodAssessed, handling: Handling) -> None:
-        await self._settle({event.user_id}, settled_by_moods(event.items), handling)
+    async def note_mood(self, event: MoodAssessed, message_context: MessageContext) -> None:
+        await self._settle({event.user_id}, settled_by_moods(event.items), message_context)
 
     @every(seconds=_LOOKS_S)
     async def look(self) -> None:
@@ -147,25 +149,25 @@ class ContextWorker(Worker):
         else:
             self._due[user_id] = desk.next_due
 
-    async def _settle(self, users: Iterable[str], settled: tuple[str, ...], handling: Handling) -> None:
+    async def _settle(self, users: Iterable[str], settled: tuple[str, ...], message_context: MessageContext) -> None:
         for user_id in sorted(users) if settled else ():
-            await self._desks.turn(user_id, handling.message_id, partial(_with_settled, settled))
+            await self._desks.turn(user_id, message_context.message_id, partial(_with_settled, settled))
 
 
 async def _with_settled(settled: tuple[str, ...], desk: Desk) -> tuple[Desk, Sequence[Said]]:
     return desk.with_settled(settled), ()
 
 
-def _news(user_id: str, decision: Decision) -> Iterable[Told]:
+def _news(user_id: str, decision: Decision) -> Iterable[Publish]:
     about = {"notification_id": decision.notification_id, "to_user": user_id, "reason": decision.reason}
     trace = conversation_trace(user_id)
     if decision.verdict == "ignore":
-        yield Told(NotificationIgnored.model_validate(about), trace)
+        yield Publish(NotificationIgnored.model_validate(about), trace)
     elif decision.until is not None:
-        yield Told(NotificationDeferred.model_validate(about | {"until": decision.until}), trace)
+        yield Publish(NotificationDeferred.model_validate(about | {"until": decision.until}), trace)
 
 
-def _order(delivery: Delivery) -> To:
+def _order(delivery: Delivery) -> Send:
     command = DeliverNotification(
         user_id=delivery.to_user,
         message=delivery.message,
@@ -173,4 +175,4 @@ def _order(delivery: Delivery) -> To:
         notification_id=delivery.notification_id,
         merged=delivery.merged,
     )
-    return To(command, "dialogue", conversation_trace(delivery.to_user))
+    return Send(command, "dialogue", conversation_trace(delivery.to_user))

@@ -14,8 +14,8 @@ from agents.roster import open_roster
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
-from mindbus.bus.handlers import To, Told
-from mindbus.bus.worker import Kit
+from mindbus.bus.handlers import Publish, Send
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.notebook import Said
 from mindbus.sdk.pictures import Known, Pictures
 from mindbus.sdk.processing_agent import ProcessingAgent
@@ -38,11 +38,11 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     name = "context_manager"
     state = TeamKnowledge
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        super().__init__(kit)
-        self._model = model or model_of(kit.settings)
-        self._roster = open_roster(kit.settings.people)
-        self._zone = ZoneInfo(open_habits(kit.settings.habits).default.zone)
+    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        super().__init__(context)
+        self._model = model or model_of(context.settings)
+        self._roster = open_roster(context.settings.people)
+        self._zone = ZoneInfo(open_habits(context.settings.habits).default.zone)
         self._pictures = Pictures(self.bus)
 
     def key(self, user_id: str) -> str:
@@ -67,10 +67,10 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
             )
         return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[To]:
+    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[Send]:
         """Have what has become known remembered."""
-        updated = (each.event for each in said if isinstance(each, Told) and isinstance(each.event, ContextUpdated))
-        return [To(learned) for event in updated for learned in memorable(event.items, fragment, self.name)]
+        updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
+        return [Send(learned) for event in updated for learned in memorable(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Paint the user's picture anew."""

@@ -15,10 +15,10 @@ from agents.recollection import recollected
 from agents.roles import NotTheirCraft, Role, shipped_role
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
@@ -38,14 +38,14 @@ class CreativeWorker(Worker):
     concurrency = 2
     attempts = 4
 
-    def __init__(self, kit: Kit, role: Role, model: LanguageModel | None = None) -> None:
+    def __init__(self, context: WorkerContext, role: Role, model: LanguageModel | None = None) -> None:
         self.name = role.name
         self.role = role
-        self._kit = kit
-        self._model = model or model_of(kit.settings)
-        self._bus = kit.bus.acting_as(self.identity, service=role.name)
-        self._artifacts = open_artifacts(self._bus, kit.settings, kit.clock)
-        self._recall = Recall(self._bus, kit.settings.recall_timeout_s)
+        self._kit = context
+        self._model = model or model_of(context.settings)
+        self._bus = context.bus.acting_as(self.identity, service=role.name)
+        self._artifacts = open_artifacts(self._bus, context.settings, context.clock)
+        self._recall = Recall(self._bus, context.settings.recall_timeout_s)
         self._opened = AsyncExitStack()
 
     @property
@@ -70,7 +70,9 @@ class CreativeWorker(Worker):
         await self._opened.aclose()
 
     @on_command
-    async def execute(self, order: ExecuteStep, handling: Handling) -> StepCompleted | StepPendingStorage | StepFailed:
+    async def execute(
+        self, order: ExecuteStep, context: MessageContext
+    ) -> StepCompleted | StepPendingStorage | StepFailed:
         """Think until there is an artifact, or a reason why not; the orchestrator decides about another attempt."""
         left_s = (order.deadline - self._kit.clock()).total_seconds()
         try:
@@ -81,7 +83,7 @@ class CreativeWorker(Worker):
         except BufferFull as full:
             return _failed(order, str(full), retryable=True)
         except (ModelUnavailable, OSError, *CheckpointTrouble) as trouble:
-            return self._later(order, handling, trouble)
+            return self._later(order, context, trouble)
         except (NotTheirCraft, *_IN_VAIN) as never:
             return _failed(order, str(never), retryable=False)
 
@@ -108,9 +110,9 @@ class CreativeWorker(Worker):
             return ()
         return recollected(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
 
-    def _later(self, order: ExecuteStep, handling: Handling, trouble: Exception) -> StepFailed:
+    def _later(self, order: ExecuteStep, context: MessageContext, trouble: Exception) -> StepFailed:
         """Keep the attempt, whose thoughts so far are paid for; the last time, leave it to the orchestrator."""
-        if handling.attempt < self.attempts:
+        if context.attempt < self.attempts:
             raise TemporaryFailure(str(trouble), getattr(trouble, "retry_after", None)) from trouble
         return _failed(order, str(trouble), retryable=True)
 
@@ -132,11 +134,11 @@ class CreativeWorker(Worker):
         )
 
 
-def creative(role_name: str) -> Callable[[Kit], Worker]:
+def creative(role_name: str) -> Callable[[WorkerContext], Worker]:
     """How to build the worker of a role."""
 
-    def make(kit: Kit) -> Worker:
-        return CreativeWorker(kit, shipped_role(role_name))
+    def make(context: WorkerContext) -> Worker:
+        return CreativeWorker(context, shipped_role(role_name))
 
     make.name = role_name  # type: ignore[attr-defined]  # as a Worker class has one
     return make

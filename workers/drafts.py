@@ -9,9 +9,9 @@ from bus_schema.envelope import explain
 from bus_schema.glm import MAX_BATCH
 from bus_schema.kem import KemDraft
 from bus_schema.replies import Code
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Refused, TemporaryFailure
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactTooLong, ArtifactUnreadable, StorageAway
 
@@ -21,15 +21,15 @@ MAX_BYTES = 64 * 1024**2
 class Drafts:
     """Reads such artifacts in the name of whoever sent their ref: what they may not read, nobody reads for them."""
 
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
+    def __init__(self, context: WorkerContext) -> None:
+        self._kit = context
 
-    async def read(self, ref: ArtifactRef, handling: Handling) -> Sequence[KemDraft]:
+    async def read(self, ref: ArtifactRef, context: MessageContext) -> Sequence[KemDraft]:
         """Raises Refused where there is no such artifact, where one of its lines is no draft; TemporaryFailure."""
-        bus = self._kit.bus.acting_as(handling.requester)
+        bus = self._kit.bus.acting_as(context.requester)
         artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
         try:
-            raw = await artifacts.get(ref.artifact_id, trace=handling.trace_id, max_bytes=MAX_BYTES)
+            raw = await artifacts.get(ref.artifact_id, trace=context.trace_id, max_bytes=MAX_BYTES)
         except StorageAway as away:
             raise TemporaryFailure(f"storage: {away}") from away
         except ArtifactNotFound as missing:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from workers.third_party import Maker, third_party_workers
 
 
@@ -22,8 +22,8 @@ class Deferred:
 
     load: Callable[[], Maker]
 
-    def __call__(self, kit: Kit) -> Worker:
-        return self.load()(kit)
+    def __call__(self, worker_context: WorkerContext) -> Worker:
+        return self.load()(worker_context)
 
 
 def _storage() -> Maker:
@@ -34,12 +34,12 @@ def _storage() -> Maker:
     from storage_service.signing_account import open_presigner
     from workers.storage.worker import StorageWorker
 
-    def make(kit: Kit) -> Worker:
-        database = Database(kit.settings.database_of("storage"), schema="storage")
-        files = open_files(kit.settings)
-        presigner = open_presigner(files, kit.clock, kit.settings.s3_public_endpoint_url)
-        rules = rules_of(kit.settings)
-        return StorageWorker(open_storage(database, files, kit.clock, presigner=presigner, rules=rules))
+    def make(worker_context: WorkerContext) -> Worker:
+        database = Database(worker_context.settings.database_of("storage"), schema="storage")
+        files = open_files(worker_context.settings)
+        presigner = open_presigner(files, worker_context.clock, worker_context.settings.s3_public_endpoint_url)
+        rules = rules_of(worker_context.settings)
+        return StorageWorker(open_storage(database, files, worker_context.clock, presigner=presigner, rules=rules))
 
     return make
 
@@ -48,7 +48,7 @@ def _orchestrator() -> Maker:
     from agents.roles import role_names
     from workers.orchestrator import open_orchestrator
 
-    return lambda kit: open_orchestrator(kit, role_names())
+    return lambda worker_context: open_orchestrator(worker_context, role_names())
 
 
 def _glm() -> Maker:
@@ -97,7 +97,9 @@ def _dialogue() -> Maker:
     from workers.dialogue.worker import DialogueWorker
     from workers.known_subagents import known_subagents
 
-    return lambda kit: DialogueWorker(kit, known_subagents=known_subagents(kit.settings, whole_fleet().makers))
+    return lambda worker_context: DialogueWorker(
+        worker_context, known_subagents=known_subagents(worker_context.settings, whole_fleet().makers)
+    )
 
 
 def _subagent_analytic() -> Maker:
@@ -140,7 +142,7 @@ def _gateway() -> Maker:
     from gateway.ui.mounting import Screens
     from gateway.worker import GatewayWorker
 
-    return lambda kit: GatewayWorker(kit, Screens)
+    return lambda worker_context: GatewayWorker(worker_context, Screens)
 
 
 def _creative(role: str) -> Maker:
@@ -149,7 +151,7 @@ def _creative(role: str) -> Maker:
     return creative(role)
 
 
-FLEET: dict[str, Callable[[Kit], Worker]] = {
+FLEET: dict[str, Callable[[WorkerContext], Worker]] = {
     "storage": Deferred(_storage),
     "orchestrator": Deferred(_orchestrator),
     "glm": Deferred(_glm),

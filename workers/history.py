@@ -31,10 +31,10 @@ from memory.history.sql_store import SqlStore
 from memory.history.store import HistoryStore
 from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
 from memory.refusals import NotACursor
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from workers.refusing import refusing
@@ -53,12 +53,12 @@ class HistoryWorker(Worker):
     concurrency = 64
     attempts = 60
 
-    def __init__(self, kit: Kit) -> None:
-        settings = kit.settings
-        self._store = self._store_of(kit)
+    def __init__(self, context: WorkerContext) -> None:
+        settings = context.settings
+        self._store = self._store_of(context)
         limits = Limits(settings.max_history, settings.chat_window, settings.subagent_window)
         self.histories = Histories(self._store, limits)
-        self._log = SessionLog(SessionFiles(settings.session_logs, settings.session_log_bytes), kit.clock)
+        self._log = SessionLog(SessionFiles(settings.session_logs, settings.session_log_bytes), context.clock)
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """Whoever reads a history finds what was written before."""
@@ -75,45 +75,45 @@ class HistoryWorker(Worker):
         await self._store.close()
 
     @on_command
-    async def append(self, command: AppendHistory, handling: Handling) -> Appended:
-        with _answering(handling):
+    async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
+        with _answering(context):
             added = await self.histories.append(command.key, command.messages)
         tell_kept(self._log.of(chat_of(command.key)), command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
-    async def get(self, query: GetHistory, handling: Handling) -> ChatHistory:
-        with _answering(handling):
+    async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
+        with _answering(context):
             messages, length = await self.histories.end(query.key, query.context_window)
         tell_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
-    async def show(self, query: ShowHistory, handling: Handling) -> StoredHistory:
-        with _answering(handling):
+    async def show(self, query: ShowHistory, context: MessageContext) -> StoredHistory:
+        with _answering(context):
             return StoredHistory(key=query.key, messages=await self.histories.whole(query.key))
 
     @on_command
-    async def list_keys(self, query: ListHistories, handling: Handling) -> HistoryPage:
-        with _answering(handling):
+    async def list_keys(self, query: ListHistories, context: MessageContext) -> HistoryPage:
+        with _answering(context):
             if query.cursor is not None and not is_history_key(query.cursor):
                 raise NotACursor(reason="is none at all")
             items = await self.histories.page(query.chat_id, query.cursor or "", query.limit)
         return HistoryPage(items=tuple(items), next_cursor=items[-1].key if len(items) == query.limit else None)
 
     @on_command
-    async def clear_one(self, command: ClearHistory, handling: Handling) -> None:
-        with _answering(handling):
+    async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
+        with _answering(context):
             length = await self.histories.clear(command.key)
         tell_cleared(self._log.of(chat_of(command.key)), command.key, length)
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
-        return await self._forget(None, handling)
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        return await self._forget(None, context)
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
-        return await self._forget(command.user_id, handling)
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
+        return await self._forget(command.user_id, context)
 
     @on_event
     async def note_request(self, event: MessageReceived) -> None:
@@ -123,9 +123,9 @@ class HistoryWorker(Worker):
     async def forget_old(self) -> None:
         await self._store.forget_old()
 
-    async def _forget(self, chat_id: str | None, handling: Handling) -> Removed:
-        handling.require_operator()
-        with _answering(handling):
+    async def _forget(self, chat_id: str | None, context: MessageContext) -> Removed:
+        context.require_operator()
+        with _answering(context):
             counts = await self.histories.forget(chat_id)
         try:
             files = await self._log.remove(chat_id)
@@ -133,21 +133,21 @@ class HistoryWorker(Worker):
             raise TemporaryFailure(f"session logs: {trouble}", _AGAIN) from trouble
         return Removed.of(counts | {"session_logs": files})
 
-    def _store_of(self, kit: Kit) -> HistoryStore:
+    def _store_of(self, context: WorkerContext) -> HistoryStore:
         """In Redis where there is one to be used."""
-        url = kit.settings.redis_url
+        url = context.settings.redis_url
         if url is not None:
             return RedisStore(url)
-        database = Database(kit.settings.database_of("history"), "history")
+        database = Database(context.settings.database_of("history"), "history")
         self.leadership = single_writer(database)
-        return SqlStore(database, kit.clock)
+        return SqlStore(database, context.clock)
 
 
 @contextmanager
-def _answering(handling: Handling) -> Iterator[None]:
+def _answering(context: MessageContext) -> Iterator[None]:
     """Nobody else's business; every no is put into the bus's words."""
-    with refusing("history", handling):
-        if not is_operator(handling.requester):
+    with refusing("history", context):
+        if not is_operator(context.requester):
             raise NotForAgents(is_denied=True)
         try:
             yield

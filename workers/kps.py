@@ -20,10 +20,10 @@ from memory.kps.reader import Limits, Reader
 from memory.kps.refusals import SourceDiffers
 from memory.kps.units import Unit, units_of
 from mindbus.bus.client import Client
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
 from mindbus.sdk.artifacts import open_artifacts
@@ -47,13 +47,13 @@ class KpsWorker(Worker):
     # On the usual ladder that is a day.
     attempts = 150
 
-    def __init__(self, kit: Kit, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
-        self._kit = kit
+    def __init__(self, context: WorkerContext, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
+        self._kit = context
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._opening = asyncio.Lock()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
+        self._reader = Reader(Limits(context.settings.kps_max_bytes, context.settings.kps_timeout_s))
 
     async def start(self) -> None:
         """Load the model before the first message; where it is away, messages wait for it."""
@@ -69,22 +69,22 @@ class KpsWorker(Worker):
             await self._embedder.close()
 
     @on_command
-    async def process(self, command: ProcessRawData, handling: Handling) -> tuple[ProcessedData, KemProcessed]:
-        bus = self._kit.bus.acting_as(handling.requester, service=self.name)
-        units = await self._units(command, bus, handling)
+    async def process(self, command: ProcessRawData, context: MessageContext) -> tuple[ProcessedData, KemProcessed]:
+        bus = self._kit.bus.acting_as(context.requester, service=self.name)
+        units = await self._units(command, bus, context)
         stored = 0
-        async with self._alone(command, handling.owner):
+        async with self._alone(command, context.owner):
             for first in range(0, len(units), _BATCH):
                 batch = units[first : first + _BATCH]
-                stored += await self._keep(batch, bus, handling)
+                stored += await self._keep(batch, bus, context)
                 if len(units) > _BATCH:
                     await self._report(command, first + len(batch), len(units))
-        await supersede(bus, command, [unit.kem_id for unit in units], handling)
-        if await is_forgotten(self._kit.bus, command, handling):
-            await forget(bus, (unit.kem_id for unit in units), handling)
+        await supersede(bus, command, [unit.kem_id for unit in units], context)
+        if await is_forgotten(self._kit.bus, command, context):
+            await forget(bus, (unit.kem_id for unit in units), context)
             units, stored = [], 0
         status = "stored" if stored else "unchanged"
-        logger().info("source processed", units=len(units), stored=stored, requester=handling.requester)
+        logger().info("source processed", units=len(units), stored=stored, requester=context.requester)
         done = {"kem_ids": [unit.kem_id for unit in units], "status": status}
         return ProcessedData.model_validate(done), KemProcessed.model_validate({"source": command.source, **done})
 
@@ -94,19 +94,19 @@ class KpsWorker(Worker):
             return nullcontext()
         return self._locks.setdefault(f"{owner} {command.key}", asyncio.Lock())
 
-    async def _units(self, command: ProcessRawData, bus: Client, handling: Handling) -> list[Unit]:
+    async def _units(self, command: ProcessRawData, bus: Client, context: MessageContext) -> list[Unit]:
         try:
-            content, content_type = await self._source(command, bus, handling)
+            content, content_type = await self._source(command, bus, context)
             document = await self._reader.read(content, content_type)
             pieces = await asyncio.to_thread(cut, document, command.chunking)
-            return await asyncio.to_thread(units_of, command, handling.owner, document, pieces)
+            return await asyncio.to_thread(units_of, command, context.owner, document, pieces)
         except Refusal as no:
-            logger().warning("source refused", refusal=type(no).__name__, details=no.details, by=handling.requester)
+            logger().warning("source refused", refusal=type(no).__name__, details=no.details, by=context.requester)
             raise Refused(no.code, str(no), no.details) from no
         except OSError as trouble:
             raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
 
-    async def _source(self, command: ProcessRawData, bus: Client, handling: Handling) -> tuple[bytes, str]:
+    async def _source(self, command: ProcessRawData, bus: Client, context: MessageContext) -> tuple[bytes, str]:
         """The bytes, with what they are declared to be."""
         if command.source is None:
             # Text on the bus is in no charset of its own.
@@ -114,7 +114,7 @@ class KpsWorker(Worker):
         artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
         about = command.source.artifact_id
         try:
-            async with artifacts.open(about, trace=handling.trace_id) as reader:
+            async with artifacts.open(about, trace=context.trace_id) as reader:
                 if reader.manifest.sha256 != command.source.sha256:
                     raise SourceDiffers(artifact_id=about)
                 self._reader.require_size(reader.manifest.size_bytes)
@@ -128,9 +128,9 @@ class KpsWorker(Worker):
         except ArtifactUnreadable as unreadable:
             raise Refused(Code.FILE_NOT_FOUND, str(unreadable), {"artifact_id": about}) from unreadable
 
-    async def _keep(self, units: Sequence[Unit], bus: Client, handling: Handling) -> int:
+    async def _keep(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> int:
         """Store those that memory does not have as they are; how many these were."""
-        there = await self._there(units, bus, handling)
+        there = await self._there(units, bus, context)
         new = [unit for unit in units if not unit.is_there(there.get(unit.kem_id))]
         if not new:
             return 0
@@ -138,10 +138,10 @@ class KpsWorker(Worker):
         drafts = [
             unit.draft.model_copy(update={"embeddings": vector}) for unit, vector in zip(new, vectors, strict=True)
         ]
-        items = await self._stored(drafts, bus, handling)
+        items = await self._stored(drafts, bus, context)
         if any(item.status == "refused" and item.code is Code.INVALID for item in items):
             # Memory is of another model still, or already: it embeds by itself what comes without a vector.
-            items = await self._stored([unit.draft for unit in new], bus, handling)
+            items = await self._stored([unit.draft for unit in new], bus, context)
         for item in items:
             if item.status == "refused":
                 raise Refused(item.code or Code.INVALID, item.error or "refused", {"kem_id": item.kem_id})
@@ -149,16 +149,16 @@ class KpsWorker(Worker):
                 raise TemporaryFailure(f"{item.kem_id}: {item.error}")
         return len(new)
 
-    async def _stored(self, drafts: Sequence[KemDraft], bus: Client, handling: Handling) -> Sequence[BatchItem]:
+    async def _stored(self, drafts: Sequence[KemDraft], bus: Client, context: MessageContext) -> Sequence[BatchItem]:
         command = BatchStoreKems(kems=tuple(drafts))
         # After a crash there may be less to store: another batch is another message, or it had the answer of this one.
         content = sha256(command.model_dump_json().encode()).hexdigest()
-        return (await aside(f"store/{handling.attempt}/{content}", lambda: ask(bus, command))).items
+        return (await aside(f"store/{context.attempt}/{content}", lambda: ask(bus, command))).items
 
-    async def _there(self, units: Sequence[Unit], bus: Client, handling: Handling) -> dict[str, Kem]:
+    async def _there(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> dict[str, Kem]:
         ids = tuple(unit.kem_id for unit in units)
         query = RetrieveKems(query=KemQuery(ids=ids), page_size=len(ids))
-        page = await aside(f"look/{handling.attempt}/{ids[0]}", lambda: ask(bus, query))
+        page = await aside(f"look/{context.attempt}/{ids[0]}", lambda: ask(bus, query))
         return {item.kem.id: item.kem for item in page.items}
 
     async def _embedded(self, texts: Sequence[str]) -> list[Embedding]:
@@ -180,6 +180,6 @@ class KpsWorker(Worker):
         await aside(f"progress/{done}", lambda: self._kit.bus.publish(progress))
 
 
-def open_kps(kit: Kit) -> KpsWorker:
+def open_kps(context: WorkerContext) -> KpsWorker:
     """With the model that the settings name."""
-    return KpsWorker(kit, lambda: configured_embedder(kit.settings))
+    return KpsWorker(context, lambda: configured_embedder(context.settings))

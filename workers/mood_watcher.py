@@ -8,7 +8,7 @@ from agents.mood_watcher.history import MoodHistory
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import MoodAssessed
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
 from workers.minds import model_of
 
@@ -19,9 +19,9 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
     name = "mood_watcher"
     state = MoodHistory
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        super().__init__(kit)
-        self._model = model or model_of(kit.settings)
+    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        super().__init__(context)
+        self._model = model or model_of(context.settings)
         self._agent = MoodWatcher(self._model)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:

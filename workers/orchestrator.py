@@ -28,10 +28,10 @@ from bus_schema.process import (
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from mindbus.bus.client import Client
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused, TemporaryFailure
-from mindbus.bus.handlers import To, Told, every, on_command, on_event
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker, utc_now
+from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
+from mindbus.bus.worker import Worker, WorkerContext, utc_now
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.ledger import SqlLedger
@@ -39,7 +39,7 @@ from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.run_tables import MIGRATIONS
 
-Sent = Sequence[To | Told]
+Sent = Sequence[Send | Publish]
 
 # What ended while nobody listened lies in the queue: hear it before anything is called late.
 _SETTLE = timedelta(seconds=5)
@@ -80,13 +80,13 @@ class OrchestratorWorker(Worker):
         await self.database.dispose()
 
     @on_command
-    async def start_run(self, command: StartProcess, handling: Handling) -> Started:
-        digest = rules.fingerprint(command, handling.owner)
+    async def start_run(self, command: StartProcess, context: MessageContext) -> Started:
+        digest = rules.fingerprint(command, context.owner)
         with _one_after_another():
             known = await runs.run_to_change(self.database.session, command.run_id)
             if known is None:
                 card = self._card_of(command)
-                run = rules.open_run(command, card, handling.owner, self._clock())
+                run = rules.open_run(command, card, context.owner, self._clock())
                 if not await runs.add_run(self.database.session, run, card, digest):
                     raise runs.RunChangedMeanwhile(command.run_id)
             elif known.request_sha256 != digest:
@@ -110,10 +110,10 @@ class OrchestratorWorker(Worker):
             raise Refused(Code.INVALID, str(wrong)) from wrong
 
     @on_command
-    async def cancel_run(self, command: CancelProcess, handling: Handling) -> tuple[Run | To | Told, ...]:
-        handling.begin_anew()
+    async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
+        context.begin_anew()
         with _one_after_another():
-            moved = await self._move(command.run_id, rules.CancelRequested(command.reason, handling.owner))
+            moved = await self._move(command.run_id, rules.CancelRequested(command.reason, context.owner))
         if moved is None:
             raise Refused(Code.NOT_FOUND, f"there is no run {command.run_id}")
         if moved.run.status is not RunStatus.CANCELLED:
@@ -121,39 +121,39 @@ class OrchestratorWorker(Worker):
         return (moved.run, *_sent(moved))
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> tuple[Removed | To | Told, ...]:
+    async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Forget every run."""
-        handling.require_operator()
-        forgotten = await self._forget(None, handling)
+        context.require_operator()
+        forgotten = await self._forget(None, context)
         await self.remembered.forget()
         return forgotten
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> tuple[Removed | To | Told, ...]:
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Forget the runs that a user has started."""
-        handling.require_operator()
+        context.require_operator()
         starter = f"user.{command.user_id}"
-        forgotten = await self._forget(starter, handling)
+        forgotten = await self._forget(starter, context)
         await self.remembered.forget(starter)
         return forgotten
 
     @on_event
-    async def take_result(self, event: StepCompleted, handling: Handling) -> Sent:
-        return await self._hear(event.run_id, event, handling)
+    async def take_result(self, event: StepCompleted, context: MessageContext) -> Sent:
+        return await self._hear(event.run_id, event, context)
 
     @on_event
-    async def try_again_or_give_up(self, event: StepFailed, handling: Handling) -> Sent:
-        return await self._hear(event.run_id, event, handling)
+    async def try_again_or_give_up(self, event: StepFailed, context: MessageContext) -> Sent:
+        return await self._hear(event.run_id, event, context)
 
     @on_event
-    async def wait_for_storage(self, event: StepPendingStorage, handling: Handling) -> Sent:
-        return await self._hear(event.run_id, event, handling)
+    async def wait_for_storage(self, event: StepPendingStorage, context: MessageContext) -> Sent:
+        return await self._hear(event.run_id, event, context)
 
     @on_event
-    async def stop_waiting(self, event: ArtifactRegistered, handling: Handling) -> Sent:
+    async def stop_waiting(self, event: ArtifactRegistered, context: MessageContext) -> Sent:
         if not event.trace_id.startswith("run_"):
             return ()
-        return await self._hear(event.trace_id, rules.ArtifactFound(event.artifact), handling)
+        return await self._hear(event.trace_id, rules.ArtifactFound(event.artifact), context)
 
     @every(seconds=0.5)
     async def begin_runs(self) -> Sent:
@@ -179,13 +179,13 @@ class OrchestratorWorker(Worker):
         answers = await asyncio.gather(*(self._look_up(run_id, artifact) for run_id, artifact in awaited))
         return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
 
-    async def _forget(self, started_by: str | None, handling: Handling) -> tuple[Removed | To | Told, ...]:
+    async def _forget(self, started_by: str | None, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
         """Those that still run are cancelled, so that nobody goes on working for nothing."""
-        handling.begin_anew()
+        context.begin_anew()
         session = self.database.session
         found = await runs.runs_to_forget(session, started_by)
         running = (run.run_id for run in found if run.status not in rules.OVER)
-        cancelled = rules.CancelRequested("its data were removed", handling.owner)
+        cancelled = rules.CancelRequested("its data were removed", context.owner)
         with _one_after_another():
             told = await self._move_all((run_id, cancelled) for run_id in running)
         await runs.forget_runs(session, [run.run_id for run in found])
@@ -197,9 +197,9 @@ class OrchestratorWorker(Worker):
         except (BadCard, UnknownCard) as wrong:
             raise Refused(Code.INVALID, str(wrong)) from wrong
 
-    async def _hear(self, run_id: str, happened: rules.Happening, handling: Handling) -> Sent:
+    async def _hear(self, run_id: str, happened: rules.Happening, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
-        handling.begin_anew()
+        context.begin_anew()
         with _one_after_another():
             moved = await self._move(run_id, happened)
         return _sent(moved) if moved else ()
@@ -245,19 +245,19 @@ class OrchestratorWorker(Worker):
         return rules.ArtifactFound(manifest.ref)
 
 
-def open_orchestrator(kit: Kit, roles: Collection[str]) -> OrchestratorWorker:
+def open_orchestrator(context: WorkerContext, roles: Collection[str]) -> OrchestratorWorker:
     """The orchestrator over its own database."""
-    database = Database(kit.settings.database_of("orchestrator"), schema="orchestrator")
-    return OrchestratorWorker(database, kit.bus.acting_as(rules.ORCHESTRATOR), roles, kit.clock)
+    database = Database(context.settings.database_of("orchestrator"), schema="orchestrator")
+    return OrchestratorWorker(database, context.bus.acting_as(rules.ORCHESTRATOR), roles, context.clock)
 
 
 def _sent(moved: rules.Moved) -> Sent:
     run_id = moved.run.run_id
     orders = [
-        To(order, role_of(moved.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
+        Send(order, role_of(moved.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
         for order in moved.orders
     ]
-    return (*orders, *(Told(event, trace=run_id, step=getattr(event, "step_id", None)) for event in moved.told))
+    return (*orders, *(Publish(event, trace=run_id, step=getattr(event, "step_id", None)) for event in moved.told))
 
 
 @contextmanager

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Refused
-from mindbus.bus.handling import Handling
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
 
 
 @contextmanager
-def refusing(service: str, handling: Handling, **about: str | None) -> Iterator[None]:
+def refusing(service: str, context: MessageContext, **about: str | None) -> Iterator[None]:
     """Raises Refused in the place of a Refusal; what it was about goes to the log alone."""
     try:
         yield
@@ -18,10 +18,10 @@ def refusing(service: str, handling: Handling, **about: str | None) -> Iterator[
         logger().warning(
             "service refused",
             service=service,
-            type=handling.envelope.type,
-            message_id=handling.message_id,
-            requester=handling.requester,
-            trace_id=handling.trace_id,
+            type=context.envelope.type,
+            message_id=context.message_id,
+            requester=context.requester,
+            trace_id=context.trace_id,
             refusal=type(no).__name__,
             is_denied=no.is_denied,
             details=no.details,

@@ -13,7 +13,7 @@ from agents.models.tool_calls import sayable
 from agents.subagents.mind import NothingAnswered, Thinker
 from agents.subagents.toolbox import Instrument, Toolbox
 from mindbus.bus.failures import PermanentFailure, TemporaryFailure
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.subagent import SubAgent
 from workers.minds import model_of
@@ -27,9 +27,9 @@ class ThinkingSubagent(SubAgent):
 
     most_rounds = _MOST_ROUNDS
 
-    def __init__(self, kit: Kit, guide: Guide, model: LanguageModel | None = None) -> None:
-        super().__init__(kit)
-        self._model = model or model_of(kit.settings)
+    def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
+        super().__init__(context)
+        self._model = model or model_of(context.settings)
         self._thinker = Thinker(guide, self._model, self.most_rounds)
 
     @abstractmethod

@@ -11,7 +11,7 @@ from agents.recollection import recollected
 from agents.subagents.table_reading import BadTable, read_table
 from agents.subagents.tables import Reckoning, reckon
 from agents.subagents.toolbox import Instrument, ToolFailed
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
 from mindbus.sdk.recall import Recall
@@ -48,9 +48,9 @@ class AnalyticSubagent(ThinkingSubagent):
     name = "subagent-analytic"
     description = shipped_guide("analytic").description
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        super().__init__(kit, shipped_guide("analytic"), model)
-        self._recall = Recall(kit.bus, kit.settings.recall_timeout_s)
+    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        super().__init__(context, shipped_guide("analytic"), model)
+        self._recall = Recall(context.bus, context.settings.recall_timeout_s)
 
     def instruments(self, work: Delegated) -> Sequence[Instrument]:
         """Memory, artifacts, tables."""

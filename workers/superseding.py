@@ -11,8 +11,8 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
 from memory.kps.units import ARTIFACT_KEY
 from mindbus.bus.client import Client
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Refused
-from mindbus.bus.handling import Handling
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 from workers.forgotten import forget
@@ -21,7 +21,7 @@ from workers.forgotten import forget
 _MOST = 100
 
 
-async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str], handling: Handling) -> None:
+async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str], context: MessageContext) -> None:
     """Remove what memory has of earlier versions, of the same owner; to be called once all of this one is stored.
 
     Whichever version is stored last looks last: of two that are learned at once, the later one is left. Raises Refused
@@ -31,15 +31,15 @@ async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str]
         return
     source = command.source
     asking = GetVersions(artifact_id=source.artifact_id)
-    chain = (await aside(f"versions/{handling.attempt}", lambda: ask(bus, asking))).items
-    if await _learned(bus, [each.id for each in chain if each.version > source.version], handling):
-        await forget(bus, kem_ids, handling)
+    chain = (await aside(f"versions/{context.attempt}", lambda: ask(bus, asking))).items
+    if await _learned(bus, [each.id for each in chain if each.version > source.version], context):
+        await forget(bus, kem_ids, context)
         raise Refused(Code.CONFLICT, "memory has a later version of this artifact", {"artifact_id": source.artifact_id})
-    earlier = await _learned(bus, [each.id for each in chain if each.version < source.version], handling)
-    await forget(bus, earlier, handling)
+    earlier = await _learned(bus, [each.id for each in chain if each.version < source.version], context)
+    await forget(bus, earlier, context)
 
 
-async def _learned(bus: Client, artifact_ids: Sequence[str], handling: Handling) -> list[str]:
+async def _learned(bus: Client, artifact_ids: Sequence[str], context: MessageContext) -> list[str]:
     """The owner's units of these artifacts."""
     if not artifact_ids:
         return []
@@ -49,8 +49,8 @@ async def _learned(bus: Client, artifact_ids: Sequence[str], handling: Handling)
     cursor: str | None = None
     while True:
         asking = RetrieveKems(query=query, cursor=cursor, page_size=MAX_PAGE)
-        page = await aside(f"learned/{handling.attempt}/{wanted[-1]}/{cursor}", partial(ask, bus, asking))
-        found += [item.kem.id for item in page.items if _is_of(item.kem, wanted, handling.owner)]
+        page = await aside(f"learned/{context.attempt}/{wanted[-1]}/{cursor}", partial(ask, bus, asking))
+        found += [item.kem.id for item in page.items if _is_of(item.kem, wanted, context.owner)]
         cursor = page.next_cursor
         if cursor is None:
             return found

@@ -15,7 +15,7 @@ from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import TasksFound
 from mindbus.bus.handlers import every
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
 from workers.minds import model_of
 
@@ -37,11 +37,11 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
     name = "task_manager"
     state = TeamTasks
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        super().__init__(kit)
-        self._model = model or model_of(kit.settings)
-        self._roster = open_roster(kit.settings.people)
-        self._zone = ZoneInfo(open_habits(kit.settings.habits).default.zone)
+    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        super().__init__(context)
+        self._model = model or model_of(context.settings)
+        self._roster = open_roster(context.settings.people)
+        self._zone = ZoneInfo(open_habits(context.settings.habits).default.zone)
 
     def key(self, user_id: str) -> str:
         """Whoever speaks, the book is one."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 
 from bus_schema.identities import SERVICE_NAME
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 
 GROUP = "mindbus.workers"
 
-Maker = Callable[[Kit], Worker]
+Maker = Callable[[WorkerContext], Worker]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ def _load(point: EntryPoint, found: ThirdParty) -> None:
         found.broken[point.name] = _said_of(point, f"cannot be imported: {type(error).__name__}: {error}")
         return
     if not callable(maker):
-        found.broken[point.name] = _said_of(point, "is not a callable that takes a Kit, such as a Worker class")
+        found.broken[point.name] = _said_of(
+            point, "is not a callable that takes a WorkerContext, such as a Worker class"
+        )
         return
     found.makers[point.name] = _taking_a_kit(maker)
 

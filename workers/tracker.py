@@ -5,7 +5,7 @@ from bus_schema.fleet import Heartbeat
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.bus.failures import CommandFailed, TemporaryFailure
 from mindbus.bus.handlers import on_topic
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.batches import Batches
 
 # Many wait at once, so that they can be saved together.
@@ -21,8 +21,8 @@ class TrackerWorker(Worker):
     # However long storage is away: the last rung's delay again and again.
     attempts = 900
 
-    def __init__(self, kit: Kit) -> None:
-        self.bus = kit.bus
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus
         self.batches = Batches(self._save, most=_AT_ONCE, heaviest=_BATCH_BYTES)
 
     async def start(self) -> None:

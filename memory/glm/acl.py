@@ -2,31 +2,31 @@
 
 from sqlalchemy import ColumnElement, exists, or_, true
 
-from memory.asker import Asker
 from memory.glm.tables import KemRow, ReaderRow
+from mindbus.principal import Principal
 
 
-def readable_by(asker: Asker) -> ColumnElement[bool]:
+def readable_by(principal: Principal) -> ColumnElement[bool]:
     """The condition on a unit; every read carries it, so that what is denied looks exactly like what is absent."""
-    if asker.is_trusted:
+    if principal.is_trusted:
         return true()
-    named = exists().where(ReaderRow.kem_id == KemRow.id, ReaderRow.reader == asker.owner).correlate(KemRow)
-    return or_(KemRow.visibility == "public", KemRow.owner == asker.owner, named)
+    named = exists().where(ReaderRow.kem_id == KemRow.id, ReaderRow.reader == principal.owner).correlate(KemRow)
+    return or_(KemRow.visibility == "public", KemRow.owner == principal.owner, named)
 
 
-def is_readable(row: KemRow, asker: Asker) -> bool:
+def is_readable(row: KemRow, principal: Principal) -> bool:
     """The same of a row at hand."""
-    return asker.is_trusted or row.visibility == "public" or asker.owner in {row.owner, *readers_of(row)}
+    return principal.is_trusted or row.visibility == "public" or principal.owner in {row.owner, *readers_of(row)}
 
 
-def is_writable(row: KemRow, asker: Asker) -> bool:
+def is_writable(row: KemRow, principal: Principal) -> bool:
     """That everybody may read a unit does not make it everybody's to change."""
-    return owns(row, asker) or asker.owner in row.writers
+    return owns(row, principal) or principal.owner in row.writers
 
 
-def owns(row: KemRow, asker: Asker) -> bool:
+def owns(row: KemRow, principal: Principal) -> bool:
     """Whether the asker says who may read or write the unit."""
-    return asker.is_trusted or asker.owner == row.owner
+    return principal.is_trusted or principal.owner == row.owner
 
 
 def readers_of(row: KemRow) -> list[str]:

@@ -10,13 +10,13 @@ from sqlalchemy import delete, select
 from bus_schema.envelope import explain
 from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.kem import Kem, KemRights
-from memory.asker import Asker
 from memory.glm.acl import is_readable, is_writable, owns
 from memory.glm.rows import as_kem, body_columns
 from memory.glm.tables import KemRow
 from memory.glm.writing import note, save
 from memory.refusals import ChangesDoNotFit, NoSuchKem, NotYoursToShare, NotYoursToWrite, VersionDiffers
 from memory.space import Space
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
 
@@ -26,12 +26,12 @@ class Changing:
     def __init__(self, database: Database, clock: Callable[[], datetime], space: Space) -> None:
         self.database, self.clock, self.space = database, clock, space
 
-    async def update(self, wanted: UpdateKem, asker: Asker) -> Kem:
+    async def update(self, wanted: UpdateKem, principal: Principal) -> Kem:
         """Raises NoSuchKem, NotYoursToWrite, NotYoursToShare, VersionDiffers, WrongVector, ChangesDoNotFit."""
-        row = await self._writable(wanted.kem_id, asker)
+        row = await self._writable(wanted.kem_id, principal)
         if wanted.expected_version not in (None, row.version):
             raise VersionDiffers(expected_version=wanted.expected_version, version=row.version)
-        if wanted.changes.model_fields_set & set(KemRights.model_fields) and not owns(row, asker):
+        if wanted.changes.model_fields_set & set(KemRights.model_fields) and not owns(row, principal):
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(wanted.changes.embeddings)
         kem = _changed(as_kem(row), wanted.changes)
@@ -41,19 +41,19 @@ class Changing:
         await save(self.database.session, [changed], {row.id: row})
         return kem
 
-    async def delete(self, kem_id: str, asker: Asker) -> None:
+    async def delete(self, kem_id: str, principal: Principal) -> None:
         """Raises NoSuchKem, NotYoursToWrite."""
-        await self._writable(kem_id, asker)
+        await self._writable(kem_id, principal)
         session = self.database.session
         await session.execute(delete(KemRow).where(KemRow.id == kem_id))
         await note(session, [kem_id])
 
-    async def _writable(self, kem_id: str, asker: Asker) -> KemRow:
+    async def _writable(self, kem_id: str, principal: Principal) -> KemRow:
         query = select(KemRow).where(KemRow.id == kem_id).with_for_update()
         row = await self.database.session.scalar(query.execution_options(populate_existing=True))
-        if row is None or not is_readable(row, asker):
+        if row is None or not is_readable(row, principal):
             raise NoSuchKem(is_denied=row is not None, kem_id=kem_id)
-        if not is_writable(row, asker):
+        if not is_writable(row, principal):
             raise NotYoursToWrite(kem_id=kem_id)
         return row
 

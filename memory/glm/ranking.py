@@ -15,7 +15,6 @@ from sqlalchemy import and_, select
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem
 from bus_schema.kem_query import KemQuery, OrderBy
-from memory.asker import Asker
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
 from memory.glm.acl import readable_by
@@ -28,6 +27,7 @@ from memory.glm.words import Words
 from memory.vectors.index import IndexAway
 from mindbus.logs import logger
 from mindbus.metadata import meets
+from mindbus.principal import Principal
 
 # So many of the nearest compete with what the words find.
 _NEAREST = 200
@@ -51,31 +51,31 @@ class Ranking:
         self.nearness, self.words, self.embedder = nearness, words, embedder
         self._questions: LRUCache[str, Embedding] = LRUCache(_QUESTIONS)
 
-    async def ranked(self, query: KemQuery, asker: Asker, limit: int) -> Ranked:
+    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> Ranked:
         """As many as there are up to the limit. Raises WrongVector, DatabaseAway, IndexAway if there is no text."""
         if query.embedding_query is not None:
             self.nearness.index.space.require(query.embedding_query)
         # Another order is one of those that would have come first.
         wanted = limit if query.order_by is None else max(limit, _NEAREST)
         if query.text_query is not None:
-            words = await self.words.found(query.text_query, query, asker)
-            evidence = _Evidence(words, await self._meaning(query.text_query, query, asker, words))
-            found = Ranked(await self._found(evidence, query, asker, wanted), evidence.meaning is None)
+            words = await self.words.found(query.text_query, query, principal)
+            evidence = _Evidence(words, await self._meaning(query.text_query, query, principal, words))
+            found = Ranked(await self._found(evidence, query, principal, wanted), evidence.meaning is None)
         elif query.embedding_query is not None:
-            found = Ranked(await self.nearness.nearest(query.embedding_query, query, asker, wanted))
+            found = Ranked(await self.nearness.nearest(query.embedding_query, query, principal, wanted))
         else:
             found = Ranked([])
         return found if query.order_by is None else Ranked(_in_order(found, query.order_by)[:limit], found.is_degraded)
 
     async def _meaning(
-        self, text: str, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
+        self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, WordHit]
     ) -> dict[str, float] | None:
         """How near the nearest units are, those with the words besides; nothing where it cannot be told."""
         try:
             vector = query.embedding_query or await self._question(text)
             if vector is None:
                 return None
-            return await self._nearness(vector, query, asker, words)
+            return await self._nearness(vector, query, principal, words)
         except (EmbedderFailure, IndexAway, TimeoutError) as trouble:
             logger().warning("searched by words alone", reason=str(trouble) or "the embedder took too long")
             return None
@@ -91,15 +91,15 @@ class Ranking:
         return vector
 
     async def _nearness(
-        self, vector: Embedding, query: KemQuery, asker: Asker, words: Mapping[str, WordHit]
+        self, vector: Embedding, query: KemQuery, principal: Principal, words: Mapping[str, WordHit]
     ) -> dict[str, float]:
-        hits = await self.nearness.index.nearest(vector.raw, query, asker, _NEAREST)
+        hits = await self.nearness.index.nearest(vector.raw, query, principal, _NEAREST)
         candidates = {hit.kem_id for hit in hits} | words.keys()
-        return nearness(vector.raw, await self._vectors(candidates, query, asker))
+        return nearness(vector.raw, await self._vectors(candidates, query, principal))
 
-    async def _vectors(self, kem_ids: Collection[str], query: KemQuery, asker: Asker) -> dict[str, bytes]:
+    async def _vectors(self, kem_ids: Collection[str], query: KemQuery, principal: Principal) -> dict[str, bytes]:
         space = self.nearness.index.space
-        meant = and_(KemRow.model == space.model, meeting_but_for_metadata(query), readable_by(asker))
+        meant = and_(KemRow.model == space.model, meeting_but_for_metadata(query), readable_by(principal))
         columns = select(KemRow.id, KemRow.vector, KemRow.facts)
         async with self.words.database.reading() as session:
             rows = (await session.execute(columns.where(KemRow.id.in_(kem_ids), meant))).all()
@@ -109,10 +109,10 @@ class Ranking:
             if len(row.vector) == space.bytes_of_vector and meets(row.facts, query.metadata_filters)
         }
 
-    async def _found(self, evidence: "_Evidence", query: KemQuery, asker: Asker, limit: int) -> list[FoundKem]:
+    async def _found(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
         scores = evidence.scores
         best = by_score(scores)[:limit]
-        kems = await self.nearness.retrieval.among(best, query, asker)
+        kems = await self.nearness.retrieval.among(best, query, principal)
         return [
             FoundKem(kem=kems[key], score=scores[key], explain=evidence.explanation(key)) for key in best if key in kems
         ]

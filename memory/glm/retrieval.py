@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting, meeting_but_for_metadata
 from memory.glm.cursors import Place, cursor_after, place_of
@@ -15,6 +14,7 @@ from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow
 from memory.refusals import NoSuchKem
 from mindbus.metadata import meets
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
 _NEWEST = "updated_at desc"
@@ -26,20 +26,20 @@ class Retrieval:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def get(self, kem_id: str, asker: Asker) -> Kem:
+    async def get(self, kem_id: str, principal: Principal) -> Kem:
         """Raises NoSuchKem."""
         async with self.database.reading() as session:
-            row = await session.scalar(select(KemRow).where(KemRow.id == kem_id, readable_by(asker)))
+            row = await session.scalar(select(KemRow).where(KemRow.id == kem_id, readable_by(principal)))
             if row is None:
                 found = await session.scalar(select(KemRow.id).where(KemRow.id == kem_id))
                 raise NoSuchKem(is_denied=found is not None, kem_id=kem_id)
         return as_kem(row)
 
-    async def page(self, query: KemQuery, asker: Asker, cursor: str | None, page_size: int) -> KemPage:
+    async def page(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         """In the order asked for; the newest `updated_at` first otherwise. Raises NotACursor."""
         order = _Order(query.order_by or _NEWEST)
         place = place_of(cursor, query)
-        rows = order.sorted(select(KemRow).where(meeting(query), readable_by(asker)))
+        rows = order.sorted(select(KemRow).where(meeting(query), readable_by(principal)))
         if place is not None:
             rows = rows.where(order.after(place))
         async with self.database.reading() as session:
@@ -49,16 +49,16 @@ class Retrieval:
         next_cursor = None if is_last else cursor_after(order.place(page[-1]), query)
         return KemPage(items=tuple(FoundKem(kem=as_kem(row)) for row in page), next_cursor=next_cursor)
 
-    async def among(self, kem_ids: Sequence[str], query: KemQuery, asker: Asker) -> dict[str, Kem]:
+    async def among(self, kem_ids: Sequence[str], query: KemQuery, principal: Principal) -> dict[str, Kem]:
         """Those of these units that the question means, that the asker may read: an index only proposes."""
-        condition = and_(KemRow.id.in_(kem_ids), meeting_but_for_metadata(query), readable_by(asker))
+        condition = and_(KemRow.id.in_(kem_ids), meeting_but_for_metadata(query), readable_by(principal))
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
         return {row.id: as_kem(row) for row in rows if meets(row.facts, query.metadata_filters)}
 
-    async def count(self, query: KemQuery, asker: Asker) -> int:
+    async def count(self, query: KemQuery, principal: Principal) -> int:
         """How many there are of them, for this asker."""
-        condition = and_(meeting(query), readable_by(asker))
+        condition = and_(meeting(query), readable_by(principal))
         async with self.database.reading() as session:
             return await session.scalar(select(func.count()).select_from(KemRow).where(condition)) or 0
 

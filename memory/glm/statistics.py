@@ -3,10 +3,10 @@
 from sqlalchemy import func, select
 
 from bus_schema.glm import MemoryStats
-from memory.asker import Asker
 from memory.glm.acl import readable_by
 from memory.glm.tables import KemRow
 from memory.space import Space
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
 
@@ -16,16 +16,16 @@ class Statistics:
     def __init__(self, database: Database, space: Space) -> None:
         self.database, self.space = database, space
 
-    async def count(self, asker: Asker) -> MemoryStats:
+    async def count(self, principal: Principal) -> MemoryStats:
         """Raises DatabaseAway."""
-        readable = readable_by(asker)
+        readable = readable_by(principal)
         kinds = (
             select(KemRow.content_type, func.count().label("kems"), func.count(KemRow.model).label("with_vector"))
             .where(readable)
             .group_by(KemRow.content_type)
             .order_by(KemRow.content_type)
         )
-        own = select(func.count()).select_from(KemRow).where(KemRow.owner == asker.owner)
+        own = select(func.count()).select_from(KemRow).where(KemRow.owner == principal.owner)
         newest = select(func.max(KemRow.updated_at)).where(readable)
         async with self.database.reading() as session:
             rows = (await session.execute(kinds)).all()

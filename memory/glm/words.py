@@ -23,12 +23,12 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.acl import readable_by
 from memory.glm.bm25 import WordHit, rarity, word_hits
 from memory.glm.conditions import meeting
 from memory.glm.tables import KemRow, TextRow
 from memory.stems import questioned
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
 # As many as the index of words proposes, of which scores are made.
@@ -55,7 +55,7 @@ class Words:
     def __init__(self, database: Database, candidates: int = _CANDIDATES, common: int = _COMMON) -> None:
         self.database, self._candidates, self._common = database, candidates, common
 
-    async def found(self, text: str, query: KemQuery, asker: Asker) -> dict[str, WordHit]:
+    async def found(self, text: str, query: KemQuery, principal: Principal) -> dict[str, WordHit]:
         """Those that the question means apart from its text, by their ids. Raises DatabaseAway."""
         asked = dict(list(questioned(text).items())[:_MOST_STEMS])
         if not asked:
@@ -64,17 +64,19 @@ class Words:
             newest = await session.scalar(select(func.max(TextRow.seq))) or 0
             # The nearest power of two: how many there are that the asker may not read is nobody's business.
             total = 1 << newest.bit_length()
-            counts = await self._counts(session, asked, asker, total)
+            counts = await self._counts(session, asked, principal, total)
             texts: dict[str, str] = {}
             for proposed in self._proposals(counts, total, newest):
-                wanted = proposed.where(meeting(query), readable_by(asker)).limit(self._candidates)
+                wanted = proposed.where(meeting(query), readable_by(principal)).limit(self._candidates)
                 if texts := {row.id: row.stems for row in await session.execute(wanted)}:
                     break
         return await asyncio.to_thread(word_hits, asked, texts, total, counts)
 
-    async def _counts(self, session: AsyncSession, asked: Collection[str], asker: Asker, total: int) -> dict[str, int]:
+    async def _counts(
+        self, session: AsyncSession, asked: Collection[str], principal: Principal, total: int
+    ) -> dict[str, int]:
         """How many texts have each stem; of a common one, as many as there would be if all were like the newest."""
-        having = (self._having(stem).where(readable_by(asker)).limit(self._common).subquery() for stem in asked)
+        having = (self._having(stem).where(readable_by(principal)).limit(self._common).subquery() for stem in asked)
         counting = [
             select(literal(stem), func.count(some.c.seq), func.min(some.c.seq))
             for stem, some in zip(asked, having, strict=True)

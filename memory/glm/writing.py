@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.ids import mint
 from bus_schema.kem import KemDraft, KemRights
-from memory.asker import Asker
 from memory.glm.acl import is_writable, owns
 from memory.glm.rows import body_columns, facet_rows, reader_rows, text_rows
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
 from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.space import Space
+from mindbus.principal import Principal
 from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 from mindbus.sql.inserting import insert_unless_there
@@ -47,56 +47,58 @@ class Writing:
     def __init__(self, database: Database, clock: Callable[[], datetime], space: Space) -> None:
         self.database, self.clock, self.space = database, clock, space
 
-    async def store(self, draft: KemDraft, asker: Asker) -> Written:
+    async def store(self, draft: KemDraft, principal: Principal) -> Written:
         """Raises WrongVector, NotTheOwner, KemIdTaken, NotYoursToShare."""
-        (outcome,) = await self.store_all([draft], asker)
+        (outcome,) = await self.store_all([draft], principal)
         if isinstance(outcome, Refused):
             raise outcome.refusal
         return outcome
 
-    async def store_all(self, drafts: Sequence[KemDraft], asker: Asker) -> list[Written | Refused]:
+    async def store_all(self, drafts: Sequence[KemDraft], principal: Principal) -> list[Written | Refused]:
         """Each for itself, in their order; of two with one id the later one stands."""
-        return await self._store([(draft.id or mint("kem"), draft) for draft in drafts], asker)
+        return await self._store([(draft.id or mint("kem"), draft) for draft in drafts], principal)
 
-    async def _store(self, drafts: Sequence[tuple[str, KemDraft]], asker: Asker) -> list[Written | Refused]:
+    async def _store(self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal) -> list[Written | Refused]:
         session = self.database.session
         standing = await _standing(session, {kem_id for kem_id, _ in drafts})
         rows = dict(standing)
-        outcomes = [self._outcome(kem_id, draft, asker, rows) for kem_id, draft in drafts]
+        outcomes = [self._outcome(kem_id, draft, principal, rows) for kem_id, draft in drafts]
         changed = [row for kem_id, row in sorted(rows.items()) if row is not standing.get(kem_id)]
         overtaken = await save(session, changed, standing)
         if not overtaken:
             return outcomes
         # Another instance was the first with these ids; what it stored decides.
-        again = await self._store([each for each in drafts if each[0] in overtaken], asker)
+        again = await self._store([each for each in drafts if each[0] in overtaken], principal)
         redone = iter(again)
         return [
             next(redone) if kem_id in overtaken else done for (kem_id, _), done in zip(drafts, outcomes, strict=True)
         ]
 
-    def _outcome(self, kem_id: str, draft: KemDraft, asker: Asker, rows: dict[str, KemRow]) -> Written | Refused:
+    def _outcome(
+        self, kem_id: str, draft: KemDraft, principal: Principal, rows: dict[str, KemRow]
+    ) -> Written | Refused:
         older = rows.get(kem_id)
         try:
             self.space.require(draft.embeddings)
-            row = self._first(kem_id, draft, asker) if older is None else self._next(older, draft, asker)
+            row = self._first(kem_id, draft, principal) if older is None else self._next(older, draft, principal)
         except Refusal as refusal:
             return Refused(kem_id, refusal)
         rows[kem_id] = row
         return Written(row, is_new=older is None)
 
-    def _first(self, kem_id: str, draft: KemDraft, asker: Asker) -> KemRow:
-        owner = draft.owner or asker.owner
-        if owner != asker.owner and not asker.is_trusted:
+    def _first(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
+        owner = draft.owner or principal.owner
+        if owner != principal.owner and not principal.is_trusted:
             raise NotTheOwner(owner=owner)
         now = self.clock()
         return KemRow(id=kem_id, owner=owner, **body_columns(draft), created_at=now, updated_at=now, version=1)
 
-    def _next(self, older: KemRow, draft: KemDraft, asker: Asker) -> KemRow:
-        if not is_writable(older, asker):
+    def _next(self, older: KemRow, draft: KemDraft, principal: Principal) -> KemRow:
+        if not is_writable(older, principal):
             raise KemIdTaken(is_denied=True, kem_id=older.id)
         if draft.owner not in (None, older.owner):
             raise NotTheOwner(owner=draft.owner)
-        columns = body_columns(draft) | self._rights(older, draft, asker)
+        columns = body_columns(draft) | self._rights(older, draft, principal)
         return KemRow(
             id=older.id,
             owner=older.owner,
@@ -107,13 +109,13 @@ class Writing:
         )
 
     @staticmethod
-    def _rights(older: KemRow, draft: KemDraft, asker: Asker) -> dict[str, Any]:
+    def _rights(older: KemRow, draft: KemDraft, principal: Principal) -> dict[str, Any]:
         """Where a draft says nothing of them, they stay: what was private does not become public by the way."""
         given = {name: body_columns(draft)[name] for name in _RIGHTS}
         kept = {name: getattr(older, name) for name in _RIGHTS}
         if not _RIGHTS & draft.model_fields_set:
             return kept
-        if given != kept and not owns(older, asker):
+        if given != kept and not owns(older, principal):
             raise NotYoursToShare(kem_id=older.id)
         return given
 

@@ -18,7 +18,7 @@ class Glm(Protocol):
     async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
         """Those that there are, whoever may read them."""
 
-    async def page(self, query: KemQuery, asker: str, cursor: str | None, page_size: int) -> KemPage:
+    async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
         """Raises Refusal or the bus's own where it says no."""
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport: ...

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.cursors import Place, cursor_after, place_of
 from memory.swm.rights import is_readable
 from mindbus.kem_matching import in_order, is_meant, order_of
+from mindbus.principal import Principal
 
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
-def page_of(kems: Iterable[Kem], query: KemQuery, asker: Asker, cursor: str | None, page_size: int) -> KemPage:
+def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
     """Of these units, those that are meant, that the asker may read; cursors are those of the global memory.
 
     Raises NotACursor.
@@ -29,7 +29,7 @@ def page_of(kems: Iterable[Kem], query: KemQuery, asker: Asker, cursor: str | No
     def place_in(kem: Kem) -> Place:
         return Place(kem.id, kem.updated_at if name == "updated_at" else kem.created_at)
 
-    found = in_order((kem for kem in kems if is_readable(kem, asker) and is_meant(kem, query)), query)
+    found = in_order((kem for kem in kems if is_readable(kem, principal) and is_meant(kem, query)), query)
     if last is not None:
         after = rank(last)
         found = [kem for kem in found if (place := rank(place_in(kem))) != after and (place < after) is is_descending]

@@ -4,20 +4,20 @@ from datetime import datetime
 from typing import Any
 
 from bus_schema.kem import Kem, KemBody, KemDraft, KemRights
-from memory.asker import Asker
 from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.swm.rights import is_writable, owns
+from mindbus.principal import Principal
 
 _RIGHTS = set(KemRights.model_fields)
 
 
-def first(draft: KemDraft, kem_id: str, asker: Asker, now: datetime, *, is_known_new: bool) -> Kem:
+def first(draft: KemDraft, kem_id: str, principal: Principal, now: datetime, *, is_known_new: bool) -> Kem:
     """A unit that is not at hand. Raises NotTheOwner.
 
     Where nobody can say whether the global memory has one of this id, its rights may be narrower: nobody else reads it.
     """
-    owner = draft.owner or asker.owner
-    if owner != asker.owner and not asker.is_trusted:
+    owner = draft.owner or principal.owner
+    if owner != principal.owner and not principal.is_trusted:
         raise NotTheOwner(owner=owner)
     says_who_reads = bool(_RIGHTS & draft.model_fields_set)
     rights = {} if is_known_new or says_who_reads else {"visibility": "private"}
@@ -25,9 +25,9 @@ def first(draft: KemDraft, kem_id: str, asker: Asker, now: datetime, *, is_known
     return Kem.model_validate(_body(draft) | rights | {"id": kem_id, "owner": owner, "version": 1} | times)
 
 
-def following(draft: KemDraft, older: Kem, asker: Asker, now: datetime) -> Kem:
+def following(draft: KemDraft, older: Kem, principal: Principal, now: datetime) -> Kem:
     """A unit in place of an older one. Raises KemIdTaken, NotTheOwner, NotYoursToShare."""
-    if not is_writable(older, asker):
+    if not is_writable(older, principal):
         raise KemIdTaken(is_denied=True, kem_id=older.id)
     if draft.owner not in (None, older.owner):
         raise NotTheOwner(owner=draft.owner)
@@ -35,7 +35,7 @@ def following(draft: KemDraft, older: Kem, asker: Asker, now: datetime) -> Kem:
     body = _body(draft)
     if not _RIGHTS & draft.model_fields_set:
         body |= kept
-    elif not owns(older, asker) and any(body[name] != right for name, right in kept.items()):
+    elif not owns(older, principal) and any(body[name] != right for name, right in kept.items()):
         raise NotYoursToShare(kem_id=older.id)
     stamp = {"id": older.id, "owner": older.owner, "created_at": older.created_at}
     return Kem.model_validate(body | stamp | {"updated_at": now, "version": older.version + 1})

@@ -1,20 +1,20 @@
 """The rights on units at hand: the same as those on rows."""
 
 from bus_schema.kem import Kem
-from memory.asker import Asker
+from mindbus.principal import Principal
 
 
-def is_readable(kem: Kem, asker: Asker) -> bool:
+def is_readable(kem: Kem, principal: Principal) -> bool:
     """Every read of the working memory asks this."""
     readers = {kem.owner, *kem.readers, *kem.writers}
-    return asker.is_trusted or kem.visibility == "public" or asker.owner in readers
+    return principal.is_trusted or kem.visibility == "public" or principal.owner in readers
 
 
-def is_writable(kem: Kem, asker: Asker) -> bool:
+def is_writable(kem: Kem, principal: Principal) -> bool:
     """That everybody may read a unit does not make it everybody's to change."""
-    return owns(kem, asker) or asker.owner in kem.writers
+    return owns(kem, principal) or principal.owner in kem.writers
 
 
-def owns(kem: Kem, asker: Asker) -> bool:
+def owns(kem: Kem, principal: Principal) -> bool:
     """Whether the asker says who may read or write the unit."""
-    return asker.is_trusted or asker.owner == kem.owner
+    return principal.is_trusted or principal.owner == kem.owner

@@ -9,11 +9,11 @@ from sqlalchemy import delete, select
 from bus_schema.identities import owner_of
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.asker import Asker
 from memory.filters import EVENT_TYPES, EVERYTHING, Change, Either, Filter, parse_filter
 from memory.swm.happenings import Happening
 from memory.swm.refusals import NoSuchSubscription, NotYourSubscription
 from memory.swm.tables import SubscriptionRow, ToldRow
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
 
@@ -64,7 +64,9 @@ class Subscriptions:
             rows = (await session.scalars(select(SubscriptionRow))).all()
         self._subscribers = {row.subscription_id: _subscriber(row) for row in rows}
 
-    async def add(self, subscription_id: str, agent_id: str, topics: Sequence[SubscriptionTopic], by: Asker) -> None:
+    async def add(
+        self, subscription_id: str, agent_id: str, topics: Sequence[SubscriptionTopic], by: Principal
+    ) -> None:
         """Twice is as good as once. Raises MalformedFilter, NotYourSubscription."""
         if owner_of(agent_id) != by.owner:
             raise NotYourSubscription(agent_id=agent_id)
@@ -75,7 +77,7 @@ class Subscriptions:
             await session.merge(row)
         self._subscribers[subscription_id] = subscriber
 
-    async def remove(self, subscription_id: str, by: Asker) -> None:
+    async def remove(self, subscription_id: str, by: Principal) -> None:
         """Raises NoSuchSubscription."""
         known = self._subscribers.get(subscription_id)
         if known is None or known.owner != by.owner:

@@ -6,7 +6,6 @@ from datetime import datetime
 from bus_schema.glm import KemPage
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.swm.cache import CacheAway
 from memory.swm.glm import Glm, GlmAway
 from memory.swm.happenings import Happening
@@ -15,6 +14,7 @@ from memory.swm.publishing import first, following
 from memory.swm.refusals import MemoryAway
 from memory.swm.shelf import Shelf
 from memory.swm.writes import Write, Writes
+from mindbus.principal import Principal
 from mindbus.refusal import Refusal
 
 NamedDraft = tuple[str, KemDraft]
@@ -26,27 +26,29 @@ class WorkingMemory:
     def __init__(self, shelf: Shelf, writes: Writes, glm: Glm, clock: Callable[[], datetime]) -> None:
         self._shelf, self._writes, self._glm, self._clock = shelf, writes, glm, clock
 
-    async def publish(self, drafts: Sequence[NamedDraft], asker: Asker, *, persist: bool) -> list[Happening | Refusal]:
+    async def publish(
+        self, drafts: Sequence[NamedDraft], principal: Principal, *, persist: bool
+    ) -> list[Happening | Refusal]:
         """Each for itself; what is to be kept in the global memory is on its way there, whether it is up or not."""
         beyond, is_sure = await self._beyond(draft.id for _, draft in drafts if draft.id is not None)
         async with self._shelf.turn:
-            outcomes = [await self._published(each, asker, beyond, is_sure=is_sure) for each in drafts]
+            outcomes = [await self._published(each, principal, beyond, is_sure=is_sure) for each in drafts]
             if persist:
-                await self._writes.add(list(_persisting(drafts, outcomes, asker)))
+                await self._writes.add(list(_persisting(drafts, outcomes, principal)))
         return outcomes
 
-    async def query(self, query: KemQuery, asker: Asker, cursor: str | None, page_size: int) -> KemPage:
+    async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         """Among the units at hand; while the cache is away, in the global memory. Raises NotACursor, MemoryAway."""
         try:
-            page = page_of(await self._shelf.candidates(query), query, asker, cursor, page_size)
+            page = page_of(await self._shelf.candidates(query), query, principal, cursor, page_size)
             await self._shelf.cache.used([item.kem.id for item in page.items])
         except CacheAway:
-            return await self._page(query, asker, cursor, page_size)
+            return await self._page(query, principal, cursor, page_size)
         return page
 
-    async def load(self, query: KemQuery, asker: Asker, limit: int) -> tuple[list[str], list[Happening]]:
+    async def load(self, query: KemQuery, principal: Principal, limit: int) -> tuple[list[str], list[Happening]]:
         """Have at hand what the global memory finds: the ids, what is new of it. Raises MemoryAway."""
-        page = await self._page(query, asker, None, limit)
+        page = await self._page(query, principal, None, limit)
         kems = [item.kem for item in page.items]
         async with self._shelf.turn:
             # What is still on its way there is newer.
@@ -55,7 +57,7 @@ class WorkingMemory:
         return [kem.id for kem in kems], [each for each in happened if each is not None]
 
     async def _published(
-        self, each: NamedDraft, asker: Asker, beyond: dict[str, Kem], *, is_sure: bool
+        self, each: NamedDraft, principal: Principal, beyond: dict[str, Kem], *, is_sure: bool
     ) -> Happening | Refusal:
         kem_id, draft = each
         at_hand = await self._shelf.find(kem_id)
@@ -63,9 +65,9 @@ class WorkingMemory:
         is_known_new = draft.id is None or is_sure
         try:
             if older is None:
-                kem = first(draft, kem_id, asker, self._clock(), is_known_new=is_known_new)
+                kem = first(draft, kem_id, principal, self._clock(), is_known_new=is_known_new)
             else:
-                kem = following(draft, older, asker, self._clock())
+                kem = following(draft, older, principal, self._clock())
         except Refusal as no:
             return no
         await self._shelf.put(kem)
@@ -86,14 +88,16 @@ class WorkingMemory:
         except GlmAway:
             return {}, False
 
-    async def _page(self, query: KemQuery, asker: Asker, cursor: str | None, page_size: int) -> KemPage:
+    async def _page(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
         try:
-            return await self._glm.page(query, asker.identity, cursor, page_size)
+            return await self._glm.page(query, principal.identity, cursor, page_size)
         except GlmAway as away:
             raise MemoryAway(reason=str(away)) from away
 
 
-def _persisting(drafts: Sequence[NamedDraft], outcomes: Sequence[Happening | Refusal], asker: Asker) -> Iterator[Write]:
+def _persisting(
+    drafts: Sequence[NamedDraft], outcomes: Sequence[Happening | Refusal], principal: Principal
+) -> Iterator[Write]:
     for (kem_id, draft), outcome in zip(drafts, outcomes, strict=True):
         if isinstance(outcome, Happening):
-            yield Write("glm", kem_id, outcome.kem, asker.identity, tuple(sorted(draft.model_fields_set - {"id"})))
+            yield Write("glm", kem_id, outcome.kem, principal.identity, tuple(sorted(draft.model_fields_set - {"id"})))

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.space import Space
 from memory.vectors.points import Hit, Point
 from memory.vectors.shelf import Shelf
 from memory.vectors.vector_file import VectorFile
+from mindbus.principal import Principal
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,9 +41,9 @@ class EmbeddedIndex:
         """As in VectorIndex; together, or not at all."""
         await self._in_turn(self._write, points, gone)
 
-    async def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
         """As in VectorIndex."""
-        return await self._in_turn(lambda: self._shelf.nearest(vector, query, asker, limit))
+        return await self._in_turn(lambda: self._shelf.nearest(vector, query, principal, limit))
 
     async def versions(self) -> dict[str, int]:
         """As in VectorIndex."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.space import Space
 from memory.vectors.points import Hit, Point
+from mindbus.principal import Principal
 
 
 class IndexAway(Exception):
@@ -34,7 +34,7 @@ class VectorIndex(Protocol):
         """Have these points, in place of older ones; have none of the units `gone`. Raises IndexAway."""
         ...
 
-    async def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
         """The nearest first, among those that the question means, that the asker may read. Raises IndexAway."""
         ...
 

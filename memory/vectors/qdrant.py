@@ -9,11 +9,11 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.space import Space
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from memory.vectors.points import Hit, Point, point_id
 from memory.vectors.qdrant_filters import filter_of
+from mindbus.principal import Principal
 
 _PAGE = 1000
 _INDEXED = {
@@ -64,13 +64,13 @@ class QdrantIndex:
                 selector = models.PointIdsList(points=[point_id(kem_id) for kem_id in gone])
                 await self._client.delete(self._collection, selector)
 
-    async def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
         """As in VectorIndex."""
         with _answering():
             found = await self._client.query_points(
                 self._collection,
                 query=np.frombuffer(vector, dtype="<f4").tolist(),
-                query_filter=filter_of(query, asker),
+                query_filter=filter_of(query, principal),
                 limit=limit,
                 with_payload=["kem_id_ref"],
             )

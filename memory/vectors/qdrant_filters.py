@@ -6,25 +6,29 @@ from collections.abc import Iterator
 from qdrant_client import models
 
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
-from memory.asker import Asker
 from memory.vectors.points import PREFIX, point_id, seconds
+from mindbus.principal import Principal
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def filter_of(query: KemQuery, asker: Asker) -> models.Filter:
+def filter_of(query: KemQuery, principal: Principal) -> models.Filter:
     """All that a question says apart from nearness, for what the asker may read."""
     must: list[models.Condition] = [_meeting(query.metadata_filters), *_in_time(query)]
     if query.ids:
         must.append(models.HasIdCondition(has_id=[point_id(kem_id) for kem_id in query.ids]))
-    if not asker.is_trusted:
-        must.append(_readable(asker))
+    if not principal.is_trusted:
+        must.append(_readable(principal))
     return models.Filter(must=must)
 
 
-def _readable(asker: Asker) -> models.Filter:
+def _readable(principal: Principal) -> models.Filter:
     return models.Filter(
-        should=[_matching("visibility", "public"), _matching("owner", asker.owner), _matching("readers", asker.owner)]
+        should=[
+            _matching("visibility", "public"),
+            _matching("owner", principal.owner),
+            _matching("readers", principal.owner),
+        ]
     )
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.vectors.points import PREFIX, Hit, Point, seconds
 from memory.vectors.postings import Mask, Postings
 from mindbus.metadata import Facet, facets
+from mindbus.principal import Principal
 
 _FIRST_ROWS = 1024
 # Below this share it is quicker to copy the vectors that are meant than to compare all of them.
@@ -66,10 +66,10 @@ class Shelf:
             self._is_taken[row] = False
             self._free.append(row)
 
-    def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+    def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
         """As in VectorIndex."""
         size = len(self._row_of) + len(self._free)
-        mask = self._readable(asker, size) & self._meant(query, size)
+        mask = self._readable(principal, size) & self._meant(query, size)
         rows = np.flatnonzero(mask)
         if not len(rows):
             return []
@@ -89,12 +89,12 @@ class Shelf:
             scores[block] = self._vectors[rows[block]] @ direction
         return scores
 
-    def _readable(self, asker: Asker, size: int) -> Mask:
+    def _readable(self, principal: Principal, size: int) -> Mask:
         taken: Mask = self._is_taken[:size]
-        if asker.is_trusted:
+        if principal.is_trusted:
             return taken.copy()
-        own = self._owner[:size] == self._owners.get(asker.owner, -1)
-        shown: Mask = self._is_public[:size] | own | self._postings.having(_READER, asker.owner, size)
+        own = self._owner[:size] == self._owners.get(principal.owner, -1)
+        shown: Mask = self._is_public[:size] | own | self._postings.having(_READER, principal.owner, size)
         return taken & shown
 
     def _meant(self, query: KemQuery, size: int) -> Mask:

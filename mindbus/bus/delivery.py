@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Query
 from bus_schema.replies import Code, Reply
+from mindbus.bus.context import MessageContext
 from mindbus.bus.endings import Ending, answer, dead_copy, retry_copy, sorted_out
 from mindbus.bus.failures import BusUnavailable, PermanentFailure, Refused, TemporaryFailure, Unroutable
-from mindbus.bus.handling import Handling
 from mindbus.bus.reading import Job, Unreadable, attempt_of, read
 from mindbus.bus.retries import is_bug, may_try_again, rung_for
 from mindbus.bus.speaker import Speaker
@@ -116,25 +116,25 @@ class Carrier:
 
     async def _handle(self, job: Job) -> Sequence[Outgoing]:
         """What there is to publish; a duplicate gets what the first one caused."""
-        with Handling(job.envelope, self.worker.name, job.attempt) as handling:
+        with MessageContext(job.envelope, self.worker.name, job.attempt) as context:
             if job.route.receives is not None and issubclass(job.route.receives, Query):
-                return await self._call(job, handling)
+                return await self._call(job, context)
             ledger = self.worker.ledger
             stored = await ledger.outcome_of(self.worker.name, job.envelope.id)
             if stored is not None:
                 return stored
             async with ledger.entry(self.worker.name, job.envelope.id) as entry:
-                outgoing = await self._call(job, handling)
+                outgoing = await self._call(job, context)
                 await entry.record(outgoing)
             return () if ledger.publishes else outgoing
 
-    async def _call(self, job: Job, handling: Handling) -> Sequence[Outgoing]:
+    async def _call(self, job: Job, context: MessageContext) -> Sequence[Outgoing]:
         method = getattr(self.worker, job.route.method)
         if not job.route.wants_handling:
             return await sorted_out(await method(job.message), self.speaker, job.envelope)
         async with Voice(self.speaker, self.transport, job.envelope) as voice:
-            handling.voice = voice.say
-            returned = await method(job.message, handling)
+            context.voice = voice.say
+            returned = await method(job.message, context)
         return await sorted_out(returned, self.speaker, job.envelope)
 
     async def _refuse(self, job: Job, incoming: Incoming, no: Refused) -> Ending:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Event, Nothing, message_class
 from bus_schema.replies import Code, Reply
-from mindbus.bus.handlers import To, Told, ToSubscriber
+from mindbus.bus.handlers import Publish, PublishTo, Send
 from mindbus.bus.reading import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import DEAD, Rung
@@ -20,7 +20,7 @@ REASON = "mb-reason"
 CODE = "mb-code"
 DIED_AT = "mb-died-at"
 _REASON_CHARS = 2000
-_SAID = (Command, Event, To, Told, ToSubscriber)
+_SAID = (Command, Event, Send, Publish, PublishTo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: 
     return RawCopy(DEAD, service, incoming.body, incoming.properties, headers)
 
 
-async def _addressed(item: Command[Any] | Event | To | Told | ToSubscriber, speaker: Speaker) -> Outgoing:
+async def _addressed(item: Command[Any] | Event | Send | Publish | PublishTo, speaker: Speaker) -> Outgoing:
     match item:
-        case To(command, service, trace, step, attempt):
+        case Send(command, service, trace, step, attempt):
             return await speaker.command(command, to=service, trace=trace, step=step, attempt=attempt)
-        case Told(event, trace, step):
+        case Publish(event, trace, step):
             return await speaker.event(event, trace=trace, step=step)
-        case ToSubscriber(event, subscriber):
+        case PublishTo(event, subscriber):
             return await speaker.event_for(subscriber, event)
         case Event():
             return await speaker.event(item)

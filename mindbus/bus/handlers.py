@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeVar
 
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Command, Event, Message
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
 
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
 
 @dataclass(frozen=True, slots=True)
-class To:
+class Send:
     """A command that a handler returns, with its target; unnamed coordinates are those of the message at hand."""
 
     command: Command[Any]
@@ -25,7 +25,7 @@ class To:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Publish:
     """An event that a handler returns, told in another trace than that of the message at hand."""
 
     event: Event
@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ToSubscriber:
+class PublishTo:
     """An event that a handler returns for one subscriber alone, whose queue the client keeps."""
 
     event: Event
@@ -146,8 +146,8 @@ def _wants_handling(method: Callable[..., Any]) -> bool:
     parameters = list(inspect.signature(method).parameters.values())[1:]
     if hints.get(parameters[0].name) is Envelope and len(parameters) == 1:
         return False
-    if len(parameters) > 1 and hints.get(parameters[1].name) is not Handling:
-        raise TypeError(f"{method.__qualname__}: the second parameter, where there is one, is a Handling")
+    if len(parameters) > 1 and hints.get(parameters[1].name) is not MessageContext:
+        raise TypeError(f"{method.__qualname__}: the second parameter, where there is one, is a MessageContext")
     return len(parameters) > 1
 
 

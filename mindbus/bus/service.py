@@ -17,7 +17,7 @@ from mindbus.bus.speaker import Speaker
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.tasks import end
@@ -201,18 +201,18 @@ class Service:
 
 
 def build(
-    make: Callable[[Kit], Worker],
+    make: Callable[[WorkerContext], Worker],
     name: str,
     settings: Settings,
     transport: Transport,
     report: Callable[[str, State], None] = lambda _name, _state: None,
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
-    asker = new_speaker(name, f"svc.{name}", settings)
-    asking = new_client(transport, asker, settings)
-    worker = make(Kit(settings, asking))
-    identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{asker.instance}"
-    speaker = replace(asker, service=worker.name, identity=identity)
+    principal = new_speaker(name, f"svc.{name}", settings)
+    asking = new_client(transport, principal, settings)
+    worker = make(WorkerContext(settings, asking))
+    identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
+    speaker = replace(principal, service=worker.name, identity=identity)
     return Service(worker, transport, speaker, asking, settings, report)
 
 

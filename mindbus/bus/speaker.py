@@ -9,8 +9,8 @@ from bus_schema.ids import derived, uuid7
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply
 from mindbus.bus.claims import Claims
+from mindbus.bus.context import current_message
 from mindbus.bus.failures import PermanentFailure
-from mindbus.bus.handling import at_hand
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing
@@ -107,12 +107,12 @@ class Speaker:
         return replace(outgoing, mandatory=False, transient=True) if part else outgoing
 
     def _stamp(self, kind: Kind, wire_type: str, where: Coordinates, **attributes: Any) -> Envelope:
-        handling = at_hand()
-        cause = handling.envelope if handling else None
-        if handling is not None and handling.hops > MAX_HOPS:
+        context = current_message()
+        cause = context.envelope if context else None
+        if context is not None and context.hops > MAX_HOPS:
             raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
         parent = current_parent(cause)
-        message_id = where.get("message_id") or (handling.next_id(wire_type) if handling else str(uuid7()))
+        message_id = where.get("message_id") or (context.next_id(wire_type) if context else str(uuid7()))
         return Envelope(
             id=message_id,
             source=self.source,
@@ -127,7 +127,7 @@ class Speaker:
             mbtraceid=where.get("trace") or (cause.mbtraceid if cause else None),
             mbstepid=where.get("step") or (cause.mbstepid if cause else None),
             mbattempt=where.get("attempt") or (cause.mbattempt if cause else None),
-            mbhops=handling.hops if handling else 0,
+            mbhops=context.hops if context else 0,
             **attributes,
         )
 

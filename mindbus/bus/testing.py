@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect, open_transport
 from mindbus.bus.service import build
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.settings import Settings
 
 
 @asynccontextmanager
 async def running(
-    *makers: Callable[[Kit], Worker], settings: Settings, identity: str = "user.local"
+    *makers: Callable[[WorkerContext], Worker], settings: Settings, identity: str = "user.local"
 ) -> AsyncIterator[Client]:
     """Run workers on whatever bus the settings name, each with a connection of its own; yields a client."""
     transports = [open_transport(settings, "test") for _ in makers]

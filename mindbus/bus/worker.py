@@ -20,7 +20,7 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True)
-class Kit:
+class WorkerContext:
     """What a worker may be built from."""
 
     settings: Settings

@@ -19,7 +19,6 @@ from mindbus.cli.failures import Failed, Misused
 from mindbus.cli.options import wants_json
 from mindbus.files import StoreNotSupported
 from mindbus.management import ManagementUnavailable
-from mindbus.node.failures import NodeFailure
 from mindbus.s3_failures import StoreUnreachable
 from mindbus.sdk.failures import (
     ArtifactNotFound,
@@ -29,10 +28,11 @@ from mindbus.sdk.failures import (
     NoSuchRange,
     StorageAway,
 )
-from mindbus.supervision.health import Unwell
-from mindbus.supervision.hosting import NamedOtherwise
-from mindbus.supervision.run_folder import AlreadyUp
-from mindbus.supervision.supervisor import WorkersDidNotStart
+from mindbus_fleet.node.failures import NodeFailure
+from mindbus_fleet.supervision.health import Unwell
+from mindbus_fleet.supervision.hosting import NamedOtherwise
+from mindbus_fleet.supervision.run_folder import AlreadyUp
+from mindbus_fleet.supervision.supervisor import WorkersDidNotStart
 from storage_service.blobs import NotGuaranteed
 from workers.fleet import BrokenWorker, UnknownWorker
 

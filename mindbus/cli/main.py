@@ -26,32 +26,32 @@ _FLEET, _WORK, _OPERATION = "The fleet", "Work", "Operation"
 
 # A module is imported when its command is called: `mindbus health` runs as a probe every few seconds.
 COMMANDS = {
-    "up": Place("fleet", _FLEET),
-    "down": Place("fleet", _FLEET),
-    "worker": Place("worker", _FLEET),
-    "health": Place("health", _FLEET),
-    "demo": Place("demo", _FLEET),
-    "send": Place("sending", _WORK),
-    "watch": Place("watching", _WORK),
-    "events": Place("events", _WORK),
-    "artifacts": Place("artifacts", _WORK),
-    "process": Place("processes", _WORK),
-    "chat": Place("chat", _WORK),
-    "dialogues": Place("dialogues", _WORK),
-    "sim": Place("simulation", _WORK),
-    "memory": Place("memory", _WORK),
-    "episodes": Place("episodes", _WORK),
-    "history": Place("history", _WORK),
-    "locks": Place("locks", _WORK),
-    "counters": Place("counters", _WORK),
-    "user": Place("users", _OPERATION),
-    "queues": Place("queues", _OPERATION),
-    "dlq": Place("dead_letters", _OPERATION),
-    "storage": Place("storage", _OPERATION),
-    "glm": Place("glm", _OPERATION),
-    "schema": Place("schema", _OPERATION),
-    "topology": Place("topology", _OPERATION),
-    "doctor": Place("doctor", _OPERATION),
+    "up": Place("mindbus_fleet.cli.fleet", _FLEET),
+    "down": Place("mindbus_fleet.cli.fleet", _FLEET),
+    "worker": Place("mindbus.cli.worker", _FLEET),
+    "health": Place("mindbus.cli.health", _FLEET),
+    "demo": Place("mindbus_fleet.cli.demo", _FLEET),
+    "send": Place("mindbus.cli.sending", _WORK),
+    "watch": Place("mindbus.cli.watching", _WORK),
+    "events": Place("mindbus.cli.events", _WORK),
+    "artifacts": Place("mindbus.cli.artifacts", _WORK),
+    "process": Place("mindbus_fleet.cli.processes", _WORK),
+    "chat": Place("mindbus.cli.chat", _WORK),
+    "dialogues": Place("mindbus.cli.dialogues", _WORK),
+    "sim": Place("mindbus_fleet.cli.simulation", _WORK),
+    "memory": Place("mindbus_fleet.cli.memory", _WORK),
+    "episodes": Place("mindbus_fleet.cli.episodes", _WORK),
+    "history": Place("mindbus.cli.history", _WORK),
+    "locks": Place("mindbus.cli.locks", _WORK),
+    "counters": Place("mindbus.cli.counters", _WORK),
+    "user": Place("mindbus_fleet.cli.users", _OPERATION),
+    "queues": Place("mindbus.cli.queues", _OPERATION),
+    "dlq": Place("mindbus.cli.dead_letters", _OPERATION),
+    "storage": Place("mindbus.cli.storage", _OPERATION),
+    "glm": Place("mindbus_fleet.cli.glm", _OPERATION),
+    "schema": Place("mindbus.cli.schema", _OPERATION),
+    "topology": Place("mindbus_fleet.cli.topology", _OPERATION),
+    "doctor": Place("mindbus_fleet.cli.doctor", _OPERATION),
 }
 
 _TALKATIVE = frozenset({"up", "worker"})
@@ -70,7 +70,7 @@ class Commands(TyperGroup):
             near = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {near[0]}?" if near else ""))
         place = COMMANDS[cmd_name]
-        group = get_group(importlib.import_module(f"mindbus.cli.{place.module}").app)
+        group = get_group(importlib.import_module(place.module).app)
         command: Any = group.commands.get(cmd_name, group)
         command.name = cmd_name
         command.rich_help_panel = place.panel

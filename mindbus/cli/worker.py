@@ -8,7 +8,7 @@ import typer
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import run
 from mindbus.settings import Settings
-from mindbus.supervision.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
+from mindbus_fleet.supervision.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
 from workers.fleet import whole_fleet
 from workers.third_party import Maker
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from mindbus.bus.handling import Handling, at_hand
+from mindbus.bus.context import MessageContext, current_message
 
 T = TypeVar("T")
 
@@ -17,14 +17,14 @@ async def aside(scope: str, work: Callable[[], Awaitable[T]]) -> T:
     A handler that is run again may have less to ask, since it finds what it made before. Were its questions counted
     among its messages, its outcome would then bear the id of another message, be taken for that one's repetition.
     """
-    handling = at_hand()
-    if handling is None:
+    context = current_message()
+    if context is None:
         return await work()
     return await asyncio.create_task(
-        _scoped(replace(handling, consumer=f"{handling.consumer}/{scope}", sent=Counter()), work)
+        _scoped(replace(context, consumer=f"{context.consumer}/{scope}", sent=Counter()), work)
     )
 
 
-async def _scoped(handling: Handling, work: Callable[[], Awaitable[T]]) -> T:
-    with handling:
+async def _scoped(context: MessageContext, work: Callable[[], Awaitable[T]]) -> T:
+    with context:
         return await work()

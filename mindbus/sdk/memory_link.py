@@ -12,8 +12,8 @@ from bus_schema.ids import mint, uuid7
 from bus_schema.messages import Command, Query
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
 from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
-from mindbus.bus.handling import at_hand
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.local_memory import LocalAgentMemory
 from mindbus.sdk.memory_failures import NoAnswer, Silence
@@ -95,13 +95,13 @@ class OnMemory(ABC):
 
 def minted(prefix: str) -> str:
     """A new id of a thing; the same again where the message at hand is handled again."""
-    handling = at_hand()
-    return mint(prefix) if handling is None else f"{prefix}_{handling.next_id(f'memory/{prefix}').replace('-', '')}"
+    context = current_message()
+    return mint(prefix) if context is None else f"{prefix}_{context.next_id(f'memory/{prefix}').replace('-', '')}"
 
 
 def _message_id(command: Command[ResultT]) -> str:
     """Of its own kind: local memory may save a question that was asked the time before."""
-    handling = at_hand()
-    if handling is None or isinstance(command, Query):
+    context = current_message()
+    if context is None or isinstance(command, Query):
         return str(uuid7())
-    return handling.next_id(f"memory/{command.wire.type}")
+    return context.next_id(f"memory/{command.wire.type}")

@@ -15,12 +15,12 @@ from bus_schema.messages import Command, Event, message_class
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
-from mindbus.bus.handlers import To, Told
+from mindbus.bus.handlers import Publish, Send
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 
 StateT = TypeVar("StateT", bound=BaseModel)
-Said = Event | To | Told
+Said = Event | Send | Publish
 
 _NAMESPACE = "notes"
 _MOST_TOLD = 8
@@ -38,9 +38,9 @@ class Saying(BaseModel):
     @classmethod
     def of(cls, said: Said) -> "Saying":
         match said:
-            case To(command, service, trace):
+            case Send(command, service, trace):
                 return cls(type=command.wire.type, data=command.model_dump(mode="json"), service=service, trace=trace)
-            case Told(event, trace):
+            case Publish(event, trace):
                 return cls(type=event.wire.type, data=event.model_dump(mode="json"), trace=trace)
         return cls(type=said.wire.type, data=said.model_dump(mode="json"))
 
@@ -52,9 +52,9 @@ class Saying(BaseModel):
         """The message itself, for a handler to return."""
         message = message_class(self.type).model_validate(self.data)
         if isinstance(message, Command):
-            return To(message, self.service, self.trace)
+            return Send(message, self.service, self.trace)
         assert isinstance(message, Event)
-        return Told(message, self.trace)
+        return Publish(message, self.trace)
 
 
 class Turn(BaseModel):

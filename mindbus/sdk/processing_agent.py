@@ -12,10 +12,10 @@ from bus_schema.dialogue import DialogueFragment
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult
 from bus_schema.messages import Event, Message
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Unroutable
-from mindbus.bus.handlers import To, on_command, on_event
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.handlers import Send, on_command, on_event
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
@@ -35,28 +35,28 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
     state: ClassVar[type[BaseModel]]
     concurrency = 16
 
-    def __init__(self, kit: Kit) -> None:
-        self.bus = kit.bus.acting_as(self.identity, service=self.name)
-        self.clock = kit.clock
-        self.artifacts = open_artifacts(self.bus, kit.settings, kit.clock)
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus.acting_as(self.identity, service=self.name)
+        self.clock = context.clock
+        self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
         self.conversations = Conversations(
-            self.bus, self.artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
+            self.bus, self.artifacts, largest_inline_bytes=context.settings.max_body_bytes // 2
         )
         self.notebook: Notebook[StateT] = Notebook(self.bus, self.name, self.state)  # type: ignore[arg-type]
 
     @abstractmethod
-    async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event | To]]:
+    async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event | Send]]:
         """The state after a fragment, with what is to be told, to whom it may concern or to a service.
 
         All of its words are in it. A service that was never started here is told nothing.
         """
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[To]:
+    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[Send]:
         """What services are to do because of a fragment, made of what was said about it, the same after a crash.
 
         Override where there is more than `process` returned: what can be made of its events need not be kept with them.
         """
-        return [each for each in said if isinstance(each, To)]
+        return [each for each in said if isinstance(each, Send)]
 
     def key(self, user_id: str) -> str:
         """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
@@ -90,7 +90,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         await self.artifacts.stop()
 
     @on_event
-    async def hear(self, fragment: DialogueFragment, handling: Handling) -> list[Said]:
+    async def hear(self, fragment: DialogueFragment, context: MessageContext) -> list[Said]:
         began = time.monotonic()
         about = fragment.fragment_id
         await self.bus.publish(AgentActivityStarted(agent=self.name, about=about))
@@ -99,19 +99,19 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
             said = await self.notebook.turn(self.key(fragment.user_id), about, lambda state: self.process(whole, state))
         except Exception:
             failed = self._result(about, "failed", began)
-            await aside(f"failed/{handling.attempt}", lambda: self.bus.publish(failed, trace=handling.trace_id))
+            await aside(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
             raise
         await aside("orders", lambda: self._order(self.orders(whole, said)))
         await self.after(fragment)
         return [
-            *(each for each in said if not isinstance(each, To)),
+            *(each for each in said if not isinstance(each, Send)),
             self._result(about, "found" if said else "nothing", began),
         ]
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         """Forget what a user has said; what others said stays."""
-        handling.require_operator()
+        context.require_operator()
         user_id = command.user_id
         counts: dict[str, int] = {}
 
@@ -127,7 +127,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
     async def after(self, fragment: DialogueFragment) -> None:
         """Override to do what follows from a new state; after a crash it is done once more."""
 
-    async def _order(self, orders: Sequence[To]) -> None:
+    async def _order(self, orders: Sequence[Send]) -> None:
         """Confirmed before the fragment is done with; a crash in between repeats them under the same ids."""
         for order in orders:
             try:

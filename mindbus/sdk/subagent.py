@@ -12,7 +12,7 @@ from bus_schema.replies import Code
 from bus_schema.subagent import MAX_TASK_CHARS, SERVICE_PREFIX, CancelTask, ExecuteTask, TaskDone
 from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.bus.handlers import on_command
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.delegated import Delegated
@@ -35,10 +35,10 @@ class SubAgent(Worker, ABC):
     concurrency = 16
     attempts = 3
 
-    def __init__(self, kit: Kit) -> None:
-        self.bus = kit.bus.acting_as(self.identity, service=self.name)
-        self.settings, self.clock = kit.settings, kit.clock
-        self.artifacts = open_artifacts(self.bus, kit.settings, kit.clock)
+    def __init__(self, context: WorkerContext) -> None:
+        self.bus = context.bus.acting_as(self.identity, service=self.name)
+        self.settings, self.clock = context.settings, context.clock
+        self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
         self._at_work: dict[str, asyncio.Task[TaskDone]] = {}
         self._done: TTLCache[str, TaskDone] = TTLCache(_MOST_REMEMBERED, _REMEMBERED.total_seconds())
 

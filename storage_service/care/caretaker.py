@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from bus_schema.storage_care import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
 from mindbus.logs import logger
+from mindbus.principal import Principal
 from mindbus.refusal import Refusal
-from storage_service.acl import Asker
 from storage_service.blobs import Blobs
 from storage_service.care.auditor import Auditor
 from storage_service.care.cleaning import Spending, write_copy
@@ -40,28 +40,30 @@ class Care:
     # Held while copies of manifests are written, so that none is written anew that has just been erased.
     copying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def collect(self, asker: Asker, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
+    async def collect(self, principal: Principal, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
-        _require_operator(asker)
+        _require_operator(principal)
         async with self.turn:
             return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
 
-    async def audit(self, asker: Asker, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
+    async def audit(self, principal: Principal, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
         """Raises NotAnOperator, NotACursor."""
-        _require_operator(asker)
+        _require_operator(principal)
         async with self.turn:
             return await self._auditor.audit(cursor, limit, rehash=rehash)
 
-    async def rebuild(self, asker: Asker, cursor: str | None, limit: int, *, dry_run: bool, deep: bool) -> RebuildPage:
+    async def rebuild(
+        self, principal: Principal, cursor: str | None, limit: int, *, dry_run: bool, deep: bool
+    ) -> RebuildPage:
         """Raises NotAnOperator, NotACursor."""
-        _require_operator(asker)
+        _require_operator(principal)
         async with self.turn:
             rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
             return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
 
-    async def stats(self, asker: Asker) -> StorageStats:
+    async def stats(self, principal: Principal) -> StorageStats:
         """Raises NotAnOperator."""
-        _require_operator(asker)
+        _require_operator(principal)
         return await self.statistics.stats()
 
     async def tell(self) -> Sequence[Notice]:
@@ -131,6 +133,6 @@ class Care:
         return Auditor(self.registry, self.manifests, self.blobs, self.clock)
 
 
-def _require_operator(asker: Asker) -> None:
-    if not asker.is_operator:
-        raise NotAnOperator(requester=asker.identity)
+def _require_operator(principal: Principal) -> None:
+    if not principal.is_operator:
+        raise NotAnOperator(requester=principal.identity)

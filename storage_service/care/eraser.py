@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, Found
 from storage_service.care.keys import CLAIMS, MANIFESTS, content_of
 from storage_service.care.registry import CareRegistry, Removal
@@ -24,17 +24,17 @@ class Eraser:
     rows: SqlErasing
     blobs: Blobs
 
-    async def clear(self, asker: Asker) -> Mapping[str, int]:
+    async def clear(self, principal: Principal) -> Mapping[str, int]:
         """Everything, counted by kind. Raises NotAnOperator, OSError."""
-        _require_operator(asker)
+        _require_operator(principal)
         await self._outlaw_strays()
         # Looked through first: a transaction on SQLite would hold up everybody meanwhile.
         files = [found for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for found in await self._under(folder)]
         return await self.rows.forget_all(files)
 
-    async def forget(self, asker: Asker, user_id: str) -> Mapping[str, int]:
+    async def forget(self, principal: Principal, user_id: str) -> Mapping[str, int]:
         """All that is a user's own, counted by kind; what others made of it stays theirs. Raises NotAnOperator."""
-        _require_operator(asker)
+        _require_operator(principal)
         return await self.rows.forget_user(user_id, await self._under(ORPHANS))
 
     async def _under(self, folder: str) -> Sequence[Found]:
@@ -51,6 +51,6 @@ class Eraser:
                     await self.registry.outlaw(Removal(each.key, "", reason, each.size_bytes, content))
 
 
-def _require_operator(asker: Asker) -> None:
-    if not asker.is_operator:
-        raise NotAnOperator(requester=asker.identity)
+def _require_operator(principal: Principal) -> None:
+    if not principal.is_operator:
+        raise NotAnOperator(requester=principal.identity)

@@ -12,7 +12,7 @@ import pytest
 
 from mindbus import BusUnavailable, Settings
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.node.private import PrivateNode
+from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import registered
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.greetings import Greet, Greeter, Hold, Listener
@@ -143,7 +143,7 @@ async def test_what_was_confirmed_survives_the_death_of_the_broker(own_node: Pri
 CRASHER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mindbus import Kit, Worker, on_command
+from mindbus import WorkerContext, Worker, on_command
 from mindbus.bus.testing import running
 from tests.brokers import registered
 from tests.fleets import settings_for
@@ -152,7 +152,7 @@ from tests.greetings import Greet, Greeting
 class Crasher(Worker):
     name = "greeter"
     concurrency = 1
-    def __init__(self, kit: Kit) -> None: ...
+    def __init__(self, context: WorkerContext) -> None: ...
     @on_command
     async def greet(self, command: Greet) -> Greeting:
         os.kill(os.getpid(), signal.SIGKILL)

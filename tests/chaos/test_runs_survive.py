@@ -12,8 +12,8 @@ import pytest
 from bus_schema.process import ExecuteStep, Run, StepCompleted, StepPendingStorage, StepStatus
 from bus_schema.storage import ArtifactRegistered
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.node.failures import RabbitMQMissing
-from mindbus.node.installation import find_rabbitmq
+from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.installation import find_rabbitmq
 from tests.brokers import do_without
 from tests.llm_server import Call
 from tests.waiting import until

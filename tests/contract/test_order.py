@@ -34,7 +34,7 @@ class Talk(mindbus.Worker):
     concurrency = 32
     heard: dict[str, list[int]]
 
-    def __init__(self, _kit: mindbus.Kit) -> None:
+    def __init__(self, _kit: mindbus.WorkerContext) -> None:
         self.heard = defaultdict(list)
         self.at_once, self.most_at_once = 0, 0
         self.tried: dict[tuple[str, int], int] = defaultdict(int)

@@ -10,7 +10,7 @@ import pytest
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from mindbus import CommandFailed, NoReply, Settings, Unroutable, Worker, on_event
-from mindbus.bus.handlers import ToSubscriber
+from mindbus.bus.handlers import PublishTo
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
 from tests.waiting import until
@@ -157,8 +157,8 @@ class Confidant(Worker):
     name = "confidant"
 
     @on_event
-    async def pass_on(self, event: Greeted) -> list[ToSubscriber]:
-        return [ToSubscriber(event, f"friend-{number}") for number in (1, 2)]
+    async def pass_on(self, event: Greeted) -> list[PublishTo]:
+        return [PublishTo(event, f"friend-{number}") for number in (1, 2)]
 
 
 async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: Settings) -> None:

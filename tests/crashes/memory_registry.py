@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.artifacts import Manifest, retention_of
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.blobs import object_key
 from storage_service.care.cleaning import Spent
 from storage_service.care.copies import ManifestCopy
@@ -26,7 +26,7 @@ class MemoryRegistry:
         row = (await self.connection.read()).manifests.get(artifact_id)
         return None if row is None else row.manifest
 
-    async def logical_id(self, manifest: Manifest, asker: Asker) -> str:
+    async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """As in Registry."""
         if manifest.supersedes is None:
             return manifest.id
@@ -40,7 +40,7 @@ class MemoryRegistry:
             raise Forked(artifact_id=manifest.supersedes)
         return predecessor.logical_id
 
-    async def require_inputs(self, manifest: Manifest, asker: Asker) -> None:
+    async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
         """As in Registry."""
         wanted = set(manifest.context.input_artifacts) if manifest.context else set()
         if wanted and (missing := sorted(wanted - set((await self.connection.read()).manifests))):

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage_care import OrphanReason
+from mindbus.bus.context import MessageContext
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import Ending
-from mindbus.bus.handling import Handling
 from mindbus.bus.reading import Job
 from mindbus.bus.transport import Incoming, Outgoing, Transport
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.blobs import Declared, Labels, object_key
 from storage_service.care.keys import Content
 from storage_service.care.registry import Removal, Unused
@@ -40,7 +40,7 @@ class InAnotherOrder(Registrar):
 class CommitsBeforeTheCopy(InAnotherOrder):
     """INSERT, then move: a crash between the two leaves a manifest without bytes."""
 
-    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
+    async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
         assert isinstance(self.registry, MemoryRegistry)
         generation = await self.registry.pin(manifest.sha256)
         async with self.registry.connection.ambient():
@@ -52,7 +52,7 @@ class CommitsBeforeTheCopy(InAnotherOrder):
 class CleansBeforeTheCommit(InAnotherOrder):
     """A move instead of a copy: what dies before the commit cannot be registered again."""
 
-    async def _promote_and_commit(self, manifest: Manifest, asker: Asker, upload: str) -> Manifest:
+    async def _promote_and_commit(self, manifest: Manifest, principal: Principal, upload: str) -> Manifest:
         generation = await self.registry.pin(manifest.sha256)
         await self._publish(manifest, generation, upload)
         await self.blobs.discard(upload)
@@ -62,18 +62,18 @@ class CleansBeforeTheCommit(InAnotherOrder):
 class RefusesWithoutASecondLook(Registrar):
     """A delivery that overslept says no to what its twin has made."""
 
-    async def register(self, manifest: Manifest, asker: Asker) -> Registered:
-        upload = upload_key(manifest.uri, root_url=self.root_url, owner=asker.owner)
+    async def register(self, manifest: Manifest, principal: Principal) -> Registered:
+        upload = upload_key(manifest.uri, root_url=self.root_url, owner=principal.owner)
         if existing := await self.registry.find(manifest.id):
             return await self._settle(existing, manifest, upload)
-        return Registered(await self._promote_and_commit(manifest, asker, upload), is_new=True)
+        return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
 
 
 class AnswersBeforeTheCommit(Carrier):
     """Publishes what the handler returns at once."""
 
-    async def _call(self, job: Job, handling: Handling) -> Sequence[Outgoing]:
-        outgoing = await super()._call(job, handling)
+    async def _call(self, job: Job, context: MessageContext) -> Sequence[Outgoing]:
+        outgoing = await super()._call(job, context)
         await self._publish(Ending("handled", outgoing))
         return outgoing
 

@@ -14,7 +14,7 @@ from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
 from mindbus.folder_files import FolderFiles
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.service import StorageService
 from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
@@ -25,7 +25,7 @@ from workers.storage.worker import StorageWorker
 ROOT_URL = "s3://bucket"
 # Nothing is ever looked for there.
 NOWHERE = Path("/nowhere")
-OPERATOR = Asker("user.local")
+OPERATOR = Principal("user.local")
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agents.models.failures import ModelRefused, ModelUnavailable
 from bus_schema.dialogue import Answered, DialogueFragment, EndDialogue, Invoke, MessageKind, conversation_trace
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Kit, Settings
+from mindbus import CommandFailed, Settings, WorkerContext
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
@@ -113,8 +113,8 @@ def test_what_cannot_be_said_is_refused_where_it_is_said(fields: dict[str, Any],
 
 
 async def talked_with(settings: Settings, model: ScriptedModel) -> AsyncIterator[Runtime]:
-    def dialogue(kit: Kit) -> DialogueWorker:
-        return DialogueWorker(kit, model)
+    def dialogue(context: WorkerContext) -> DialogueWorker:
+        return DialogueWorker(context, model)
 
     dialogue.name = "dialogue"  # type: ignore[attr-defined]  # as a Worker class has one
     async with fleet_of(FLEET["storage"], FLEET["history"], dialogue, settings=settings) as fleet:

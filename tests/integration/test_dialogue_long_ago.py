@@ -9,7 +9,7 @@ import pytest
 from bus_schema.episodes import Layer
 from bus_schema.lsm import ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import RunPacking
-from mindbus import Kit, Settings
+from mindbus import Settings, WorkerContext
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
 from tests.scripted_model import ScriptedModel
@@ -39,8 +39,8 @@ def model() -> ScriptedModel:
 async def team(vhost_url: str, tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Runtime]:
     settings: Settings = dialogue_settings(vhost_url, tmp_path)
 
-    def dialogue(kit: Kit) -> DialogueWorker:
-        return DialogueWorker(kit, model)
+    def dialogue(context: WorkerContext) -> DialogueWorker:
+        return DialogueWorker(context, model)
 
     dialogue.name = "dialogue"  # type: ignore[attr-defined]  # as a Worker class has one
     makers = (FLEET["storage"], FLEET["history"], FLEET["lsm"], FLEET["packer"], dialogue)

@@ -11,7 +11,7 @@ from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneSearch
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Kit
+from mindbus import CommandFailed, WorkerContext
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
@@ -32,8 +32,8 @@ async def fleet(vhost_url: str, tmp_path: Path, embedder: HashingEmbedder) -> As
     async def opening() -> HashingEmbedder:
         return embedder
 
-    def lsm(kit: Kit) -> LsmWorker:
-        return lsm_with(opening, kit)
+    def lsm(context: WorkerContext) -> LsmWorker:
+        return lsm_with(opening, context)
 
     lsm.name = "lsm"  # type: ignore[attr-defined]  # as a Worker class has one
     async with fleet_of(lsm, settings=settings_for(vhost_url, tmp_path)) as running:

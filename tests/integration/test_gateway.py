@@ -12,7 +12,7 @@ import pytest
 
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke
 from bus_schema.timeline import GetTimeline
-from mindbus import Handling, Kit, Settings, Worker, on_command
+from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
 from mindbus.sdk.artifacts import open_artifacts
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
@@ -75,15 +75,15 @@ class SlowWorker(Worker):
 
     name = "dialogue"
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, context: WorkerContext) -> None:
         self.goes_on = asyncio.Event()
         self.answered: list[str] = []
 
     @on_command
-    async def invoke(self, command: Invoke, handling: Handling) -> Answered:
-        await handling.say("The first half, ")
+    async def invoke(self, command: Invoke, context: MessageContext) -> Answered:
+        await context.say("The first half, ")
         await self.goes_on.wait()
-        self.answered.append(handling.requester)
+        self.answered.append(context.requester)
         message_id = command.message_id or ""
         return Answered(message_id=message_id, response_id="msg_answer", response="The first half, the second half.")
 
@@ -91,8 +91,8 @@ class SlowWorker(Worker):
 async def test_an_answer_is_heard_as_it_grows_and_given_even_if_nobody_listens_any_more(settings: Settings) -> None:
     slow: list[SlowWorker] = []
 
-    def make(kit: Kit) -> Worker:
-        slow.append(SlowWorker(kit))
+    def make(context: WorkerContext) -> Worker:
+        slow.append(SlowWorker(context))
         return slow[-1]
 
     async with serving(make, settings=settings) as gateway:

@@ -23,7 +23,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from memory.embedding.nano import MODEL
 from memory.glm.moving import Moving
-from mindbus import Client, CommandFailed, Kit, Settings
+from mindbus import Client, CommandFailed, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
@@ -115,7 +115,7 @@ async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
             draft = KemDraft(id=f"kem_{number}", ref=put.ref, embeddings=EAST)
             await researcher.request(StoreKem(kem=draft))
     other = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
-    texts = Texts(Kit(other, fleet.bus))
+    texts = Texts(WorkerContext(other, fleet.bus))
     moving = Moving(fleet[GlmWorker].memory.database, other, texts.of)
 
     progress = await moving.advance(MODEL, within_s=60)

@@ -19,7 +19,7 @@ from bus_schema.lsm_events import EpisodePacked, EpisodeRecorded
 from bus_schema.lsm_packing import ApplyPack, GetDueEpisodes
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Kit, Settings
+from mindbus import CommandFailed, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -41,13 +41,13 @@ def settings(vhost_url: str, tmp_path: Path) -> Settings:
     return settings_for(vhost_url, tmp_path, lsm_gap_check_s=0.2)
 
 
-def lsm(kit: Kit) -> LsmWorker:
+def lsm(context: WorkerContext) -> LsmWorker:
     """With an embedder that takes no time to load."""
 
     async def opening() -> HashingEmbedder:
         return HashingEmbedder()
 
-    return lsm_with(opening, kit)
+    return lsm_with(opening, context)
 
 
 lsm.name = "lsm"  # type: ignore[attr-defined]  # as a Worker class has one

@@ -19,11 +19,11 @@ import httpx
 import pytest
 from pamqp.common import FieldTable
 
-from mindbus.node.address import NodeAddress
-from mindbus.node.failures import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
-from mindbus.node.installation import Installation, find_rabbitmq
-from mindbus.node.private import PrivateNode, running_node
-from mindbus.node.probes import speaks_amqp
+from mindbus_fleet.node.address import NodeAddress
+from mindbus_fleet.node.failures import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
+from mindbus_fleet.node.installation import Installation, find_rabbitmq
+from mindbus_fleet.node.private import PrivateNode, running_node
+from mindbus_fleet.node.probes import speaks_amqp
 from tests.brokers import Broker, do_without, registered
 from tests.management import Management
 from tests.waiting import until
@@ -40,7 +40,7 @@ QUORUM: FieldTable = {"x-queue-type": "quorum"}
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mindbus.node.private import PrivateNode
+from mindbus_fleet.node.private import PrivateNode
 
 uid, gid, folder, then = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 if uid != os.getuid():

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bus_schema.dialogue import EndDialogue
 from bus_schema.fleet import AgentResult
 from bus_schema.messages import Event
-from mindbus import Client, PermanentFailure, TemporaryFailure, To, Told
+from mindbus import Client, PermanentFailure, Publish, Send, TemporaryFailure
 from mindbus.sdk.notebook import Notebook, Said
 from tests.fleets import fleet_of, settings_for
 from workers.fleet import FLEET
@@ -34,7 +34,7 @@ def told(number: int) -> AgentResult:
 
 async def counted(count: Count) -> tuple[Count, Sequence[Said]]:
     times = count.times + 1
-    return Count(times=times), [told(times), To(EndDialogue(user_id="anna"), "dialogue", "conv_anna")]
+    return Count(times=times), [told(times), Send(EndDialogue(user_id="anna"), "dialogue", "conv_anna")]
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ async def test_the_same_cause_is_thought_about_once_and_told_the_same(notebook: 
     again = await notebook.turn("anna", "frag_1", counted)
     second = await notebook.turn("anna", "frag_2", counted)
 
-    assert first == again == [Told(told(1)), To(EndDialogue(user_id="anna"), "dialogue", "conv_anna")]
-    assert second[0] == Told(told(2))
+    assert first == again == [Publish(told(1)), Send(EndDialogue(user_id="anna"), "dialogue", "conv_anna")]
+    assert second[0] == Publish(told(2))
     assert (await notebook.state("anna")).times == 2
     assert (await notebook.state("boris")).times == 0
     assert [(key, state.times) async for key, state in notebook.states()] == [("anna", 2)]

@@ -13,7 +13,7 @@ from bus_schema.packer import PackEpisode, RunPacking
 from bus_schema.replies import Code
 from memory.packing.verifying import verify
 from memory.packing.words import words_of
-from mindbus import Client, Kit, Settings, Worker
+from mindbus import Client, Settings, Worker, WorkerContext
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.generated_episodes import Generated, generated_episodes
 from tests.scripted_model import ScriptedModel
@@ -32,9 +32,9 @@ def settings(vhost_url: str, tmp_path: Path) -> Settings:
     return settings_for(vhost_url, tmp_path, packer_interval_s=0, lsm_gap_check_s=3600)
 
 
-def packer(*answers: str) -> Callable[[Kit], Worker]:
-    def made(kit: Kit) -> Worker:
-        return PackerWorker(kit, ScriptedModel(*answers) if answers else None)
+def packer(*answers: str) -> Callable[[WorkerContext], Worker]:
+    def made(context: WorkerContext) -> Worker:
+        return PackerWorker(context, ScriptedModel(*answers) if answers else None)
 
     made.name = "packer"  # type: ignore[attr-defined]  # as a Worker class has one
     return made

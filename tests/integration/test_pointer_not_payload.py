@@ -10,7 +10,7 @@ import pytest
 from agents.roles import role_names
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
-from mindbus import Kit, Settings, TemporaryFailure, Worker, on_command
+from mindbus import Settings, TemporaryFailure, Worker, WorkerContext, on_command
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import fleet_of, settings_for
@@ -49,7 +49,7 @@ class StumblingGreeter(Worker):
     name = "greeter"
     attempts = 2
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.tries = 0
 
     @on_command

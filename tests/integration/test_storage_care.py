@@ -19,7 +19,7 @@ from bus_schema.process import ProcessCompleted
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, SetTraceMembers
 from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, Audit, CollectGarbage, GetStorageStats, Rebuild
-from mindbus import Client, CommandFailed, Kit, Settings, Worker
+from mindbus import Client, CommandFailed, Settings, Worker, WorkerContext
 from mindbus.files import FileStore, open_files
 from tests.command_line import Shell
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -57,8 +57,8 @@ class House:
 
     @asynccontextmanager
     async def open(self, arrange: Callable[[StorageWorker], None] = lambda _worker: None) -> AsyncIterator[Fleet]:
-        def storage(kit: Kit) -> Worker:
-            worker = FLEET["storage"](replace(kit, clock=self.clock))
+        def storage(context: WorkerContext) -> Worker:
+            worker = FLEET["storage"](replace(context, clock=self.clock))
             assert isinstance(worker, StorageWorker)
             arrange(worker)
             return worker

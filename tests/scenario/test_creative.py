@@ -19,7 +19,7 @@ from bus_schema.ids import mint
 from bus_schema.messages import message_class
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from bus_schema.storage import GetArtifact
-from mindbus import Client, Kit, Worker
+from mindbus import Client, Worker, WorkerContext
 from mindbus.bus.testing import running
 from mindbus.sdk.artifacts import open_artifacts
 from tests.assignments import BRIEF
@@ -50,8 +50,8 @@ class Stage:
 
     @asynccontextmanager
     async def role(self, model: LanguageModel, name: str = "pushkin") -> AsyncIterator[None]:
-        def make(kit: Kit) -> Worker:
-            return CreativeWorker(kit, shipped_role(name), model)
+        def make(context: WorkerContext) -> Worker:
+            return CreativeWorker(context, shipped_role(name), model)
 
         make.name = name  # type: ignore[attr-defined]  # as a Worker class has one
         async with running(make, settings=self.settings, identity="svc.orchestrator") as bus:

@@ -20,8 +20,8 @@ from bus_schema.subagent import (
     service_of,
 )
 from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
 from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply, Unroutable
-from mindbus.bus.handling import at_hand
 from mindbus.sdk.aside import aside
 
 # What the master needs of its own asker's patience for an answer of its own.
@@ -76,8 +76,8 @@ class Subagents:
         )
 
     def _patience_s(self) -> float:
-        handling = at_hand()
-        ends_at = handling.envelope.expirytime if handling else None
+        context = current_message()
+        ends_at = context.envelope.expirytime if context else None
         if ends_at is None:
             return self.timeout_s
         return min(self.timeout_s, (ends_at - self.clock()).total_seconds() - _FOR_THE_ANSWER_S)

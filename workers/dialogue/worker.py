@@ -28,10 +28,10 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import derived
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationSent
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import CommandFailed
-from mindbus.bus.handlers import Told, every, on_command
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.handlers import Publish, every, on_command
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
@@ -62,30 +62,33 @@ class DialogueWorker(Worker):
     concurrency = 200
 
     def __init__(
-        self, kit: Kit, model: LanguageModel | None = None, known_subagents: Mapping[str, str] | None = None
+        self,
+        context: WorkerContext,
+        model: LanguageModel | None = None,
+        known_subagents: Mapping[str, str] | None = None,
     ) -> None:
-        settings = kit.settings
-        self._bus, self._clock = kit.bus, kit.clock
+        settings = context.settings
+        self._bus, self._clock = context.bus, context.clock
         self._model = model or model_of(settings)
-        self._artifacts = open_artifacts(kit.bus, settings, kit.clock)
-        self._talks = Conversations(kit.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
+        self._artifacts = open_artifacts(context.bus, settings, context.clock)
+        self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         mind = Mind(
             Dialogue(self._model),
             Remembering(
-                Pictures(kit.bus),
-                Recall(kit.bus, settings.recall_timeout_s),
-                EpisodeRecall(kit.bus, settings.recall_timeout_s),
+                Pictures(context.bus),
+                Recall(context.bus, settings.recall_timeout_s),
+                EpisodeRecall(context.bus, settings.recall_timeout_s),
             ),
-            Subagents(known_subagents or {}, kit.bus, kit.clock, settings.subagent_timeout_s),
+            Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
-            kit.clock,
+            context.clock,
         )
-        self._exchanges = Exchanges(self._talks, Histories(kit.bus), mind)
+        self._exchanges = Exchanges(self._talks, Histories(context.bus), mind)
         self._closing = Closing(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
         self._most_messages = settings.dialogue_max_messages
-        self._next_check = kit.clock() + self._check
+        self._next_check = context.clock() + self._check
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """One user's matters one after the other."""
@@ -101,27 +104,27 @@ class DialogueWorker(Worker):
         await self._model.aclose()
 
     @on_command
-    async def invoke(self, command: Invoke, handling: Handling) -> tuple[Answered | Told, ...]:
+    async def invoke(self, command: Invoke, context: MessageContext) -> tuple[Answered | Publish, ...]:
         """Keep what the user says, answer it, keep the answer."""
         draft = DialogueMessage(
-            message_id=command.message_id or f"msg_{derived(handling.message_id, 'message')}",
+            message_id=command.message_id or f"msg_{derived(context.message_id, 'message')}",
             user_id=command.user_id,
             role="user",
             content=command.message,
             ref=command.ref,
             time=self._clock(),
         )
-        exchange = await self._exchanges.have(draft, self._tell_received, handling.say if command.stream else _nobody)
+        exchange = await self._exchanges.have(draft, self._tell_received, context.say if command.stream else _nobody)
         answered = Answered(
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
             response=exchange.answer.content or "",
             kem_ids=exchange.answer.kem_ids,
         )
-        return answered, *await self._ending(exchange, handling)
+        return answered, *await self._ending(exchange, context)
 
     @on_command
-    async def deliver(self, command: DeliverNotification, handling: Handling) -> tuple[Delivered | Told, ...]:
+    async def deliver(self, command: DeliverNotification, context: MessageContext) -> tuple[Delivered | Publish, ...]:
         """Tell the user something, as a hidden instruction to the assistant has it (spec 004 §5.2)."""
         draft = DialogueMessage(
             message_id=f"msg_{derived(command.notification_id, 'hidden')}",
@@ -140,20 +143,20 @@ class DialogueWorker(Worker):
             merged=command.merged,
         )
         trace = conversation_trace(command.user_id)
-        return Delivered(message_id=told_id), Told(sent, trace), *await self._ending(exchange, handling)
+        return Delivered(message_id=told_id), Publish(sent, trace), *await self._ending(exchange, context)
 
     @on_command
-    async def end(self, command: EndDialogue, handling: Handling) -> tuple[Ended | Told, ...]:
+    async def end(self, command: EndDialogue, context: MessageContext) -> tuple[Ended | Publish, ...]:
         """Make a fragment of the buffer, if there is anything in it."""
         fragment = await self._closing.close(
             command.user_id,
-            f"frag_{derived(handling.message_id, 'end')}",
+            f"frag_{derived(context.message_id, 'end')}",
             command.reason,
             silent_since=command.silent_since,
         )
         if fragment is None:
             return (Ended(),)
-        return Ended(fragment_id=fragment.fragment_id), Told(fragment, conversation_trace(command.user_id))
+        return Ended(fragment_id=fragment.fragment_id), Publish(fragment, conversation_trace(command.user_id))
 
     @on_command
     async def check_timeouts(self, command: CheckTimeouts) -> TimeoutsChecked:
@@ -188,7 +191,7 @@ class DialogueWorker(Worker):
         )
         await self._bus.publish(received, trace=said.trace_id)
 
-    async def _ending(self, exchange: Exchange, handling: Handling) -> list[Told]:
+    async def _ending(self, exchange: Exchange, context: MessageContext) -> list[Publish]:
         """What to tell of an exchange; one that fills the buffer ends a fragment."""
         answer = exchange.answer
         sent = MessageSent(
@@ -199,12 +202,12 @@ class DialogueWorker(Worker):
             preview=_preview(answer),
             kem_ids=answer.kem_ids,
         )
-        told = [Told(sent, answer.trace_id)]
+        told = [Publish(sent, answer.trace_id)]
         if exchange.buffered is None or exchange.buffered >= self._most_messages:
-            fragment_id = f"frag_{derived(handling.message_id, 'size')}"
+            fragment_id = f"frag_{derived(context.message_id, 'size')}"
             most = self._most_messages
             fragment = await self._closing.close(answer.user_id, fragment_id, "size", at_least=most)
-            told += [Told(fragment, answer.trace_id)] if fragment else []
+            told += [Publish(fragment, answer.trace_id)] if fragment else []
         return told
 
 

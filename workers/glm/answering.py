@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from bus_schema.replies import Code
-from memory.asker import Asker
 from memory.embedding.failures import EmbedderAway, EmbedderFailure
 from memory.vectors.index import IndexAway
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Refused, TemporaryFailure
-from mindbus.bus.handling import Handling
+from mindbus.principal import Principal
 from workers.refusing import refusing
 
 # It keeps units at hand for others, to whose rights it looks itself.
@@ -18,12 +18,12 @@ _SOON = timedelta(seconds=1)
 
 
 @contextmanager
-def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
+def answering(context: MessageContext, kem_id: str | None = None) -> Iterator[Principal]:
     """Who asks; every no of memory is written down, then put into the bus's words."""
-    asker = Asker(handling.requester, is_trusted=_is_trusted(handling))
+    principal = Principal(context.requester, is_trusted=_is_trusted(context))
     try:
-        with refusing("glm", handling, kem_id=kem_id):
-            yield asker
+        with refusing("glm", context, kem_id=kem_id):
+            yield principal
     except IndexAway as away:
         raise TemporaryFailure(str(away), _SOON) from away
     except EmbedderAway as away:
@@ -32,7 +32,7 @@ def answering(handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
         raise Refused(Code.UNAVAILABLE, str(failure)) from failure
 
 
-def _is_trusted(handling: Handling) -> bool:
+def _is_trusted(context: MessageContext) -> bool:
     """The working memory itself, not whoever acts in its name."""
-    envelope = handling.envelope
+    envelope = context.envelope
     return envelope.mbrequester == f"svc.{_TRUSTED}" and envelope.source.startswith(f"/mb/{_TRUSTED}/")

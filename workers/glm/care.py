@@ -17,8 +17,8 @@ from bus_schema.glm import (
 from memory.glm.moving import Moving
 from memory.glm.notices import notice_of
 from memory.glm.service import GlobalMemory
+from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
 from mindbus.sql.ledger import SqlLedger
 from workers.glm.answering import answering
 
@@ -35,30 +35,30 @@ class CareDesk:
     go_over: Callable[[], Awaitable[None]]
 
     @on_command
-    async def check(self, _command: CheckMemory, handling: Handling) -> MemoryReport:
-        handling.require_operator()
-        with answering(handling):
+    async def check(self, _command: CheckMemory, context: MessageContext) -> MemoryReport:
+        context.require_operator()
+        with answering(context):
             await self.memory.following.catch_up(_SETTLED_WITHIN_S)
             return await self.memory.relay.check()
 
     @on_command
-    async def reindex(self, command: Reindex, handling: Handling) -> ReindexProgress:
+    async def reindex(self, command: Reindex, context: MessageContext) -> ReindexProgress:
         """A portion of it; whoever asks again has it go on."""
-        handling.require_operator()
-        with answering(handling):
+        context.require_operator()
+        with answering(context):
             progress = await self.moving.advance(command.model, _PORTION_S)
             if progress.done == progress.total and self.memory.index.space.model != command.model:
                 await self.go_over()
         return progress
 
     @on_command
-    async def stats(self, _query: GetMemoryStats, handling: Handling) -> MemoryStats:
-        with answering(handling) as asker:
-            return await self.memory.statistics.count(asker)
+    async def stats(self, _query: GetMemoryStats, context: MessageContext) -> MemoryStats:
+        with answering(context) as principal:
+            return await self.memory.statistics.count(principal)
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
-        handling.require_operator()
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
         kems = await self.memory.erasing.clear()
         self.memory.after_commit()
         await self.remembered.forget()
@@ -66,9 +66,9 @@ class CareDesk:
 
     @on_command
     async def delete_user(
-        self, command: DeleteUser, handling: Handling
+        self, command: DeleteUser, context: MessageContext
     ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
-        handling.require_operator()
+        context.require_operator()
         user_id = command.user_id
         forgotten = await self.memory.erasing.forget(user_id)
         self.memory.after_commit()

@@ -6,7 +6,7 @@ from memory.glm.reindexing import own_text
 from memory.glm.tables import KemRow
 from memory.kps.reader import Limits, Reader
 from mindbus.bus.failures import TemporaryFailure
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
 from mindbus.sdk.artifacts import open_artifacts
@@ -17,9 +17,9 @@ from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnre
 class Texts:
     """Reads artifacts in the name of a unit's owner: what the owner may no longer read makes no vector either."""
 
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
-        self._reader = Reader(Limits(kit.settings.kps_max_bytes, kit.settings.kps_timeout_s))
+    def __init__(self, context: WorkerContext) -> None:
+        self._kit = context
+        self._reader = Reader(Limits(context.settings.kps_max_bytes, context.settings.kps_timeout_s))
 
     async def of(self, row: KemRow) -> str | None:
         """None where there is nothing to be read, or nothing any longer. Raises TemporaryFailure."""

@@ -17,13 +17,13 @@ from bus_schema.glm import (
     UpdateKem,
 )
 from bus_schema.kem import Kem, KemDraft
-from memory.asker import Asker
 from memory.glm.notices import notice_of
 from memory.glm.rows import as_kem
 from memory.glm.service import GlobalMemory
 from memory.glm.writing import Refused, Written
+from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
+from mindbus.principal import Principal
 from workers.drafts import Drafts
 from workers.glm.answering import answering
 
@@ -35,47 +35,49 @@ class UnitDesk:
     drafts: Drafts
 
     @on_command
-    async def store(self, command: StoreKem, handling: Handling) -> tuple[Kem, KemStored]:
-        with self.writing(handling, command.kem.id) as asker:
+    async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
+        with self.writing(context, command.kem.id) as principal:
             (draft,) = await self.memory.filling.filled([command.kem])
-            kem = as_kem((await self.memory.writing.store(draft, asker)).row)
+            kem = as_kem((await self.memory.writing.store(draft, principal)).row)
         return kem, notice_of(kem, KemStored)
 
     @on_command
-    async def store_batch(self, command: BatchStoreKems, handling: Handling) -> tuple[BatchReport | KemStored, ...]:
+    async def store_batch(
+        self, command: BatchStoreKems, context: MessageContext
+    ) -> tuple[BatchReport | KemStored, ...]:
         drafts: Sequence[KemDraft] = (
-            command.kems if command.ref is None else await self.drafts.read(command.ref, handling)
+            command.kems if command.ref is None else await self.drafts.read(command.ref, context)
         )
-        with self.writing(handling) as asker:
-            outcomes = await self.memory.writing.store_all(await self.memory.filling.filled(drafts), asker)
+        with self.writing(context) as principal:
+            outcomes = await self.memory.writing.store_all(await self.memory.filling.filled(drafts), principal)
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, Written)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
         return (report, *(notice_of(as_kem(row, has_vector=False), KemStored) for row in stored.values()))
 
     @on_command
-    async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
-        with answering(handling) as asker:
-            return await self.memory.finding.find(query, asker)
+    async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
+        with answering(context) as principal:
+            return await self.memory.finding.find(query, principal)
 
     @on_command
-    async def update(self, command: UpdateKem, handling: Handling) -> tuple[Kem, KemUpdated]:
-        with self.writing(handling, command.kem_id) as asker:
+    async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:
+        with self.writing(context, command.kem_id) as principal:
             changes = await self.memory.filling.changed(command.changes)
-            kem = await self.memory.changing.update(command.model_copy(update={"changes": changes}), asker)
+            kem = await self.memory.changing.update(command.model_copy(update={"changes": changes}), principal)
         return kem, notice_of(kem, KemUpdated)
 
     @on_command
-    async def delete(self, command: DeleteKem, handling: Handling) -> KemDeleted:
-        with self.writing(handling, command.kem_id) as asker:
-            await self.memory.changing.delete(command.kem_id, asker)
+    async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
+        with self.writing(context, command.kem_id) as principal:
+            await self.memory.changing.delete(command.kem_id, principal)
         return KemDeleted(kem_id=command.kem_id)
 
     @contextmanager
-    def writing(self, handling: Handling, kem_id: str | None = None) -> Iterator[Asker]:
+    def writing(self, context: MessageContext, kem_id: str | None = None) -> Iterator[Principal]:
         """As `answering`; the vectors follow what is committed with the message."""
-        with answering(handling, kem_id) as asker:
-            yield asker
+        with answering(context, kem_id) as principal:
+            yield principal
         self.memory.after_commit()
 
 

@@ -8,7 +8,7 @@ from memory.glm.moving import Moving
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import IndexAway
 from mindbus.bus.handlers import every
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
@@ -28,9 +28,11 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
 
     name = "glm"
 
-    def __init__(self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], kit: Kit) -> None:
-        self.drafts, self._texts = Drafts(kit), Texts(kit)
-        self.moving, self.go_over = Moving(database, kit.settings, self._texts.of), self._go_over
+    def __init__(
+        self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
+    ) -> None:
+        self.drafts, self._texts = Drafts(context), Texts(context)
+        self.moving, self.go_over = Moving(database, context.settings, self._texts.of), self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
         self.ledger = self.remembered = SqlLedger(database)
@@ -85,7 +87,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
             await self._opened.close()
 
 
-def open_glm(kit: Kit) -> GlmWorker:
+def open_glm(context: WorkerContext) -> GlmWorker:
     """The global memory over its own database."""
-    database = database_of(kit.settings)
-    return GlmWorker(database, lambda: open_memory(database, kit.settings, kit.clock), kit)
+    database = database_of(context.settings)
+    return GlmWorker(database, lambda: open_memory(database, context.settings, context.clock), context)

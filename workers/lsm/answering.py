@@ -2,10 +2,10 @@
 
 from contextlib import AbstractContextManager
 
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
 from workers.refusing import refusing
 
 
-def answering(handling: Handling, episode_id: str | None = None) -> AbstractContextManager[None]:
+def answering(context: MessageContext, episode_id: str | None = None) -> AbstractContextManager[None]:
     """Every no of memory is written down, then put into the bus's words."""
-    return refusing("lsm", handling, episode_id=episode_id)
+    return refusing("lsm", context, episode_id=episode_id)

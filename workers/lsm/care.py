@@ -5,8 +5,8 @@ from bus_schema.dialogue import conversation_trace
 from bus_schema.lsm import UnpackEpisode
 from bus_schema.lsm_care import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
 from memory.lsm.service import LongTermMemory
+from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
-from mindbus.bus.handling import Handling
 from mindbus.sql.ledger import SqlLedger
 from workers.lsm.answering import answering
 
@@ -21,13 +21,13 @@ class CareDesk:
     remembered: SqlLedger
 
     @on_command
-    async def stats(self, query: GetEpisodeStats, handling: Handling) -> EpisodeStats:
-        with answering(handling):
+    async def stats(self, query: GetEpisodeStats, context: MessageContext) -> EpisodeStats:
+        with answering(context):
             return await self.memory.statistics.count(query.chat_id)
 
     @on_command
-    async def layer_history(self, query: GetLayerHistory, handling: Handling) -> LayerHistory:
-        with answering(handling):
+    async def layer_history(self, query: GetLayerHistory, context: MessageContext) -> LayerHistory:
+        with answering(context):
             return await self.memory.histories.read(query, self.memory.clock())
 
     @every(seconds=60)
@@ -36,16 +36,16 @@ class CareDesk:
         await self.memory.old_searches.step(self.memory.clock())
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
-        handling.require_operator()
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
         counts = await self.memory.erasing.clear()
         await self.remembered.forget()
         return Removed.of(counts)
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         """All that was said with the user, also what is still on its way out."""
-        handling.require_operator()
+        context.require_operator()
         counts = await self.memory.erasing.forget(command.user_id)
         user_id = command.user_id
         await self.remembered.forget(user_id, conversation_trace(user_id), _UNPACKED)

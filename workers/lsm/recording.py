@@ -8,9 +8,9 @@ from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.lsm import Recorded, RecordExchange
 from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
-from mindbus.bus.handlers import Told, every, on_command, on_event
-from mindbus.bus.handling import Handling
+from mindbus.bus.handlers import Publish, every, on_command, on_event
 from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
 from workers.lsm.answering import answering
@@ -29,15 +29,15 @@ class RecordingDesk:
     gaps: Gaps
 
     @on_command
-    async def record(self, command: RecordExchange, handling: Handling) -> tuple[Recorded | Told, ...]:
-        with answering(handling):
+    async def record(self, command: RecordExchange, context: MessageContext) -> tuple[Recorded | Publish, ...]:
+        with answering(context):
             outcome = await self.memory.recording.record(command.chat_id, list(map(Said.told, command.messages)))
         fields = {"raw_log_ids": outcome.raw_log_ids, "episode_id": outcome.episode_id, "new": outcome.new}
         recorded = Recorded.model_validate(fields)
         return (recorded, *told_of(outcome.events))
 
     @on_event
-    async def hear(self, event: MessageStored) -> tuple[Told, ...]:
+    async def hear(self, event: MessageStored) -> tuple[Publish, ...]:
         """Every message, as soon as storage has it."""
         note = self.memory.recording.forgettings.note(event.user_id)
         if await self._is_gone(event.user_id, event.message_id):
@@ -47,7 +47,7 @@ class RecordingDesk:
         return await self._take_over(event.user_id, [worded], note)
 
     @on_event
-    async def end_stretch(self, fragment: DialogueFragment) -> tuple[Told, ...]:
+    async def end_stretch(self, fragment: DialogueFragment) -> tuple[Publish, ...]:
         """What has not been heard by now is in the fragment; then it is known what belongs together."""
         chat_id = fragment.user_id
         note = self.memory.recording.forgettings.note(chat_id)
@@ -62,7 +62,7 @@ class RecordingDesk:
         return told_of([*outcome.events, *ended])
 
     @every(seconds=0.2)
-    async def settle(self) -> tuple[Told, ...]:
+    async def settle(self) -> tuple[Publish, ...]:
         """One episode after the other, when it is at its end."""
         events = await self.memory.settling.step(self.memory.clock())
         if events is None:
@@ -70,7 +70,7 @@ class RecordingDesk:
         return told_of(events or ())
 
     @every(seconds=0.5)
-    async def fill_gaps(self) -> tuple[Told, ...]:
+    async def fill_gaps(self) -> tuple[Publish, ...]:
         """What was said while nobody listened."""
         try:
             lacking = await self.gaps.step()
@@ -82,7 +82,7 @@ class RecordingDesk:
             return ()
         return await self._take_over(*lacking)
 
-    async def _take_over(self, user_id: str, messages: Sequence[DialogueMessage], note: int) -> tuple[Told, ...]:
+    async def _take_over(self, user_id: str, messages: Sequence[DialogueMessage], note: int) -> tuple[Publish, ...]:
         said = [Said.heard(message) for message in messages]
         return told_of((await self.memory.recording.take_over(user_id, said, note)).events)
 

@@ -7,8 +7,8 @@ from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneR
 from memory.embedding.failures import EmbedderFailure
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory
-from mindbus.bus.handlers import Told, every, on_command
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, every, on_command
 from mindbus.logs import logger
 from mindbus.sql.database import DatabaseAway
 from workers.lsm.answering import answering
@@ -25,15 +25,15 @@ class SearchDesk:
     search: EpisodeSearch
 
     @on_command
-    async def find(self, query: SearchEpisodes, handling: Handling) -> FoundEpisodes:
+    async def find(self, query: SearchEpisodes, context: MessageContext) -> FoundEpisodes:
         """Whoever asks waits for no write."""
         at = query.at or self.memory.clock()
-        search_id = f"srch_{derived(handling.message_id, 'search')}"
-        with answering(handling):
-            return (await self.search.find(query, at, search_id, handling.requester)).answer
+        search_id = f"srch_{derived(context.message_id, 'search')}"
+        with answering(context):
+            return (await self.search.find(query, at, search_id, context.requester)).answer
 
     @every(seconds=0.01)
-    async def keep(self) -> tuple[Told, ...]:
+    async def keep(self) -> tuple[Publish, ...]:
         """What was found counts as used, unless the asker only looked."""
         try:
             return told_of(await self.search.keeping.step())
@@ -43,15 +43,15 @@ class SearchDesk:
             return ()
 
     @on_command
-    async def feedback(self, command: Feedback, handling: Handling) -> None:
-        with answering(handling):
+    async def feedback(self, command: Feedback, context: MessageContext) -> None:
+        with answering(context):
             await self.search.keeping.write(command.search_id)
-            await self.search.searches.take(command, handling.requester)
+            await self.search.searches.take(command, context.requester)
 
     @on_command
-    async def tune(self, command: TuneSearch, handling: Handling) -> TuneReport:
-        handling.require_operator()
-        with answering(handling):
+    async def tune(self, command: TuneSearch, context: MessageContext) -> TuneReport:
+        context.require_operator()
+        with answering(context):
             return await self.search.searches.tune(apply=command.apply)
 
     @every(seconds=0.05)

@@ -6,11 +6,11 @@ from bus_schema.dialogue import conversation_trace
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from memory.lsm.recording import RecordingEvent
 from memory.lsm.settling import SettlingEvent
-from mindbus.bus.handlers import Told
+from mindbus.bus.handlers import Publish
 
 LsmEvent = RecordingEvent | SettlingEvent | EpisodeTouched | EpisodeReactivated
 
 
-def told_of(events: Iterable[LsmEvent]) -> tuple[Told, ...]:
+def told_of(events: Iterable[LsmEvent]) -> tuple[Publish, ...]:
     """Each in the trace of its dialogue."""
-    return tuple(Told(event, conversation_trace(event.chat_id)) for event in events)
+    return tuple(Publish(event, conversation_trace(event.chat_id)) for event in events)

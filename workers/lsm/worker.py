@@ -8,7 +8,7 @@ from memory.embedding.embedder import Embedder
 from memory.lsm.search.service import search_over
 from memory.lsm.service import memory_over
 from memory.lsm.tables import MIGRATIONS
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sql.database import Database
@@ -27,15 +27,15 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
 
     name = "lsm"
 
-    def __init__(self, database: Database, kit: Kit, opening: Callable[[], Awaitable[Embedder]]) -> None:
-        self.memory = memory_over(database, kit.settings, kit.clock)
-        self.search = search_over(self.memory, kit.settings, opening)
-        self._artifacts = open_artifacts(kit.bus, kit.settings, kit.clock)
+    def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
+        self.memory = memory_over(database, context.settings, context.clock)
+        self.search = search_over(self.memory, context.settings, opening)
+        self._artifacts = open_artifacts(context.bus, context.settings, context.clock)
         self.conversations = Conversations(
-            kit.bus, self._artifacts, largest_inline_bytes=kit.settings.max_body_bytes // 2
+            context.bus, self._artifacts, largest_inline_bytes=context.settings.max_body_bytes // 2
         )
-        interval = timedelta(seconds=kit.settings.lsm_gap_check_s)
-        self.gaps = Gaps(kit.bus, self.conversations, self.memory, interval)
+        interval = timedelta(seconds=context.settings.lsm_gap_check_s)
+        self.gaps = Gaps(context.bus, self.conversations, self.memory, interval)
         self.ledger = self.remembered = SqlLedger(database)
         self.leadership = single_writer(database)
 
@@ -52,11 +52,11 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
         await self.memory.database.dispose()
 
 
-def open_lsm(kit: Kit) -> LsmWorker:
+def open_lsm(context: WorkerContext) -> LsmWorker:
     """Long-term memory over its own database."""
-    return lsm_with(lambda: configured_embedder(kit.settings), kit)
+    return lsm_with(lambda: configured_embedder(context.settings), context)
 
 
-def lsm_with(opening: Callable[[], Awaitable[Embedder]], kit: Kit) -> LsmWorker:
+def lsm_with(opening: Callable[[], Awaitable[Embedder]], context: WorkerContext) -> LsmWorker:
     """The same with an embedder of one's own."""
-    return LsmWorker(Database(kit.settings.database_of("lsm"), "lsm"), kit, opening)
+    return LsmWorker(Database(context.settings.database_of("lsm"), "lsm"), context, opening)

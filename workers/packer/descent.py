@@ -20,8 +20,8 @@ from memory.packing.budget import cold_budget
 from memory.packing.packing import OFFLINE, Pack, PackDoesNotHold, Proposal, pack_cold, pack_warm
 from memory.packing.words import words_of
 from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
 from mindbus.bus.failures import Refused
-from mindbus.bus.handling import at_hand
 from mindbus.logs import logger
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
@@ -61,8 +61,8 @@ class Descent:
 
     async def ask(self, scope: str, command: Command[ResultT]) -> ResultT:
         """Under ids of its own: what is gone on with asks something else than what was cut short."""
-        handling = at_hand()
-        return await aside(f"{scope}/{handling.attempt if handling else 0}", lambda: ask(self.bus, command))
+        context = current_message()
+        return await aside(f"{scope}/{context.attempt if context else 0}", lambda: ask(self.bus, command))
 
     async def _proposal(self, episode: Episode) -> Proposal | None:
         """What a language model would keep, where there is one that helps."""

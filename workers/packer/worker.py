@@ -10,7 +10,7 @@ from bus_schema.lsm_packing import DueEpisode, GetDueEpisodes
 from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import every, on_command
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from workers.minds import model_of
 from workers.packer.descent import Descent, Step
@@ -32,12 +32,12 @@ class PackerWorker(Worker):
     # Memory may be away for long.
     attempts = 150
 
-    def __init__(self, kit: Kit, model: LanguageModel | None = None) -> None:
-        self._clock = kit.clock
-        self._model = model or model_of(kit.settings)
-        self._descent = Descent(kit.bus.acting_as(self.identity, service=self.name), self._model)
-        self._interval = timedelta(seconds=kit.settings.packer_interval_s)
-        self._next_run = kit.clock()
+    def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        self._clock = context.clock
+        self._model = model or model_of(context.settings)
+        self._descent = Descent(context.bus.acting_as(self.identity, service=self.name), self._model)
+        self._interval = timedelta(seconds=context.settings.packer_interval_s)
+        self._next_run = context.clock()
 
     async def stop(self) -> None:
         """Let go of the model."""

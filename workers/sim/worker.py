@@ -16,10 +16,10 @@ from bus_schema.data import ClearData, Removed
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimStarted, SimState, SimStopped, StartSim, StopSim
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
-from mindbus.bus.handlers import Told, on_command
-from mindbus.bus.handling import Handling
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.handlers import Publish, on_command
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sdk.notebook import Notebook, Said
 from mindbus.tasks import end
@@ -49,10 +49,10 @@ class SimWorker(Worker):
 
     name = "sim"
 
-    def __init__(self, kit: Kit) -> None:
-        self._bus, self._clock = kit.bus, kit.clock
-        self._library = Library(kit.settings.sim_dir)
-        self._notes = Notebook(kit.bus, self.name, Record)
+    def __init__(self, context: WorkerContext) -> None:
+        self._bus, self._clock = context.bus, context.clock
+        self._library = Library(context.settings.sim_dir)
+        self._notes = Notebook(context.bus, self.name, Record)
         self._play: Play | None = None
         self._playing: asyncio.Task[None] | None = None
 
@@ -68,19 +68,19 @@ class SimWorker(Worker):
             await self._play.abandon()
 
     @on_command
-    async def begin(self, command: StartSim, handling: Handling) -> list[Said | sim.Simulation]:
+    async def begin(self, command: StartSim, context: MessageContext) -> list[Said | sim.Simulation]:
         """Raise the curtain, unless another simulation is on."""
         scenario = self._performance(command)[1]
-        sim_id = f"sim_{derived(handling.message_id, 'simulation')}"
+        sim_id = f"sim_{derived(context.message_id, 'simulation')}"
 
         async def begun(last: Record) -> tuple[Record, Sequence[Said]]:
             if last.is_running:
                 raise Refused(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
             told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
             record = Record(sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True)
-            return record, [Told(SimStarted.model_validate(told))]
+            return record, [Publish(SimStarted.model_validate(told))]
 
-        said = await self._notes.turn(_ONLY, handling.message_id, begun)
+        said = await self._notes.turn(_ONLY, context.message_id, begun)
         record = await self._notes.state(_ONLY)
         if self._play is None and record.is_running:
             self._raise_curtain(record)
@@ -103,9 +103,9 @@ class SimWorker(Worker):
         return record.counts
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         """Stop whatever plays, forget that it did."""
-        handling.require_operator()
+        context.require_operator()
         record = await self._notes.state(_ONLY)
         if record.is_running:
             await self.end(StopSim())

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import TemporaryFailure
-from mindbus.bus.handling import Handling
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.registry import PinLost
 from workers.refusing import refusing
 
@@ -14,12 +14,12 @@ _SOON = timedelta(seconds=1)
 
 
 @contextmanager
-def answering(handling: Handling, artifact_id: str | None = None) -> Iterator[Asker]:
+def answering(context: MessageContext, artifact_id: str | None = None) -> Iterator[Principal]:
     """Who asks; every no of storage is written down, then put into the bus's words."""
-    asker = Asker(handling.requester, handling.trace_id)
+    principal = Principal(context.requester, context.trace_id)
     try:
-        with refusing("storage", handling, artifact_id=artifact_id):
-            yield asker
+        with refusing("storage", context, artifact_id=artifact_id):
+            yield principal
     except PinLost as lost:
         raise TemporaryFailure(str(lost), _SOON) from lost
     except OSError as trouble:

@@ -15,8 +15,8 @@ from bus_schema.storage import (
     Versions,
 )
 from bus_schema.uploads import FoundManifest
-from mindbus.bus.handlers import Told, on_command
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
 from workers.storage.answering import answering
 
@@ -27,45 +27,47 @@ class ArtifactDesk:
     storage: StorageService
 
     @on_command
-    async def register(self, command: RegisterArtifact, handling: Handling) -> Registration | tuple[Registration, Told]:
-        with answering(handling, command.manifest.id) as asker:
-            registered = await self.storage.registrar.register(command.manifest, asker)
+    async def register(
+        self, command: RegisterArtifact, context: MessageContext
+    ) -> Registration | tuple[Registration, Publish]:
+        with answering(context, command.manifest.id) as principal:
+            registered = await self.storage.registrar.register(command.manifest, principal)
         if registered.is_new:
             return _registration(registered.manifest, "registered"), _told(registered.manifest)
         return _registration(registered.manifest, "already_exists")
 
     @on_command
-    async def get(self, query: GetArtifact, handling: Handling) -> FoundManifest:
-        with answering(handling, query.artifact_id) as asker:
-            manifest = await self.storage.catalog.get(query.artifact_id, asker)
+    async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
+        with answering(context, query.artifact_id) as principal:
+            manifest = await self.storage.catalog.get(query.artifact_id, principal)
             return await self.storage.uploads.addressed(manifest, signed=query.presigned)
 
     @on_command
-    async def search(self, query: SearchArtifacts, handling: Handling) -> ManifestPage:
-        with answering(handling) as asker:
-            return await self.storage.catalog.search(query, asker)
+    async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:
+        with answering(context) as principal:
+            return await self.storage.catalog.search(query, principal)
 
     @on_command
-    async def versions(self, query: GetVersions, handling: Handling) -> Versions:
-        with answering(handling, query.artifact_id) as asker:
-            return await self.storage.catalog.versions(query.artifact_id, asker)
+    async def versions(self, query: GetVersions, context: MessageContext) -> Versions:
+        with answering(context, query.artifact_id) as principal:
+            return await self.storage.catalog.versions(query.artifact_id, principal)
 
     @on_command
-    async def lineage(self, query: GetLineage, handling: Handling) -> Lineage:
-        with answering(handling, query.artifact_id) as asker:
-            return await self.storage.lineage.lineage(query, asker)
+    async def lineage(self, query: GetLineage, context: MessageContext) -> Lineage:
+        with answering(context, query.artifact_id) as principal:
+            return await self.storage.lineage.lineage(query, principal)
 
     @on_command
-    async def set_trace_members(self, command: SetTraceMembers, handling: Handling) -> None:
-        with answering(handling) as asker:
-            await self.storage.traces.add_members(command.trace_id, command.members, asker, command.retention)
+    async def set_trace_members(self, command: SetTraceMembers, context: MessageContext) -> None:
+        with answering(context) as principal:
+            await self.storage.traces.add_members(command.trace_id, command.members, principal, command.retention)
 
 
 def _registration(manifest: Manifest, outcome: str) -> Registration:
     return Registration(artifact_id=manifest.id, version=manifest.version, sha256=manifest.sha256, outcome=outcome)
 
 
-def _told(manifest: Manifest) -> Told:
+def _told(manifest: Manifest) -> Publish:
     event = ArtifactRegistered(
         artifact=manifest.ref,
         trace_id=manifest.trace_id,
@@ -77,4 +79,4 @@ def _told(manifest: Manifest) -> Told:
         retention=manifest.retention,
         supersedes=manifest.supersedes,
     )
-    return Told(event, trace=manifest.trace_id, step=manifest.step_id)
+    return Publish(event, trace=manifest.trace_id, step=manifest.step_id)

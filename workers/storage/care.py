@@ -11,8 +11,8 @@ from bus_schema.storage_care import (
     RebuildPage,
     StorageStats,
 )
-from mindbus.bus.handlers import Told, every, on_command, on_event
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, every, on_command, on_event
 from storage_service.service import StorageService
 from workers.storage.answering import answering
 
@@ -23,26 +23,26 @@ class CareDesk:
     storage: StorageService
 
     @on_command
-    async def collect_garbage(self, command: CollectGarbage, handling: Handling) -> GarbageReport:
-        with answering(handling) as asker:
-            return await self.storage.care.collect(asker, dry_run=command.dry_run, max_objects=command.max_objects)
+    async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
+        with answering(context) as principal:
+            return await self.storage.care.collect(principal, dry_run=command.dry_run, max_objects=command.max_objects)
 
     @on_command
-    async def audit(self, command: Audit, handling: Handling) -> AuditPage:
-        with answering(handling) as asker:
-            return await self.storage.care.audit(asker, command.cursor, command.limit, rehash=command.rehash)
+    async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
+        with answering(context) as principal:
+            return await self.storage.care.audit(principal, command.cursor, command.limit, rehash=command.rehash)
 
     @on_command
-    async def rebuild(self, command: Rebuild, handling: Handling) -> RebuildPage:
-        with answering(handling) as asker:
+    async def rebuild(self, command: Rebuild, context: MessageContext) -> RebuildPage:
+        with answering(context) as principal:
             return await self.storage.care.rebuild(
-                asker, command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
+                principal, command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
             )
 
     @on_command
-    async def stats(self, _query: GetStorageStats, handling: Handling) -> StorageStats:
-        with answering(handling) as asker:
-            return await self.storage.care.stats(asker)
+    async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
+        with answering(context) as principal:
+            return await self.storage.care.stats(principal)
 
     @on_event
     async def close_completed(self, event: ProcessCompleted) -> None:
@@ -57,8 +57,8 @@ class CareDesk:
         await self.storage.traces.close(event.run_id)
 
     @every(seconds=2)
-    async def tell(self) -> list[Told]:
-        return [Told(notice.event, notice.trace_id, notice.step_id) for notice in await self.storage.care.tell()]
+    async def tell(self) -> list[Publish]:
+        return [Publish(notice.event, notice.trace_id, notice.step_id) for notice in await self.storage.care.tell()]
 
     @every(seconds=60)
     async def tend(self) -> None:

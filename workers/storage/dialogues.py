@@ -18,8 +18,8 @@ from bus_schema.conversations import (
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.timeline import EventsSaved, GetTimeline, SaveEvents, TimelinePage
-from mindbus.bus.handlers import Told, on_command
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
 from workers.storage.answering import answering
 
@@ -30,60 +30,60 @@ class DialogueDesk:
     storage: StorageService
 
     @on_command
-    async def save_message(self, command: SaveMessage, handling: Handling) -> Saved | tuple[Saved, Told]:
-        with answering(handling):
+    async def save_message(self, command: SaveMessage, context: MessageContext) -> Saved | tuple[Saved, Publish]:
+        with answering(context):
             saved = await self.storage.messages.save(command)
         if not saved.is_new:
             return saved
-        return saved, Told(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
+        return saved, Publish(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
 
     @on_command
-    async def message(self, query: GetMessage, handling: Handling) -> DialogueMessage:
-        with answering(handling):
+    async def message(self, query: GetMessage, context: MessageContext) -> DialogueMessage:
+        with answering(context):
             return await self.storage.messages.get(query)
 
     @on_command
-    async def messages(self, query: GetMessages, handling: Handling) -> MessagePage:
-        with answering(handling):
+    async def messages(self, query: GetMessages, context: MessageContext) -> MessagePage:
+        with answering(context):
             return await self.storage.messages.page(query)
 
     @on_command
-    async def save_fragment(self, command: SaveDialogueFragment, handling: Handling) -> FragmentSaved:
-        with answering(handling):
+    async def save_fragment(self, command: SaveDialogueFragment, context: MessageContext) -> FragmentSaved:
+        with answering(context):
             await self.storage.fragments.save(command.fragment)
         return FragmentSaved(fragment_id=command.fragment.fragment_id)
 
     @on_command
-    async def fragment(self, query: GetDialogueFragment, handling: Handling) -> DialogueFragment:
-        with answering(handling):
+    async def fragment(self, query: GetDialogueFragment, context: MessageContext) -> DialogueFragment:
+        with answering(context):
             return await self.storage.fragments.get(query)
 
     @on_command
-    async def active_dialogues(self, query: GetAllActiveDialogues, handling: Handling) -> ActiveDialogues:
-        with answering(handling):
+    async def active_dialogues(self, query: GetAllActiveDialogues, context: MessageContext) -> ActiveDialogues:
+        with answering(context):
             return await self.storage.fragments.active(query)
 
     @on_command
-    async def dialogues(self, query: ListDialogues, handling: Handling) -> DialoguePage:
-        with answering(handling):
+    async def dialogues(self, query: ListDialogues, context: MessageContext) -> DialoguePage:
+        with answering(context):
             return await self.storage.roster.page(query)
 
     @on_command
-    async def save_events(self, command: SaveEvents, handling: Handling) -> EventsSaved:
-        with answering(handling):
+    async def save_events(self, command: SaveEvents, context: MessageContext) -> EventsSaved:
+        with answering(context):
             return EventsSaved(count=await self.storage.timeline.save(command.events))
 
     @on_command
-    async def timeline(self, query: GetTimeline, handling: Handling) -> TimelinePage:
-        with answering(handling):
+    async def timeline(self, query: GetTimeline, context: MessageContext) -> TimelinePage:
+        with answering(context):
             return await self.storage.timeline.page(query)
 
     @on_command
-    async def put_agent_data(self, command: PutAgentData, handling: Handling) -> Version:
-        with answering(handling):
+    async def put_agent_data(self, command: PutAgentData, context: MessageContext) -> Version:
+        with answering(context):
             return Version(version=await self.storage.agent_data.put(command))
 
     @on_command
-    async def get_agent_data(self, query: GetAgentData, handling: Handling) -> AgentDataPage:
-        with answering(handling):
+    async def get_agent_data(self, query: GetAgentData, context: MessageContext) -> AgentDataPage:
+        with answering(context):
             return await self.storage.agent_data.page(query)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memory.asker import Asker
-from mindbus.bus.handling import Handling
+from mindbus.bus.context import MessageContext
+from mindbus.principal import Principal
 from workers.refusing import refusing
 
 
 @contextmanager
-def answering(handling: Handling) -> Iterator[Asker]:
+def answering(context: MessageContext) -> Iterator[Principal]:
     """Who asks; every no is written down, then put into the bus's words."""
-    with refusing("swm", handling):
-        yield Asker(handling.requester)
+    with refusing("swm", context):
+        yield Principal(context.requester)

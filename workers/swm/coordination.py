@@ -17,8 +17,8 @@ from bus_schema.swm import (
 from memory.swm.counters import Addition, CounterStore
 from memory.swm.locks import LockStore, Want
 from memory.swm.turnstile import Turnstile
+from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
-from mindbus.bus.handling import Handling
 from workers.swm.answering import answering
 
 
@@ -31,40 +31,40 @@ class CoordinationDesk:
     counters: CounterStore
 
     @on_command
-    async def acquire(self, command: AcquireLock, handling: Handling) -> Lock:
+    async def acquire(self, command: AcquireLock, context: MessageContext) -> Lock:
         lease = timedelta(milliseconds=command.lease_ms)
-        want = Want(command.name, handling.requester, lease, handling.message_id)
+        want = Want(command.name, context.requester, lease, context.message_id)
         until = self.clock() + timedelta(milliseconds=command.wait_ms)
         # A lock for nobody would keep everybody waiting.
-        until = min(until, handling.envelope.expirytime or until)
-        with answering(handling):
+        until = min(until, context.envelope.expirytime or until)
+        with answering(context):
             return await self.turnstile.acquire(want, until)
 
     @on_command
-    async def renew(self, command: RenewLock, handling: Handling) -> Lock:
-        with answering(handling):
+    async def renew(self, command: RenewLock, context: MessageContext) -> Lock:
+        with answering(context):
             return await self.locks.renew(command.name, command.token, timedelta(milliseconds=command.lease_ms))
 
     @on_command
-    async def release(self, command: ReleaseLock, handling: Handling) -> None:
-        with answering(handling):
+    async def release(self, command: ReleaseLock, context: MessageContext) -> None:
+        with answering(context):
             await self.locks.release(command.name, command.token)
         self.turnstile.left(command.name)
 
     @on_command
-    async def look_at_lock(self, query: GetLockInfo, handling: Handling) -> LockInfo:
-        with answering(handling):
+    async def look_at_lock(self, query: GetLockInfo, context: MessageContext) -> LockInfo:
+        with answering(context):
             info = await self.locks.info(query.name)
         return info.model_copy(update={"waiting": self.turnstile.waiting(query.name)})
 
     @on_command
-    async def increment(self, command: IncrementCounter, handling: Handling) -> Count:
-        with answering(handling):
+    async def increment(self, command: IncrementCounter, context: MessageContext) -> Count:
+        with answering(context):
             return Count(value=await self.counters.add(Addition(command.name, command.by, command.operation_id)))
 
     @on_command
-    async def look_at_counter(self, query: GetCounter, handling: Handling) -> Count:
-        with answering(handling):
+    async def look_at_counter(self, query: GetCounter, context: MessageContext) -> Count:
+        with answering(context):
             return Count(value=await self.counters.value(query.name))
 
     @every(seconds=3600)

@@ -7,9 +7,9 @@ from memory.swm.cache import CacheAway
 from memory.swm.counters import CounterStore
 from memory.swm.keeping_up import KeepingUp
 from memory.swm.subscriptions import Subscriptions
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
 from workers.swm.answering import answering
 
 
@@ -21,16 +21,16 @@ class DataDesk:
     subscriptions: Subscriptions
 
     @on_command
-    async def clear(self, _command: ClearData, handling: Handling) -> Removed:
-        handling.require_operator()
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
         counts = await _away_or(self.keeping_up.clear())
-        with answering(handling):
+        with answering(context):
             counts["counters"] = await self.counters.clear()
         return Removed.of(counts | {"subscriptions": await self.subscriptions.clear()})
 
     @on_command
-    async def delete_user(self, command: DeleteUser, handling: Handling) -> Removed:
-        handling.require_operator()
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
+        context.require_operator()
         counts = await _away_or(self.keeping_up.forget(command.user_id))
         return Removed.of(counts | {"subscriptions": await self.subscriptions.clear(f"user.{command.user_id}")})
 

@@ -28,10 +28,10 @@ class GlmLink:
             found += [item.kem for item in (await _answer(self._bus.request(query, timeout_s=_WITHIN_S))).items]
         return found
 
-    async def page(self, query: KemQuery, asker: str, cursor: str | None, page_size: int) -> KemPage:
+    async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
         """As in Glm."""
         question = RetrieveKems(query=query, cursor=cursor, page_size=page_size)
-        return await _answer(self._bus.acting_as(asker).request(question, timeout_s=_WITHIN_S))
+        return await _answer(self._bus.acting_as(principal).request(question, timeout_s=_WITHIN_S))
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
         """As in Glm; a batch that is refused as a whole is stored unit by unit.

@@ -12,9 +12,9 @@ from memory.swm.happenings import Happening
 from memory.swm.keeping_up import KeepingUp
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.working_memory import WorkingMemory
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
-from mindbus.bus.handling import Handling
 from mindbus.logs import logger
 from mindbus.refusal import Refusal
 from workers.drafts import Drafts
@@ -33,35 +33,35 @@ class KnowledgeDesk:
     subscriptions: Subscriptions
 
     @on_command
-    async def publish(self, command: PublishKem, handling: Handling) -> tuple[Kem | Telling, ...]:
+    async def publish(self, command: PublishKem, context: MessageContext) -> tuple[Kem | Telling, ...]:
         persist = command.persist_to_glm_if_new_or_updated
-        with answering(handling) as asker:
-            (outcome,) = await self.memory.publish(_named([command.kem], handling), asker, persist=persist)
+        with answering(context) as principal:
+            (outcome,) = await self.memory.publish(_named([command.kem], context), principal, persist=persist)
             if isinstance(outcome, Refusal):
                 raise outcome
         assert outcome.kem is not None
         return (outcome.kem, *await told([outcome], self.subscriptions))
 
     @on_command
-    async def publish_batch(self, command: PublishKems, handling: Handling) -> tuple[BatchReport | Telling, ...]:
-        given = command.kems if command.ref is None else await self.drafts.read(command.ref, handling)
-        drafts = _named(given, handling)
+    async def publish_batch(self, command: PublishKems, context: MessageContext) -> tuple[BatchReport | Telling, ...]:
+        given = command.kems if command.ref is None else await self.drafts.read(command.ref, context)
+        drafts = _named(given, context)
         persist = command.persist_to_glm_if_new_or_updated
-        with answering(handling) as asker:
-            outcomes = await self.memory.publish(drafts, asker, persist=persist)
+        with answering(context) as principal:
+            outcomes = await self.memory.publish(drafts, principal, persist=persist)
         items = (_item(kem_id, outcome) for (kem_id, _), outcome in zip(drafts, outcomes, strict=True))
         happened = [outcome for outcome in outcomes if isinstance(outcome, Happening)]
         return (BatchReport(items=tuple(items)), *await told(happened, self.subscriptions))
 
     @on_command
-    async def query(self, query: QuerySwm, handling: Handling) -> KemPage:
-        with answering(handling) as asker:
-            return await self.memory.query(query.query, asker, query.cursor, query.page_size)
+    async def query(self, query: QuerySwm, context: MessageContext) -> KemPage:
+        with answering(context) as principal:
+            return await self.memory.query(query.query, principal, query.cursor, query.page_size)
 
     @on_command
-    async def load(self, command: LoadKemsFromGlm, handling: Handling) -> tuple[LoadedKems | Telling, ...]:
-        with answering(handling) as asker:
-            kem_ids, happened = await self.memory.load(command.query, asker, command.limit)
+    async def load(self, command: LoadKemsFromGlm, context: MessageContext) -> tuple[LoadedKems | Telling, ...]:
+        with answering(context) as principal:
+            kem_ids, happened = await self.memory.load(command.query, principal, command.limit)
         return (LoadedKems(kem_ids=tuple(kem_ids)), *await told(happened, self.subscriptions))
 
     @on_event
@@ -69,9 +69,9 @@ class KnowledgeDesk:
         return await self._changed(event, is_new=True)
 
     @on_event
-    async def hear_of_change(self, event: KemUpdated, handling: Handling) -> list[Telling]:
+    async def hear_of_change(self, event: KemUpdated, context: MessageContext) -> list[Telling]:
         # Its own changes are told under the same name.
-        is_own = handling.envelope.service == handling.consumer
+        is_own = context.envelope.service == context.consumer
         return [] if is_own else await self._changed(event, is_new=False)
 
     @on_event
@@ -99,10 +99,10 @@ class KnowledgeDesk:
         return await told(happened, self.subscriptions)
 
 
-def _named(drafts: Sequence[KemDraft], handling: Handling) -> list[tuple[str, KemDraft]]:
+def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[str, KemDraft]]:
     """A draft without an id gets the same one however often the message comes."""
     return [
-        (draft.id or f"kem_{derived(handling.message_id, place).replace('-', '')}", draft)
+        (draft.id or f"kem_{derived(context.message_id, place).replace('-', '')}", draft)
         for place, draft in enumerate(drafts)
     ]
 

@@ -4,9 +4,9 @@ from bus_schema.ids import derived
 from bus_schema.swm import Subscribe, Subscription, Unsubscribe
 from memory.swm.subscriptions import Subscriptions
 from mindbus.bus.client import Client
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 from mindbus.bus.handlers import on_command
-from mindbus.bus.handling import Handling
 from workers.swm.answering import answering
 
 
@@ -17,23 +17,23 @@ class SubscribingDesk:
     subscriptions: Subscriptions
 
     @on_command
-    async def subscribe(self, command: Subscribe, handling: Handling) -> Subscription:
+    async def subscribe(self, command: Subscribe, context: MessageContext) -> Subscription:
         # Whose it is goes by who asks, so that nobody takes another's name.
-        cause = (handling.message_id,) if command.name is None else (handling.owner, command.name)
+        cause = (context.message_id,) if command.name is None else (context.owner, command.name)
         subscription_id = f"sub_{derived(cause[0], 'subscription', *cause[1:]).replace('-', '')}"
         try:
             # The queue is first: from the moment that the subscription is known, nothing is missed.
             queue = await self.bus.keep_queue(subscription_id)
         except BusUnavailable as away:
             raise TemporaryFailure(str(away)) from away
-        with answering(handling) as asker:
-            await self.subscriptions.add(subscription_id, command.agent_id, command.topics, asker)
+        with answering(context) as principal:
+            await self.subscriptions.add(subscription_id, command.agent_id, command.topics, principal)
         return Subscription(subscription_id=subscription_id, queue=queue)
 
     @on_command
-    async def unsubscribe(self, command: Unsubscribe, handling: Handling) -> None:
-        with answering(handling) as asker:
-            await self.subscriptions.remove(command.subscription_id, asker)
+    async def unsubscribe(self, command: Unsubscribe, context: MessageContext) -> None:
+        with answering(context) as principal:
+            await self.subscriptions.remove(command.subscription_id, principal)
         try:
             await self.bus.drop_queue(command.subscription_id)
         except BusUnavailable as away:

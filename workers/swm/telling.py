@@ -9,9 +9,9 @@ from bus_schema.swm import KemEvicted, KemPublished
 from memory.glm.notices import notice_of
 from memory.swm.happenings import Happening
 from memory.swm.subscriptions import Hearing, Subscriptions
-from mindbus.bus.handlers import ToSubscriber
+from mindbus.bus.handlers import PublishTo
 
-Telling = Event | ToSubscriber
+Telling = Event | PublishTo
 
 
 async def told(happened: Iterable[Happening], subscriptions: Subscriptions) -> list[Telling]:
@@ -24,11 +24,11 @@ async def told(happened: Iterable[Happening], subscriptions: Subscriptions) -> l
     return telling
 
 
-def _to_each(happening: Happening, hearings: Iterable[Hearing]) -> Iterator[ToSubscriber]:
+def _to_each(happening: Happening, hearings: Iterable[Hearing]) -> Iterator[PublishTo]:
     whole = _whole(happening)
     for hearing in hearings:
         event = KemEvicted(kem_id=happening.kem_id) if hearing.is_lost else whole
-        yield ToSubscriber(event, hearing.subscription_id)
+        yield PublishTo(event, hearing.subscription_id)
 
 
 def _notice(happening: Happening) -> Event:

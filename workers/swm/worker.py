@@ -12,7 +12,7 @@ from memory.swm.turnstile import MOST_WAIT, Turnstile
 from memory.swm.working_memory import WorkingMemory
 from memory.swm.writes import Writes
 from mindbus.bus.handlers import every
-from mindbus.bus.worker import Kit, Worker
+from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
@@ -37,19 +37,19 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
     # Those who wait for locks must not keep out those who let go of them.
     concurrency = 2 * MOST_WAIT
 
-    def __init__(self, kit: Kit) -> None:
-        settings, self.clock, self.bus = kit.settings, kit.clock, kit.bus
-        self.drafts = Drafts(kit)
+    def __init__(self, context: WorkerContext) -> None:
+        settings, self.clock, self.bus = context.settings, context.clock, context.bus
+        self.drafts = Drafts(context)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
-        writes, glm = Writes(self._database), GlmLink(kit.bus)
+        writes, glm = Writes(self._database), GlmLink(context.bus)
         self._shelf = Shelf(cache_of(settings), writes)
-        self.memory = WorkingMemory(self._shelf, writes, glm, kit.clock)
+        self.memory = WorkingMemory(self._shelf, writes, glm, context.clock)
         self.keeping_up = KeepingUp(self._shelf, writes, glm)
         self.subscriptions = Subscriptions(self._database)
-        self._coordination = coordination_in(settings.redis_url, self._database, kit.clock)
+        self._coordination = coordination_in(settings.redis_url, self._database, context.clock)
         self.locks, self.counters = self._coordination.locks, self._coordination.counters
-        self.turnstile = Turnstile(self.locks, kit.clock)
+        self.turnstile = Turnstile(self.locks, context.clock)
 
     async def start(self) -> None:
         """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""

@@ -3,7 +3,7 @@
 import pytest
 
 from bus_schema.envelope import Envelope
-from mindbus import Command, Event, Handling, Worker, every, on_command, on_event, on_topic
+from mindbus import Command, Event, MessageContext, Worker, every, on_command, on_event, on_topic
 from tests.greetings import Eavesdropper, Greet, Greeted, Greeter, Listener
 
 
@@ -30,7 +30,7 @@ def test_a_typed_handler_is_preferred_to_a_topics_and_that_to_all_topics() -> No
         async def topical(self, envelope: Envelope) -> None: ...
 
         @on_topic("#")
-        async def universal(self, envelope: Envelope, handling: Handling) -> None: ...
+        async def universal(self, envelope: Envelope, context: MessageContext) -> None: ...
 
         @every(seconds=2)
         async def tick(self) -> None: ...
@@ -91,7 +91,7 @@ def test_a_message_without_a_wire_name_cannot_be_routed(base: type) -> None:
 
 
 def test_the_second_parameter_is_a_handling() -> None:
-    with pytest.raises(TypeError, match="the second parameter, where there is one, is a Handling"):
+    with pytest.raises(TypeError, match="the second parameter, where there is one, is a MessageContext"):
 
         class Greedy(Worker):
             @on_command

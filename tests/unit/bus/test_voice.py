@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 import mindbus
 from bus_schema.replies import Code
-from mindbus import Client, Command, CommandFailed, Handling, Refused, Settings
+from mindbus import Client, Command, CommandFailed, MessageContext, Refused, Settings
 from mindbus.bus.testing import running
 
 
@@ -30,9 +30,9 @@ class Speaker(mindbus.Worker):
         self.is_heard = asyncio.Event()
 
     @mindbus.on_command
-    async def speak(self, command: Speak, handling: Handling) -> Spoken:
+    async def speak(self, command: Speak, context: MessageContext) -> Spoken:
         for word in command.words:
-            await handling.say(word)
+            await context.say(word)
         if command.is_refused:
             raise Refused(Code.CONFLICT, "changed my mind")
         await self.is_heard.wait()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.cli.brief import MAX_BYTES, NotABrief, read_brief
+from mindbus_fleet.cli.brief import MAX_BYTES, NotABrief, read_brief
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 import typer
 
 from bus_schema.lsm import MAX_RECORDED
-from mindbus.cli.episode_lines import batches_of, read_said
-from mindbus.cli.episode_options import moment
 from mindbus.cli.failures import Misused
+from mindbus_fleet.cli.episode_lines import batches_of, read_said
+from mindbus_fleet.cli.episode_options import moment
 
 HELLO = {"chat_id": "anna", "role": "user", "content": "Привет", "time": "2026-01-10T12:00:00+05:00"}
 

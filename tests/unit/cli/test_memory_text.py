@@ -6,8 +6,8 @@ import pytest
 
 from bus_schema.kem_query import KemQuery
 from mindbus.cli.failures import Misused
-from mindbus.cli.memory_text import parse_metadata, query_of
 from mindbus.metadata import meets
+from mindbus_fleet.cli.memory_text import parse_metadata, query_of
 
 
 def test_a_text_is_a_text_unless_it_is_said_to_be_json() -> None:

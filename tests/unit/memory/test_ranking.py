@@ -8,7 +8,6 @@ import pytest
 
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.glm.bm25 import word_hits
 from memory.glm.fusion import by_score, fused
 from memory.glm.nearness import Nearness
@@ -19,6 +18,7 @@ from memory.refusals import WrongVector
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway
 from memory.vectors.points import Hit
+from mindbus.principal import Principal
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
 
@@ -35,10 +35,10 @@ class FailingIndex(EmbeddedIndex):
 
     away = False
 
-    async def nearest(self, vector: bytes, query: KemQuery, asker: Asker, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
         if self.away:
             raise IndexAway("out for lunch")
-        return await super().nearest(vector, query, asker, limit)
+        return await super().nearest(vector, query, principal, limit)
 
 
 class Searcher:
@@ -57,10 +57,10 @@ class Searcher:
         await self.library.store(a_draft(content, embeddings=vector, **fields))
         await self.relay.relay()
 
-    async def ranked(self, text: str | None, by: Asker = RESEARCHER, limit: int = 10, **query: Any) -> Ranked:
+    async def ranked(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> Ranked:
         return await self.ranking.ranked(KemQuery.model_validate({"text_query": text} | query), by, limit)
 
-    async def ids(self, text: str | None, by: Asker = RESEARCHER, limit: int = 10, **query: Any) -> list[str]:
+    async def ids(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> list[str]:
         return [item.kem.id for item in (await self.ranked(text, by, limit, **query)).items]
 
 

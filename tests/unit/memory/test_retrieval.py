@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.refusals import NoSuchKem, NotACursor
 from mindbus.metadata import meets
+from mindbus.principal import Principal
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 
-SWM = Asker("svc.swm", is_trusted=True)
+SWM = Principal("svc.swm", is_trusted=True)
 METADATA: dict[str, dict[str, Any]] = {
     "plain": {"source": "manual", "topic": "AI"},
     "number": {"source": "manual", "n": 1},
@@ -150,16 +150,16 @@ async def test_every_read_is_for_those_who_may(library: Library, rights: dict[st
     stored = await library.store(id="kem_1", metadata={"secret": "yes"}, **rights)
     query = KemQuery(metadata_filters={"secret": "yes"})
 
-    for asker in (RESEARCHER, Asker("agent.researcher.2"), CRITIC, ANNA, SWM):
-        may = asker.is_trusted or asker.owner.split(".")[1] in readers
-        assert await library.found(asker) == await library.found(asker, ids=["kem_1"]) == ["kem_1"] * may
-        assert await library.retrieval.count(query, asker) == may
-        assert await library.retrieval.among(["kem_1"], query, asker) == ({"kem_1": stored} if may else {})
+    for principal in (RESEARCHER, Principal("agent.researcher.2"), CRITIC, ANNA, SWM):
+        may = principal.is_trusted or principal.owner.split(".")[1] in readers
+        assert await library.found(principal) == await library.found(principal, ids=["kem_1"]) == ["kem_1"] * may
+        assert await library.retrieval.count(query, principal) == may
+        assert await library.retrieval.among(["kem_1"], query, principal) == ({"kem_1": stored} if may else {})
         if may:
-            assert await library.retrieval.get("kem_1", asker) == stored
+            assert await library.retrieval.get("kem_1", principal) == stored
         else:
             with pytest.raises(NoSuchKem):
-                await library.retrieval.get("kem_1", asker)
+                await library.retrieval.get("kem_1", principal)
 
 
 async def test_what_was_shared_can_be_taken_back(library: Library) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.asker import Asker
 from memory.refusals import MalformedFilter
 from memory.swm.happenings import Happening
 from memory.swm.refusals import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import Subscriptions
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER
@@ -29,7 +29,7 @@ def subscriptions(database: Database) -> Subscriptions:
     return Subscriptions(database)
 
 
-async def subscribe(subscriptions: Subscriptions, name: str, by: Asker, *filters: str) -> None:
+async def subscribe(subscriptions: Subscriptions, name: str, by: Principal, *filters: str) -> None:
     topics = [SubscriptionTopic(filter_criteria=text) for text in filters]
     await subscriptions.add(f"sub_{name}", by.identity, topics, by)
 

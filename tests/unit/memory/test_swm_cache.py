@@ -41,7 +41,7 @@ async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
 
 async def found(cache: KemCache, by: object = RESEARCHER, **query: object) -> list[str]:
     asked = KemQuery.model_validate(query)
-    page = page_of(await cache.candidates(asked), asked, by, None, 50)  # type: ignore[arg-type]  # an Asker
+    page = page_of(await cache.candidates(asked), asked, by, None, 50)  # type: ignore[arg-type]  # an Principal
     return [item.kem.id for item in page.items]
 
 

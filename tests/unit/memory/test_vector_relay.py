@@ -171,8 +171,8 @@ async def test_rows_decide_what_a_lagging_index_may_show(library: Library, relay
     await library.update("kem_1", visibility="private")
     nearness = Nearness(relay.index, library.retrieval)
 
-    for asker in (CRITIC, ANNA):
-        assert await nearness.nearest(a_vector(1, 0, 0, 0), KemQuery(), asker, 10) == []
+    for principal in (CRITIC, ANNA):
+        assert await nearness.nearest(a_vector(1, 0, 0, 0), KemQuery(), principal, 10) == []
     assert [found.kem.id for found in await nearness.nearest(a_vector(1, 0, 0, 0), KemQuery(), RESEARCHER, 1)] == [
         "kem_1"
     ]

@@ -15,20 +15,20 @@ from qdrant_client import AsyncQdrantClient
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.asker import Asker
 from memory.space import Space
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
 from memory.vectors.points import Point, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.metadata import meets
+from mindbus.principal import Principal
 from tests import qdrants
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE
 from tests.unit.memory.test_retrieval import METADATA, a_tree
 
 EAST = (1.0, 0.0, 0.0, 0.0)
-SWM = Asker("svc.swm", is_trusted=True)
+SWM = Principal("svc.swm", is_trusted=True)
 
 # An index at the place where the one before it was.
 OpenIndex = Callable[[Space], VectorIndex]
@@ -72,7 +72,7 @@ def a_point(kem_id: str, numbers: tuple[float, ...] = EAST, version: int = 1, **
     return point_of(kem, raw, [*kem.readers, *kem.writers])
 
 
-async def near(index: VectorIndex, by: Asker = RESEARCHER, limit: int = 50, **query: Any) -> list[str]:
+async def near(index: VectorIndex, by: Principal = RESEARCHER, limit: int = 50, **query: Any) -> list[str]:
     hits = await index.nearest(Embedding.of(SPACE.model, EAST).raw, KemQuery.model_validate(query), by, limit)
     return [hit.kem_id for hit in hits]
 
@@ -175,11 +175,11 @@ async def test_ids_and_times_select(index: VectorIndex) -> None:
         ({"visibility": "private", "writers": ["agent.critic"]}, {RESEARCHER, CRITIC}),
     ],
 )
-async def test_only_who_may_read_finds(index: VectorIndex, rights: dict[str, Any], readers: set[Asker]) -> None:
+async def test_only_who_may_read_finds(index: VectorIndex, rights: dict[str, Any], readers: set[Principal]) -> None:
     await index.write([a_point("a", **rights)], [])
 
-    for asker in (RESEARCHER, CRITIC, ANNA):
-        assert await near(index, asker) == ["a"] * (asker in readers)
+    for principal in (RESEARCHER, CRITIC, ANNA):
+        assert await near(index, principal) == ["a"] * (principal in readers)
     assert await near(index, SWM) == ["a"]
 
 

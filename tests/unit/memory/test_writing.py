@@ -121,8 +121,8 @@ async def test_a_refused_replacement_leaves_the_older_one_whole(library: Library
 
 async def test_two_that_take_one_id_at_once_do_not_both_get_it(library: Library) -> None:
     async def take(by: str) -> Written | Refused:
-        asker = ANNA if by == "anna" else CRITIC
-        return (await library.store_all(a_draft(by, id="kem_1"), by=asker))[0]
+        principal = ANNA if by == "anna" else CRITIC
+        return (await library.store_all(a_draft(by, id="kem_1"), by=principal))[0]
 
     outcomes = await asyncio.gather(take("anna"), take("critic"))
 

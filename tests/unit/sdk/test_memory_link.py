@@ -9,7 +9,7 @@ import pytest
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from bus_schema.swm import Count, GetCounter, IncrementCounter
-from mindbus import CommandFailed, Handling, Kit, Refused, Settings, Worker, on_command
+from mindbus import CommandFailed, MessageContext, Refused, Settings, Worker, WorkerContext, on_command
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer, Silence
 from mindbus.sdk.memory_link import MemoryLink, minted
@@ -25,15 +25,15 @@ class MoodyCounters(Worker):
 
     name = "swm"
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.heard: list[str] = []
         self.refusals: list[Code] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
     @on_command
-    async def increment(self, _command: IncrementCounter, handling: Handling) -> Count:
-        self.heard.append(handling.message_id)
+    async def increment(self, _command: IncrementCounter, context: MessageContext) -> Count:
+        self.heard.append(context.message_id)
         await self.gate.wait()
         if self.refusals:
             raise Refused(self.refusals.pop(), "told to")
@@ -133,7 +133,7 @@ def test_what_a_message_mints_it_mints_again() -> None:
     envelope = Envelope.model_validate(an_envelope())
     minted_by = []
     for attempt in (1, 2):
-        with Handling(envelope, "planner", attempt):
+        with MessageContext(envelope, "planner", attempt):
             minted_by.append([minted("kem"), minted("kem")])
 
     assert minted_by[0] == minted_by[1]
@@ -143,7 +143,7 @@ def test_what_a_message_mints_it_mints_again() -> None:
 async def test_a_message_handled_again_asks_under_the_same_ids(link: MemoryLink, counters: MoodyCounters) -> None:
     envelope = Envelope.model_validate(an_envelope())
     for attempt in (1, 2):
-        with Handling(envelope, "planner", attempt):
+        with MessageContext(envelope, "planner", attempt):
             if attempt == 1:
                 # It finds the answer in local memory the next time.
                 await link.ask(GetCounter(name="drafts"))

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.fleet import AgentResult
 from bus_schema.kps import ProcessedData, ProcessRawData
-from mindbus import Event, Handling, Kit, ProcessingAgent, Settings, To, Worker, on_command
+from mindbus import Event, MessageContext, ProcessingAgent, Send, Settings, Worker, WorkerContext, on_command
 from mindbus.bus.failures import TemporaryFailure
 from tests.fleets import fleet_of, settings_for
 from tests.fragments import a_fragment
@@ -29,9 +29,9 @@ class Scribe(ProcessingAgent[Nothing]):
     state = Nothing
     stumbles = 1
 
-    async def process(self, fragment: DialogueFragment, state: Nothing) -> tuple[Nothing, Sequence[Event | To]]:
+    async def process(self, fragment: DialogueFragment, state: Nothing) -> tuple[Nothing, Sequence[Event | Send]]:
         texts = (str(message.content) for message in fragment.heard)
-        return state, [To(ProcessRawData(raw_content=text, content_type="text/plain")) for text in texts]
+        return state, [Send(ProcessRawData(raw_content=text, content_type="text/plain")) for text in texts]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Take two attempts."""
@@ -45,12 +45,12 @@ class Processing(Worker):
 
     name = "kps"
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.heard: list[tuple[str, str | None]] = []
 
     @on_command
-    async def process(self, command: ProcessRawData, handling: Handling) -> ProcessedData:
-        self.heard.append((handling.owner, command.raw_content))
+    async def process(self, command: ProcessRawData, context: MessageContext) -> ProcessedData:
+        self.heard.append((context.owner, command.raw_content))
         return ProcessedData(kem_ids=(), status="stored")
 
 

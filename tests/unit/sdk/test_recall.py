@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
-from mindbus import Handling, Kit, Settings, Worker, on_command
+from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
 from mindbus.bus.failures import TemporaryFailure
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.recall import Recall
@@ -22,16 +22,16 @@ class Memory(Worker):
 
     name = "glm"
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.is_well = True
         self.asked: list[tuple[str, RetrieveKems]] = []
 
     @on_command
-    async def retrieve(self, query: RetrieveKems, handling: Handling) -> KemPage:
-        self.asked.append((handling.requester, query))
+    async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
+        self.asked.append((context.requester, query))
         if not self.is_well:
             raise TemporaryFailure("out of sorts")
-        return KemPage(items=(FoundKem(kem=KEM, score=1.0),) if handling.owner == "user.anna" else ())
+        return KemPage(items=(FoundKem(kem=KEM, score=1.0),) if context.owner == "user.anna" else ())
 
 
 @pytest.fixture

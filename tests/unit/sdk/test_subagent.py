@@ -20,8 +20,8 @@ class Patient(SubAgent):
 
     name = "subagent-patient"
 
-    def __init__(self, kit: object) -> None:
-        super().__init__(kit)  # type: ignore[arg-type]  # a Kit
+    def __init__(self, context: object) -> None:
+        super().__init__(context)  # type: ignore[arg-type]  # a WorkerContext
         Patient.begun, Patient.go_on = 0, asyncio.Event()
 
     begun = 0

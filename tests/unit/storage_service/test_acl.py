@@ -9,9 +9,9 @@ from mindbus.bus.failures import Refused
 from tests.storage_kit import CRITIC, ORCHESTRATOR, RESEARCHER, TRACE, Depot
 
 
-async def gets(depot: Depot, artifact_id: str, asker: str, trace: str | None) -> bool:
+async def gets(depot: Depot, artifact_id: str, principal: str, trace: str | None) -> bool:
     try:
-        return bool(await depot.get(artifact_id, asker, trace))
+        return bool(await depot.get(artifact_id, principal, trace))
     except Refused as refused:
         if refused.code is not Code.NOT_FOUND:
             raise
@@ -43,12 +43,12 @@ async def test_an_artifact_made_within_a_listed_trace_is_seen_from_outside_it_by
     assert not await gets(depot, brief, CRITIC, TRACE)
 
 
-@pytest.mark.parametrize("asker", [RESEARCHER, "user.local", "agent.orchestrator", "agent.svc.storage"])
-async def test_only_a_service_writes_a_member_list(depot: Depot, asker: str) -> None:
+@pytest.mark.parametrize("principal", [RESEARCHER, "user.local", "agent.orchestrator", "agent.svc.storage"])
+async def test_only_a_service_writes_a_member_list(depot: Depot, principal: str) -> None:
     artifact_id = await depot.put()
 
     with pytest.raises(Refused) as refused:
-        await depot.handle(SetTraceMembers(trace_id=TRACE, members=("agent.critic",)), asker)
+        await depot.handle(SetTraceMembers(trace_id=TRACE, members=("agent.critic",)), principal)
 
     assert refused.value.code is Code.UNAUTHORIZED
     assert not await gets(depot, artifact_id, CRITIC, None)

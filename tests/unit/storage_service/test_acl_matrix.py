@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from bus_schema.identities import owner_of
 from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, GetLineage, GetVersions, RegisterArtifact, SearchArtifacts
+from mindbus.bus.context import MessageContext
 from mindbus.bus.failures import Refused
-from mindbus.bus.handling import Handling
 from mindbus.files import open_folder
 from mindbus.sql.database import Database
 from tests.signatures import with_signatures
@@ -147,7 +147,7 @@ class World:
         try:
             async with self.depot.worker.ledger.entry("storage", "msg_1"):
                 envelope = an_envelope(command, case.requester, case.asked_within)
-                returned = await self.depot.worker.register(command, Handling(envelope, "storage"))
+                returned = await self.depot.worker.register(command, MessageContext(envelope, "storage"))
                 reply = (returned[0] if isinstance(returned, tuple) else returned).model_dump_json()
                 raise Undone
         except Undone:

@@ -3,7 +3,7 @@
 import pytest
 
 from bus_schema.artifacts import AIContext, Manifest
-from storage_service.acl import Asker
+from mindbus.principal import Principal
 from storage_service.admission import admit
 from storage_service.refusals import ArtifactTooLarge, NotTheProducer, SecretInParameters
 from tests.clocks import NOON
@@ -42,7 +42,7 @@ def with_parameters(*names: str) -> Manifest:
     ],
 )
 def test_any_instance_of_its_maker_may_register_an_artifact(requester: str, created_by: str, owner: str) -> None:
-    admit(a_manifest(created_by, owner), Asker(requester), max_bytes=LIMIT)
+    admit(a_manifest(created_by, owner), Principal(requester), max_bytes=LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_any_instance_of_its_maker_may_register_an_artifact(requester: str, crea
 )
 def test_nobody_registers_in_anothers_name(requester: str, created_by: str, owner: str) -> None:
     with pytest.raises(NotTheProducer):
-        admit(a_manifest(created_by, owner), Asker(requester), max_bytes=LIMIT)
+        admit(a_manifest(created_by, owner), Principal(requester), max_bytes=LIMIT)
 
 
 def test_the_limit_is_the_largest_size_that_is_taken() -> None:
-    admit(a_manifest(size_bytes=LIMIT), Asker("agent.researcher.1"), max_bytes=LIMIT)
+    admit(a_manifest(size_bytes=LIMIT), Principal("agent.researcher.1"), max_bytes=LIMIT)
 
     with pytest.raises(ArtifactTooLarge) as refused:
-        admit(a_manifest(size_bytes=LIMIT + 1), Asker("agent.researcher.1"), max_bytes=LIMIT)
+        admit(a_manifest(size_bytes=LIMIT + 1), Principal("agent.researcher.1"), max_bytes=LIMIT)
 
     assert refused.value.details == {"size_bytes": LIMIT + 1, "max_bytes": LIMIT}
 
@@ -81,7 +81,7 @@ def test_the_limit_is_the_largest_size_that_is_taken() -> None:
 )
 def test_parameters_that_are_named_like_secrets_are_refused(name: str) -> None:
     with pytest.raises(SecretInParameters) as refused:
-        admit(with_parameters("temperature", name), Asker("agent.researcher.1"), max_bytes=LIMIT)
+        admit(with_parameters("temperature", name), Principal("agent.researcher.1"), max_bytes=LIMIT)
 
     assert refused.value.details == {"names": [name]}
 
@@ -94,4 +94,4 @@ def test_parameters_that_are_named_like_secrets_are_refused(name: str) -> None:
     ],
 )
 def test_ordinary_parameters_are_taken(name: str) -> None:
-    admit(with_parameters(name), Asker("agent.researcher.1"), max_bytes=LIMIT)
+    admit(with_parameters(name), Principal("agent.researcher.1"), max_bytes=LIMIT)

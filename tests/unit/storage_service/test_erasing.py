@@ -207,12 +207,12 @@ async def test_a_message_of_a_forgotten_user_that_comes_again_is_not_kept(depot:
 
 
 @pytest.mark.parametrize("command", [ClearData(confirm=True), DeleteUser(user_id="anna")])
-@pytest.mark.parametrize("asker", [RESEARCHER, CRITIC])
-async def test_an_agent_may_not_have_anything_removed(depot: Depot, command: Any, asker: str) -> None:
+@pytest.mark.parametrize("principal", [RESEARCHER, CRITIC])
+async def test_an_agent_may_not_have_anything_removed(depot: Depot, command: Any, principal: str) -> None:
     await live(depot)
 
     with pytest.raises(Refused) as refused:
-        await depot.handle(command, asker)
+        await depot.handle(command, principal)
 
     assert refused.value.code is Code.UNAUTHORIZED
     assert await depot.rows("dialogue_messages") == 2

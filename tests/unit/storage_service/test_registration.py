@@ -14,7 +14,7 @@ from bus_schema.ids import mint
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, RegisterArtifact, Registration
 from mindbus.bus.failures import Refused, TemporaryFailure
-from mindbus.bus.handlers import Told
+from mindbus.bus.handlers import Publish
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.models import GONE, LIVE, BlobRow, ManifestRow
 from storage_service.service import StorageService
@@ -70,7 +70,7 @@ async def test_the_event_tells_what_listeners_need_in_the_artifacts_own_trace(de
 
     returned = await depot.handle(RegisterArtifact(manifest=manifest), RESEARCHER, trace="run_other")
 
-    assert returned[1] == Told(
+    assert returned[1] == Publish(
         ArtifactRegistered(
             artifact=manifest.ref,
             trace_id=TRACE,

@@ -13,8 +13,8 @@ from sqlalchemy import delete, insert, update
 from benchmarks.catalogue import BEGIN, manifests
 from benchmarks.search import CORPORA, filled, questions
 from bus_schema.storage import SearchArtifacts
+from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.acl import Asker
 from storage_service.catalog import Catalog
 from storage_service.models import CounterRow, ManifestRow, SpanRow, TraceMemberRow
 from storage_service.search import Pace
@@ -89,15 +89,15 @@ def is_wanted(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
     )
 
 
-def is_readable(row: dict[str, Any], lists: set[tuple[str, str]], asker: Asker) -> bool:
+def is_readable(row: dict[str, Any], lists: set[tuple[str, str]], principal: Principal) -> bool:
     """The rule, said once more in other words."""
     if row["expired_at"] is not None:
         return False
-    if row["visibility"] == "public" or row["owner"] == asker.owner:
+    if row["visibility"] == "public" or row["owner"] == principal.owner:
         return True
-    is_listed = (row["trace_id"], asker.owner) in lists
+    is_listed = (row["trace_id"], principal.owner) in lists
     has_list = row["trace_id"] in {trace for trace, _member in lists}
-    is_here = row["trace_id"] == asker.trace_id and not has_list
+    is_here = row["trace_id"] == principal.trace_id and not has_list
     return row["visibility"] == "trace" and (is_listed or is_here)
 
 
@@ -120,11 +120,11 @@ async def put(database: Database, made: list[dict[str, Any]], lists: set[tuple[s
     return ids
 
 
-async def all_pages(catalog: Catalog, wanted: dict[str, Any], asker: Asker, limit: int) -> list[str]:
+async def all_pages(catalog: Catalog, wanted: dict[str, Any], principal: Principal, limit: int) -> list[str]:
     found: list[str] = []
     cursor = None
     while True:
-        page = await catalog.search(SearchArtifacts(**wanted, limit=limit, cursor=cursor), asker)
+        page = await catalog.search(SearchArtifacts(**wanted, limit=limit, cursor=cursor), principal)
         found += [each.id for each in page.items]
         assert len(page.items) == limit or page.next_cursor is None
         if page.next_cursor is None:
@@ -137,7 +137,7 @@ async def all_pages(catalog: Catalog, wanted: dict[str, Any], asker: Asker, limi
     made=st.lists(rows(), max_size=25),
     lists=st.sets(st.tuples(st.sampled_from(TRACES), st.sampled_from(AGENTS))),
     wanted=filters(),
-    asker=st.builds(Asker, st.sampled_from(AGENTS).map("{}.1".format), st.sampled_from((None, *TRACES))),
+    principal=st.builds(Principal, st.sampled_from(AGENTS).map("{}.1".format), st.sampled_from((None, *TRACES))),
     pace=PACES,
     limit=st.integers(1, 5),
 )
@@ -146,18 +146,18 @@ async def test_the_pages_have_what_is_wanted_and_readable_and_nothing_else(
     made: list[dict[str, Any]],
     lists: set[tuple[str, str]],
     wanted: dict[str, Any],
-    asker: Asker,
+    principal: Principal,
     pace: Pace,
     limit: int,
 ) -> None:
     ids = await put(database, made, lists)
 
-    found = await all_pages(Catalog(database, pace), wanted, asker, limit)
+    found = await all_pages(Catalog(database, pace), wanted, principal, limit)
 
     assert found == [
         artifact_id
         for artifact_id, row in zip(ids, made, strict=True)
-        if is_wanted(row, wanted) and is_readable(row, lists, asker)
+        if is_wanted(row, wanted) and is_readable(row, lists, principal)
     ]
 
 
@@ -186,12 +186,12 @@ async def require_little_work(database: Database, corpus: str, size: int, *depth
         for depth in depths:
             wanted = SearchArtifacts(cursor=str(int(depth * size)), **question.wanted)
             async with statements(database) as asked:
-                await Catalog(database).search(wanted, question.asker)
+                await Catalog(database).search(wanted, question.principal)
             work = await asyncio.to_thread(work_of, database, asked)
             if work.amount > MOST[database.url.get_backend_name()]:
-                too_much[question.asker.identity, question.name, depth] = work.amount
+                too_much[question.principal.identity, question.name, depth] = work.amount
             if "artifact_manifests" in work.scanned:
-                scanned[question.asker.identity, question.name, depth] = asked
+                scanned[question.principal.identity, question.name, depth] = asked
     await database.dispose()
     assert (too_much, scanned) == ({}, {})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from mindbus.supervision.children import Child, Group, Launch, tail
-from mindbus.supervision.run_folder import is_alive
+from mindbus_fleet.supervision.children import Child, Group, Launch, tail
+from mindbus_fleet.supervision.run_folder import is_alive
 from tests.waiting import until
 
 Start = Callable[[str], Child]

@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.fleet import State
 from mindbus.settings import Settings
-from mindbus.supervision.health import HealthFolder, Unwell
+from mindbus_fleet.supervision.health import HealthFolder, Unwell
 
 
 class Clock:

@@ -7,8 +7,8 @@ import pytest
 import mindbus
 from bus_schema.fleet import Heartbeat
 from mindbus.bus.connecting import connect
-from mindbus.supervision.health import HealthFolder
-from mindbus.supervision.hosting import NamedOtherwise, host
+from mindbus_fleet.supervision.health import HealthFolder
+from mindbus_fleet.supervision.hosting import NamedOtherwise, host
 from tests.waiting import until
 
 
@@ -23,8 +23,8 @@ class Ask(mindbus.Command[Answer], domain="hosted", action="ask"):
 class HostedWorker(mindbus.Worker):
     name = "hosted"
 
-    def __init__(self, kit: mindbus.Kit) -> None:
-        self.kit = kit
+    def __init__(self, context: mindbus.WorkerContext) -> None:
+        self.context = context
         self.is_stopped = False
 
     @mindbus.on_command
@@ -47,8 +47,8 @@ def settings(tmp_path: Path) -> mindbus.Settings:
 async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: mindbus.Settings) -> None:
     stop, built = asyncio.Event(), []
 
-    def make(kit: mindbus.Kit) -> mindbus.Worker:
-        built.append(HostedWorker(kit))
+    def make(context: mindbus.WorkerContext) -> mindbus.Worker:
+        built.append(HostedWorker(context))
         return built[-1]
 
     hosting = asyncio.create_task(host({"hosted": make}, settings, stop))

@@ -5,7 +5,7 @@ from threading import Timer
 import pytest
 
 from mindbus.settings import Settings
-from mindbus.supervision.run_folder import AlreadyUp, RunFolder, UpState
+from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 
 
 @pytest.fixture

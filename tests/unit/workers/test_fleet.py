@@ -7,7 +7,7 @@ import pytest
 
 from agents.roles import role_names
 from mindbus.bus.connecting import connect
-from mindbus.bus.worker import Kit
+from mindbus.bus.worker import WorkerContext
 from mindbus.settings import Settings
 from tests.third_party import ECHO, install
 from workers.fleet import FLEET, BrokenWorker, Fleet, UnknownWorker, in_order, whole_fleet
@@ -46,7 +46,7 @@ def test_a_worker_that_needs_nothing_may_do_without_a_constructor(tmp_path: Path
     path.syspath_prepend(install(tmp_path, "bare_package", source, bare="bare_package:Bare"))
     settings = Settings(data_dir=tmp_path, amqp_url="memory://bare")
 
-    worker = whole_fleet().maker("bare")(Kit(settings, connect(settings=settings)))
+    worker = whole_fleet().maker("bare")(WorkerContext(settings, connect(settings=settings)))
 
     assert worker.name == "bare"
 

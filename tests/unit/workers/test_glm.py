@@ -36,7 +36,7 @@ from memory.embedding.nano import MODEL
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.glm.vector_relay import IndexGone
 from memory.vectors.index import IndexAway
-from mindbus import Handling, Refused, Settings
+from mindbus import MessageContext, Refused, Settings
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.bus.worker import utc_now
@@ -65,11 +65,11 @@ class Desk:
     async def hear(self, message: Command[Any], by: str = RESEARCHER) -> Any:
         """The result, once its transaction is committed."""
         envelope = an_envelope(message, by).model_copy(update={"source": self.source})
-        handling = Handling(envelope, self.worker.name)
+        context = MessageContext(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        async with self.worker.ledger.entry(self.worker.name, handling.message_id) as entry:
-            returned = await getattr(self.worker, route.method)(message, handling)
+        async with self.worker.ledger.entry(self.worker.name, context.message_id) as entry:
+            returned = await getattr(self.worker, route.method)(message, context)
             await entry.record([])
         items = returned if isinstance(returned, tuple) else (returned,)
         self.told = [item for item in items if isinstance(item, Event)]

@@ -14,7 +14,7 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from memory.embedding.failures import EmbedderAway
-from mindbus import Handling, Refused, Settings
+from mindbus import MessageContext, Refused, Settings
 from mindbus.bus.failures import TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
@@ -47,8 +47,8 @@ class Desk:
     ) -> ProcessedData:
         command = ProcessRawData.model_validate({"content_type": "text/plain"} | fields)
         envelope = an_envelope(command, by, message_id=message_id or mint("msg"))
-        with Handling(envelope, "kps", attempt) as handling:
-            done, told = await self.fleet[KpsWorker].process(command, handling)
+        with MessageContext(envelope, "kps", attempt) as context:
+            done, told = await self.fleet[KpsWorker].process(command, context)
         assert isinstance(told, KemProcessed)
         assert told.kem_ids == done.kem_ids
         return done

@@ -31,8 +31,8 @@ from bus_schema.process import (
     StepStatus,
 )
 from bus_schema.replies import Code
-from mindbus import Handling, Refused, Settings
-from mindbus.bus.handlers import To, Told
+from mindbus import MessageContext, Refused, Settings
+from mindbus.bus.handlers import Publish, Send
 from mindbus.sql.database import Database
 from tests.clocks import Clock
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -63,20 +63,20 @@ class Desk:
         self.bus = fleet.bus.acting_as("svc.orchestrator")
         self.storage = fleet[ScriptedStorage]
         self.hops = 0
-        self.said: list[To | Told] = []
+        self.said: list[Send | Publish] = []
 
     async def hear(self, message: Command[Any] | Event, by: str = ANNA, hops: int = 0) -> Any:
         """What the handler returns, once its transaction is committed."""
         envelope = an_envelope(message, by).model_copy(update={"mbhops": hops})  # type: ignore[arg-type]
-        handling = Handling(envelope, self.worker.name)
+        context = MessageContext(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        arguments = (message, handling) if route.wants_handling else (message,)
-        async with self.worker.ledger.entry(self.worker.name, handling.message_id) as entry:
+        arguments = (message, context) if route.wants_handling else (message,)
+        async with self.worker.ledger.entry(self.worker.name, context.message_id) as entry:
             returned = await getattr(self.worker, route.method)(*arguments)
             await entry.record([])
-        self.said = [item for item in returned if isinstance(item, To | Told)] if _is_many(returned) else []
-        self.hops = handling.hops
+        self.said = [item for item in returned if isinstance(item, Send | Publish)] if _is_many(returned) else []
+        self.hops = context.hops
         return returned
 
     async def tick(self, method: str, after_s: float = 0) -> None:
@@ -99,11 +99,11 @@ class Desk:
 
     @property
     def orders(self) -> list[ExecuteStep]:
-        return [said.command for said in self.said if isinstance(said, To) and isinstance(said.command, ExecuteStep)]
+        return [said.command for said in self.said if isinstance(said, Send) and isinstance(said.command, ExecuteStep)]
 
     @property
     def told(self) -> list[type[Event]]:
-        return [type(said.event) for said in self.said if isinstance(said, Told)]
+        return [type(said.event) for said in self.said if isinstance(said, Publish)]
 
 
 def _is_many(returned: object) -> bool:
@@ -157,9 +157,9 @@ async def test_storage_hears_from_the_card_how_long_a_run_is_kept(desk: Desk, re
 async def test_an_order_carries_run_step_and_attempt_in_its_envelope(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
 
-    order = next(said for said in desk.said if isinstance(said, To))
+    order = next(said for said in desk.said if isinstance(said, Send))
     assert (order.service, order.trace, order.step, order.attempt) == ("critic", start.run_id, "a", 1)
-    assert {said.trace for said in desk.said if isinstance(said, Told)} == {start.run_id}
+    assert {said.trace for said in desk.said if isinstance(said, Publish)} == {start.run_id}
 
 
 async def test_a_start_that_is_repeated_is_the_same_start(desk: Desk) -> None:

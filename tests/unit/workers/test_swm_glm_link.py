@@ -8,7 +8,7 @@ import pytest
 from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
 from bus_schema.replies import Code
 from memory.swm.glm import GlmAway
-from mindbus import Handling, Kit, Settings, Worker, on_command
+from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
 from mindbus.bus.failures import PermanentFailure, TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.memory_kit import a_draft
@@ -23,12 +23,12 @@ class DelicateMemory(Worker):
     name = "glm"
     attempts = 1
 
-    def __init__(self, _kit: Kit) -> None:
+    def __init__(self, _kit: WorkerContext) -> None:
         self.stored: list[str] = []
         self.is_busy = False
 
     @on_command
-    async def store(self, command: BatchStoreKems, _handling: Handling) -> BatchReport:
+    async def store(self, command: BatchStoreKems, _handling: MessageContext) -> BatchReport:
         ids = [str(draft.id) for draft in command.kems]
         if self.is_busy:
             raise TemporaryFailure("the database is busy")

@@ -1,0 +1,108 @@
+"""The whole of it in one command: a broker, a team, a brief, an article."""
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bus_schema.process import Run, RunStatus
+from bus_schema.storage import GetLineage, Lineage
+from mindbus.cli.console import errors, say, show, show_json
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Failed
+from mindbus.cli.lineage import lineage_tree
+from mindbus.cli.options import LOCAL_USER, Json
+from mindbus.cli.session import on_the_bus, run
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.settings import Settings
+from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
+from mindbus_fleet.cli.run_table import step_table
+from mindbus_fleet.cli.running import Order, Progress, follow, start
+from mindbus_fleet.supervision.run_folder import RunFolder
+from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
+from workers.fleet import FLEET, Fleet
+
+app = typer.Typer()
+
+_CARD = "article"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a demonstration ends with."""
+
+    run: Run
+    article: Path | None
+    lineage: Lineage | None
+
+
+@app.command()
+def demo(
+    brief: Annotated[
+        Path | None, typer.Option("--brief", exists=True, dir_okay=False, help="Your own, Markdown or text.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Start a broker and the team in a folder of their own, turn a brief into an article, stop everything.
+
+    [bold]Examples[/bold]
+
+    mindbus demo
+
+    mindbus demo --brief my-brief.md
+    """
+    settings = _apart(read_settings())
+    if brief is None:
+        with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:
+            order = Order.read(_CARD, [shipped], {})
+    else:
+        order = Order.read(_CARD, [brief], {})
+    outcome = run(until_told_to_stop(_perform(order, settings, is_silent=as_json)))
+    if outcome is None:
+        raise Failed("interrupted")
+    _show(outcome, as_json=as_json)
+    if outcome.run.status is not RunStatus.COMPLETED:
+        raise typer.Exit(1)
+
+
+def _apart(settings: Settings) -> Settings:
+    """Its own folder and broker, whatever else runs; only the model is as set."""
+    elsewhere = {"amqp_url", "management_url", "artifacts_url", "database_url", "storage_database_url", "metrics_port"}
+    return settings.model_copy(update={"data_dir": settings.data_dir / "demo", **dict.fromkeys(elsewhere)})
+
+
+async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outcome:
+    # Nobody opens a page of what ends by itself.
+    makers = {name: maker for name, maker in FLEET.items() if name != "gateway"}
+    groups, _ = groups_of(Fleet(makers, frozenset(), {}), None, isolate=False)
+    supervisor = Supervisor(settings, groups, {}, RunFolder(settings).logs)
+    if not is_silent:
+        errors().print(f"Starting RabbitMQ and {len(makers)} workers …")
+    async with fleet_up(supervisor) as state:
+        if not is_silent:
+            errors().print(f"RabbitMQ UI {state.management_url}, login {state.username} / {state.password}")
+        async with on_the_bus(LOCAL_USER, settings) as bus:
+            async with open_artifacts(bus, settings) as artifacts:
+                await start(order, bus, artifacts)
+                with Progress(is_silent=is_silent) as progress:
+                    ended = await follow(order.run_id, bus, progress)
+                if ended.result is None:
+                    return Outcome(ended, None, None)
+                article = settings.data_dir / "article.md"
+                await artifacts.save(ended.result.artifact_id, article, trace=ended.run_id)
+            query = GetLineage(artifact_id=ended.result.artifact_id)
+            return Outcome(ended, article, await bus.request(query, trace=ended.run_id))
+
+
+def _show(outcome: Outcome, *, as_json: bool) -> None:
+    if as_json:
+        show_json({"run": outcome.run, "article": str(outcome.article), "lineage": outcome.lineage})
+        return
+    show(step_table(outcome.run))
+    if outcome.run.reason:
+        say(f"reason: {outcome.run.reason}")
+    if outcome.run.result is not None and outcome.lineage is not None:
+        say(f"\nThe article: {outcome.article}\n\nMade from:")
+        show(lineage_tree(outcome.lineage, outcome.run.result.artifact_id, "up"))

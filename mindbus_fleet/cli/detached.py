@@ -1,0 +1,70 @@
+"""A fleet in the background."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bus_schema.replies import Code
+from mindbus.cli.failures import Failed
+from mindbus.settings import Settings
+from mindbus_fleet.supervision.children import tail
+from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
+
+_POLL_S = 0.05
+_LINES_SHOWN = 25
+_LARGE_LOG_BYTES = 10 * 1024**2
+
+
+def start_detached(settings: Settings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
+    """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
+
+    Raises AlreadyUp, Failed.
+    """
+    folder = RunFolder(settings)
+    if folder.is_taken():
+        raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
+    folder.logs.mkdir(parents=True, exist_ok=True)
+    log = folder.logs / "up.log"
+    _put_aside_large_logs(folder.logs)
+    began_at = log.stat().st_size if log.exists() else 0
+    command = [sys.executable, "-m", "mindbus.cli.main", "up", "--log-files", *options]
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            command,
+            env=settings.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    try:
+        return _until_ready(process, folder, began_at, look)
+    except BaseException:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        raise
+    finally:
+        # Popen complains of a child that outlives it, which is what this one is for.
+        process.returncode = process.returncode or 0
+
+
+def _until_ready(
+    process: "subprocess.Popen[bytes]", folder: RunFolder, log_from: int, look: Callable[[], object]
+) -> UpState:
+    while process.poll() is None:
+        look()
+        state = folder.state()
+        if state is not None and state.pid == process.pid and state.status == "ready":
+            return state
+        time.sleep(_POLL_S)
+    log = folder.logs / "up.log"
+    raise Failed(f"MindBus did not come up. The end of {log}:\n{tail(log, _LINES_SHOWN, log_from)}", Code.UNAVAILABLE)
+
+
+def _put_aside_large_logs(logs: Path) -> None:
+    for log in logs.glob("*.log"):
+        if log.stat().st_size > _LARGE_LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))

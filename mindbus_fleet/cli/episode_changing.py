@@ -1,0 +1,136 @@
+"""Episodes by hand: packed, unpacked, anchored; the search that learns from its use."""
+
+from typing import Annotated
+
+import typer
+
+from bus_schema.episodes import AnchorReason, Layer
+from bus_schema.lsm import SetAnchor, UnpackEpisode
+from bus_schema.lsm_search import TuneSearch
+from bus_schema.packer import PackEpisode, PackRun, RunPacking
+from mindbus.cli.asking import answer_to
+from mindbus.cli.console import say, show_json
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.paging import WITHIN_S, progress_of
+from mindbus.cli.session import on_the_bus, run
+from mindbus_fleet.cli.episode_options import EpisodeIdArgument, Now
+from mindbus_fleet.cli.episode_view import show_pack, show_tuning, show_turns
+from mindbus_fleet.cli.memory_text import valid
+
+_AT_ONCE = 50
+
+
+def unpack(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Read an episode word by word from the log, however densely it is kept; that makes it hot again.
+
+    [bold]Example[/bold]
+
+    mindbus episodes unpack ep_0192…
+    """
+    content = answer_to(lambda: UnpackEpisode(episode_id=episode_id, at=at), acting)
+    if as_json:
+        show_json(content)
+    else:
+        show_turns(content.raw_messages)
+
+
+def anchor(
+    episode_id: EpisodeIdArgument,
+    off: Annotated[bool, typer.Option("--off", help="Let it go cold again, as others do.")] = False,
+    reason: Annotated[AnchorReason | None, typer.Option("--reason", help="Why; default: explicit.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Have an episode never go cold.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes anchor ep_0192… --reason project
+
+    mindbus episodes anchor ep_0192… --off
+    """
+    if off and reason is not None:
+        raise Misused("--reason says why it is an anchor, --off that it is none: give one of them")
+    wanted = {"episode_id": episode_id, "is_anchor": not off, "reason": reason or AnchorReason.EXPLICIT}
+    head = answer_to(lambda: SetAnchor.model_validate(wanted), acting)
+    if as_json:
+        show_json(head)
+    else:
+        say(f"{head.id} is {'an anchor: it never goes cold' if head.is_anchor else 'no anchor any more'}")
+
+
+def pack(
+    episode_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="That one; default: all that are due.")
+    ] = None,
+    to: Annotated[Layer | None, typer.Option("--to", help="With an ID: warm, the default, or cold.")] = None,
+    at: Now = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Pack what is due, as it is done by itself from time to time, or one episode, due or not.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes pack
+
+    mindbus episodes pack --at 2026-12-01T00:00:00Z --json
+
+    mindbus episodes pack ep_0192… --to cold
+    """
+    if episode_id is not None:
+        wanted = valid(PackEpisode, {"episode_id": episode_id, "to": to or Layer.WARM, "at": at})
+        one = answer_to(lambda: wanted, acting, WITHIN_S)
+        show_json(one) if as_json else show_pack(one)
+        if one.outcome == "refused":
+            raise typer.Exit(1)
+        return
+    if to is not None:
+        raise Misused("--to is for one episode; name it, or leave it to its time and its priority")
+    done = run(_pack(valid(RunPacking, {"at": at, "limit": _AT_ONCE}), acting))
+    if as_json:
+        show_json(done)
+    else:
+        said = (
+            f"{done.warm} episodes are warm now, {done.cold} cold: {done.words_before} words became {done.words_after}"
+        )
+        say(f"{said}; {done.put_back} facts were put back, {done.struck_out} struck out, {done.refused} packs refused")
+
+
+def tune(
+    apply: Annotated[bool, typer.Option("--apply", help="Keep the new weights, if held-out queries gain.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Fit the weights of the search to what was of use; show what held-out queries find before and after.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes tune
+
+    mindbus episodes tune --apply
+    """
+    report = answer_to(lambda: TuneSearch(apply=apply), acting, WITHIN_S)
+    if as_json:
+        show_json(report)
+    else:
+        show_tuning(report)
+
+
+async def _pack(wanted: RunPacking, identity: str) -> PackRun:
+    """Run after run; one that packs nothing has come to what cannot be packed."""
+    total = PackRun(is_done=False)
+    async with on_the_bus(identity) as bus:
+        with progress_of("packing") as tell:
+            while True:
+                done = await bus.request(wanted, timeout_s=WITHIN_S)
+                total = _sum(total, done)
+                tell(total.warm + total.cold, 0 if done.is_done else total.warm + total.cold + _AT_ONCE)
+                if done.is_done or not done.warm + done.cold:
+                    return total
+
+
+def _sum(total: PackRun, done: PackRun) -> PackRun:
+    counted = {name: getattr(total, name) + getattr(done, name) for name in PackRun.model_fields if name != "is_done"}
+    return PackRun(**counted, is_done=done.is_done)

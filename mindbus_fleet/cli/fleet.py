@@ -1,0 +1,173 @@
+"""Start, stop, run, probe workers."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from gateway.tokens import Token, token_of
+from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import Json
+from mindbus.cli.session import run
+from mindbus.settings import Settings
+from mindbus_fleet.cli.arrivals import Arrivals
+from mindbus_fleet.cli.clearing import Clearing
+from mindbus_fleet.cli.detached import start_detached
+from mindbus_fleet.cli.down import end_fleet
+from mindbus.cli.owners import Outcome, require_consent
+from mindbus_fleet.supervision.children import Group
+from mindbus_fleet.supervision.hosting import stop_on_signals
+from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
+from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
+from workers.fleet import Fleet, whole_fleet
+
+T = TypeVar("T")
+_GATEWAY = "gateway"
+# The libraries of the screens are.
+_HEAVY = frozenset({_GATEWAY})
+# They compare vectors, for which one model serves all of them.
+_MEMORY = frozenset({"glm", "kps", "lsm"})
+
+app = typer.Typer()
+
+
+@app.command()
+def up(
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when every worker is ready.")] = False,
+    isolate: Annotated[bool, typer.Option("--isolate", help="A process for every worker.")] = False,
+    workers: Annotated[str | None, typer.Option("--workers", help="Only these, separated by commas.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Then remove all data, for good; asks first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clear: do not ask.")] = False,
+    log_files: Annotated[bool, typer.Option("--log-files", hidden=True)] = False,
+    as_json: Json = False,
+) -> None:
+    """Start RabbitMQ and the workers; keep them alive.
+
+    With MINDBUS_AMQP_URL that broker is used, else a private RabbitMQ node is started in the data folder.
+
+    [bold]Examples[/bold]
+
+    mindbus up                        in this terminal, until Ctrl-C
+
+    mindbus up -d                     in the background, until mindbus down
+
+    mindbus up --workers storage,orchestrator --isolate
+
+    mindbus up -d --clear --yes       on an empty world
+    """
+    settings = read_settings()
+    groups, broken = groups_of(whole_fleet(), workers, isolate=isolate)
+    clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
+    # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
+    token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
+    names = [name for group in groups for name in group.workers]
+    arrivals = Arrivals(settings, names, is_silent=as_json or log_files)
+    if detach:
+        options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
+        state = start_detached(settings, options, arrivals.look)
+    else:
+        logs = RunFolder(settings).logs if log_files else None
+        supervisor = Supervisor(settings, groups, broken, logs)
+        run(until_told_to_stop(_stay_up(supervisor, arrivals, clearing, token, as_json=as_json)))
+        return
+    cleared = run(clearing.work()) if clearing else None
+    _announce(state, token, cleared, as_json=as_json)
+
+
+@app.command()
+def down(as_json: Json = False) -> None:
+    """Stop what `mindbus up -d` has started on this data folder; return when it is gone."""
+    was_up = end_fleet(read_settings())
+    if as_json:
+        show_json({"stopped": was_up})
+    else:
+        say("Stopped." if was_up else "Nothing runs on this data folder.")
+
+
+def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
+    """Which workers share a process: ours do, since they are light; memory has one, a heavy one has its own."""
+    names = list(fleet.makers) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
+    if not names:
+        raise Misused("--workers names none")
+    for name in names:
+        fleet.require(name)
+    ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]
+    apart = [name for name in ours if isolate or name in _HEAVY]
+    memory = tuple(name for name in ours if name in _MEMORY and name not in apart)
+    light = tuple(name for name in ours if name not in (*apart, *memory))
+    shared = (Group("workers", light), Group("memory", memory))
+    together = [*(group for group in shared if group.workers), *(Group(name, (name,)) for name in apart)]
+    theirs = [Group(name, (name,), is_third_party=True) for name in dict.fromkeys(names) if name in fleet.third_party]
+    return together + theirs, dict(fleet.broken) if chosen is None else {}
+
+
+async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
+    """Do it unless SIGTERM or Ctrl-C comes first; what it has begun is ended in good order. None: it was stopped."""
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if working.done():
+        stopped.cancel()
+        return working.result()
+    errors().print("Stopping …")
+    working.cancel()
+    await asyncio.wait({working})
+    return None if working.cancelled() else working.result()
+
+
+async def _stay_up(
+    supervisor: Supervisor, arrivals: Arrivals, clearing: Clearing | None, token: Token | None, *, as_json: bool
+) -> None:
+    looking = asyncio.create_task(arrivals.keep_looking(), name="look for workers")
+    async with fleet_up(supervisor) as state:
+        looking.cancel()
+        arrivals.look()
+        cleared = await clearing.work() if clearing else None
+        _announce(state, token, cleared, as_json=as_json)
+        await asyncio.Event().wait()
+
+
+def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -> Clearing:
+    """What is to be done once the workers are ready, agreed to before anything is started."""
+    folder = RunFolder(settings)
+    if folder.is_taken():
+        raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
+    clearing = Clearing.by({name for group in groups for name in group.workers}, settings)
+    require_consent(clearing.question, is_given=is_agreed)
+    return clearing
+
+
+def _announce(state: UpState, token: Token | None, cleared: Outcome | None, *, as_json: bool) -> None:
+    if as_json:
+        more: dict[str, Any] = {"gateway_token": token.text} if token and token.is_new else {}
+        show_json(state.model_dump(mode="json") | more | ({"cleared": cleared.removed} if cleared else {}))
+        return
+    if cleared is not None:
+        cleared.show()
+    count = sum(len(process.workers) for process in state.workers)
+    say(f"MindBus is up: {_many(count, 'worker', 's')} in {_many(len(state.workers), 'process', 'es')}.")
+    if state.gateway_url:
+        say(f"  Open          {state.gateway_url}{_way_in(token)}")
+    if state.management_url and state.username:
+        say(f"  RabbitMQ UI   {state.management_url}   login {state.username} / {state.password}")
+    elif state.management_url:
+        say(f"  RabbitMQ UI   {state.management_url}")
+    say(f"  Data          {state.data_dir}")
+    say("  Try           mindbus process run article --input FILE")
+    say("  Stop          mindbus down")
+    for trouble in state.broken.values():
+        errors().print(f"[yellow]warning:[/yellow] left out: {trouble}")
+
+
+def _way_in(token: Token | None) -> str:
+    if token is None:
+        return ""
+    return f"   token {token.text}   (shown this once)" if token.is_new else "   with the token that you know"
+
+
+def _many(count: int, noun: str, ending: str) -> str:
+    return f"{count} {noun}{ending if count != 1 else ''}"

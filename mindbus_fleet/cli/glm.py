@@ -1,0 +1,135 @@
+"""The care of the global memory by hand."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import typer
+from sqlalchemy.exc import SQLAlchemyError
+
+from bus_schema.glm import CheckMemory, MemoryReport, Reindex, ReindexProgress
+from bus_schema.replies import Code
+from memory.glm.service import database_of, rebuild_vectors
+from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Failed
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.paging import progress_of
+from mindbus.cli.session import on_the_bus, run
+from mindbus.sql.database import Database
+from mindbus.sql.leadership import single_writer
+from mindbus_fleet.cli.memory_text import valid
+
+app = typer.Typer(no_args_is_help=True, help="Look after the global memory: do rows and vectors agree?")
+
+_WITHIN_S = 300.0
+_NAMED = 20
+
+
+@app.command()
+def check(acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Compare the vectors with the units that they belong to; exit code 1 if they differ.
+
+    What differs is mended whenever glm starts.
+
+    [bold]Example[/bold]
+
+    mindbus glm check --json
+    """
+    report = run(_check(acting))
+    if as_json:
+        show_json(report.model_dump(mode="json") | {"clean": report.is_clean})
+    else:
+        _show(report)
+    if not report.is_clean:
+        raise typer.Exit(1)
+
+
+@app.command()
+def rebuild(as_json: Json = False) -> None:
+    """Make the index of vectors anew from the units, where it is gone, broken, or of another model; glm must not run.
+
+    Units that another model has embedded are found by words alone, until they are embedded anew.
+
+    [bold]Example[/bold]
+
+    mindbus down; mindbus glm rebuild; mindbus up -d
+    """
+    with errors().status("Making the index anew…"):
+        count = run(_rebuild())
+    if as_json:
+        show_json({"vectors": count})
+    else:
+        say(f"the index has {count} vectors")
+
+
+@app.command()
+def reindex(
+    model: Annotated[str | None, typer.Argument(help="Else the one of MINDBUS_EMBEDDING_MODEL.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Give all units vectors of another model, while the older ones go on answering; go on where it was interrupted.
+
+    Set MINDBUS_EMBEDDING_MODEL first, then start glm anew: it keeps to the older model until this is done.
+
+    [bold]Example[/bold]
+
+    mindbus glm reindex
+    """
+    wanted = valid(Reindex, {"model": model or read_settings().embedding_model})
+    done = run(_reindex(wanted, acting))
+    if as_json:
+        show_json(done)
+    else:
+        say(f"{done.total} units are in the space of {done.model}")
+
+
+async def _reindex(command: Reindex, identity: str) -> ReindexProgress:
+    async with on_the_bus(identity) as bus:
+        with progress_of("embedding") as tell:
+            while True:
+                progress = await bus.request(command, timeout_s=_WITHIN_S)
+                tell(progress.done, progress.total)
+                if progress.done == progress.total:
+                    return progress
+
+
+async def _check(identity: str) -> MemoryReport:
+    async with on_the_bus(identity) as bus:
+        return await bus.request(CheckMemory(), timeout_s=_WITHIN_S)
+
+
+async def _rebuild() -> int:
+    settings = read_settings()
+    database = database_of(settings)
+    try:
+        async with _alone(database):
+            return await rebuild_vectors(database, settings)
+    except SQLAlchemyError as away:
+        raise Failed(f"the database of glm: {getattr(away, 'orig', away)}", Code.UNAVAILABLE) from away
+    finally:
+        await database.dispose()
+
+
+@asynccontextmanager
+async def _alone(database: Database) -> AsyncIterator[None]:
+    writer = single_writer(database)
+    if not await writer.try_acquire():
+        raise Failed("glm is running and keeps the index itself: stop it first, with mindbus down", Code.CONFLICT)
+    try:
+        yield
+    finally:
+        await writer.release()
+
+
+def _show(report: MemoryReport) -> None:
+    say(f"{report.kems} units, {report.with_vector} with a vector; {report.vectors} vectors in the index")
+    differing = [(kind, kem_id) for kind in ("missing", "stale", "surplus") for kem_id in getattr(report, kind)]
+    if differing:
+        show_table(("vector", "unit"), differing[:_NAMED])
+        say(f"{len(differing)} differ; they are mended when glm starts: mindbus down; mindbus up -d")
+    elif report.waiting:
+        say(f"{report.waiting} vectors are on their way; is the index away? See glm's log")
+    else:
+        say("rows and vectors agree")

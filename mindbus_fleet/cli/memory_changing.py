@@ -1,0 +1,134 @@
+"""Units by hand: new ones, changed ones, removed ones."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from bus_schema.glm import DeleteKem, KemChanges, StoreKem, UpdateKem
+from bus_schema.kem import Kem, KemDraft
+from mindbus.cli.console import say, show_json
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import on_the_bus, run
+from mindbus_fleet.cli.memory_asking import get_kem
+from mindbus_fleet.cli.memory_options import (
+    ContentType,
+    File,
+    KemIdArgument,
+    Meta,
+    Reader,
+    Text,
+    Visibility,
+    Writer,
+    content_of,
+    given,
+    rights_of,
+)
+from mindbus_fleet.cli.memory_text import parse_metadata, valid
+from mindbus_fleet.cli.memory_view import show_kem
+
+
+def add(
+    text: Text = None,
+    file: File = None,
+    meta: Meta = None,
+    kem_id: Annotated[str | None, typer.Option("--id", help="An id of your own: repeating replaces.")] = None,
+    content_type: ContentType = None,
+    visibility: Visibility = None,
+    reader: Reader = None,
+    writer: Writer = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Remember a text.
+
+    [bold]Examples[/bold]
+
+    mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo
+
+    mindbus memory add --file notes.md --meta tags:='["plan", "q3"]' --visibility private
+
+    mindbus memory add --text "…" --reader agent.critic --as agent.researcher
+    """
+    fields = {"content": content_of(text, file), "metadata": parse_metadata(meta or []), "id": kem_id}
+    draft = valid(KemDraft, given(fields | rights_of(visibility, reader, writer) | {"content_type": content_type}))
+    kem = run(_store(draft, acting))
+    if as_json:
+        show_json({"kem_id": kem.id})
+    else:
+        say(kem.id)
+
+
+def update(
+    kem_id: KemIdArgument,
+    text: Text = None,
+    file: File = None,
+    meta: Meta = None,
+    content_type: ContentType = None,
+    visibility: Visibility = None,
+    reader: Reader = None,
+    writer: Writer = None,
+    expected_version: Annotated[
+        int | None, typer.Option("--expected-version", min=1, help="Else a conflict: exit 1.")
+    ] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Change a unit in part; what is not mentioned stays, other metadata included. K:=null takes a key away.
+
+    [bold]Examples[/bold]
+
+    mindbus memory update kem_0192… --text "The release is on Monday."
+
+    mindbus memory update kem_0192… --meta state=done --meta due:=null --expected-version 3
+    """
+    content = content_of(text, file) if text is not None or file is not None else None
+    changes = given({"content": content, "content_type": content_type} | rights_of(visibility, reader, writer))
+    metadata = parse_metadata(meta or [])
+    if not changes and not metadata:
+        raise Misused("say what is to change: --text, --meta, --visibility, …")
+    show_kem(run(_update(kem_id, changes, metadata, expected_version, acting)), as_json=as_json)
+
+
+def rm(
+    kem_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Such as kem_0192….")],
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Forget units wherever they are kept, for good.
+
+    [bold]Example[/bold]
+
+    mindbus memory rm kem_0192…
+    """
+    run(_remove([valid(DeleteKem, {"kem_id": kem_id}) for kem_id in kem_ids], acting))
+    if as_json:
+        show_json({"removed": kem_ids})
+    else:
+        say(f"{', '.join(kem_ids)} forgotten")
+
+
+async def _store(draft: KemDraft, identity: str) -> Kem:
+    async with on_the_bus(identity) as bus:
+        return await bus.request(StoreKem(kem=draft))
+
+
+async def _update(
+    kem_id: str, changes: dict[str, Any], metadata: dict[str, Any], expected_version: int | None, identity: str
+) -> Kem:
+    """Metadata is set as a whole, so it is read first, then changed only if nobody else has done so meanwhile."""
+    async with on_the_bus(identity) as bus:
+        if metadata:
+            kem = await get_kem(kem_id, bus)
+            merged = {key: value for key, value in (kem.metadata | metadata).items() if value is not None}
+            changes, expected_version = changes | {"metadata": merged}, expected_version or kem.version
+        valid_changes = valid(KemChanges, changes)
+        wanted = {"kem_id": kem_id, "changes": valid_changes, "expected_version": expected_version}
+        return await bus.request(valid(UpdateKem, wanted))
+
+
+async def _remove(commands: Sequence[DeleteKem], identity: str) -> None:
+    async with on_the_bus(identity) as bus:
+        for command in commands:
+            await bus.request(command)

@@ -1,0 +1,246 @@
+"""A folder's documents for memory: each becomes an artifact, its pieces units."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, ConfigDict, JsonValue
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bus_schema.artifacts import ArtifactId, ArtifactRef, Manifest, Visibility
+from bus_schema.ids import derived
+from bus_schema.kem import KemRights
+from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
+from bus_schema.replies import Code
+from bus_schema.storage import GetVersions
+from memory.kps.suffixes import CONTENT_TYPES, content_type_of
+from mindbus.bus.client import Client
+from mindbus.bus.failures import CommandFailed
+from mindbus.cli.artifacts import put_or_fail
+from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import LOCAL_USER, As, Json, Trace
+from mindbus.cli.session import on_the_bus, run
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
+from mindbus.sdk.failures import ArtifactRefused
+from mindbus.tasks import end
+from mindbus_fleet.cli.memory_options import Meta, Reader, Writer, rights_of
+from mindbus_fleet.cli.memory_options import Visibility as WhoReads
+from mindbus_fleet.cli.memory_text import parse_metadata, valid
+
+_AT_ONCE = 4
+_PATIENCE_S = 900.0
+_TRACE = "memory-import"
+
+
+class Imported(BaseModel):
+    """A document of which memory has all units."""
+
+    path: str
+    artifact_id: str
+    kems: int
+    status: str
+
+
+class NotImported(BaseModel):
+    """A document that was refused, with what to do about it."""
+
+    path: str
+    code: Code
+    error: str
+    details: dict[str, JsonValue] = {}
+
+
+class Report(BaseModel):
+    """What has become of a folder; `skipped` are files that are no documents by their names."""
+
+    documents: list[Imported] = []
+    failed: list[NotImported] = []
+    skipped: list[str] = []
+
+    @property
+    def kems(self) -> int:
+        """How many units there are of all that was imported."""
+        return sum(document.kems for document in self.documents)
+
+
+class Wanted(BaseModel):
+    """What is the same for all documents of one import."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    root: Path
+    trace: str
+    metadata: dict[str, JsonValue]
+    rights: KemRights
+    chunking: Chunking
+
+
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", exists=True, readable=True, help="Its documents, or one.")],
+    meta: Meta = None,
+    visibility: WhoReads = None,
+    reader: Reader = None,
+    writer: Writer = None,
+    max_chars: Annotated[int, typer.Option("--max-chars", help="The longest piece of a text.")] = 1200,
+    overlap_chars: Annotated[int, typer.Option("--overlap-chars", help="Said again in the next piece.")] = 120,
+    trace: Trace = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, DOCX. Repeated, it learns what has changed.
+
+    [bold]Examples[/bold]
+
+    mindbus memory import docs
+
+    mindbus memory import reports --meta project_id=apollo --visibility private --json
+    """
+    wanted = Wanted(
+        root=folder if folder.is_dir() else folder.parent,
+        trace=trace or _TRACE,
+        metadata=parse_metadata(meta or []),
+        rights=valid(KemRights, rights_of(visibility, reader, writer)),
+        chunking=valid(Chunking, {"max_chars": max_chars, "overlap_chars": overlap_chars}),
+    )
+    files = list(_files(folder))
+    report = Report(skipped=[wanted_path(wanted, path) for path in files if content_type_of(path) is None])
+    documents = [path for path in files if content_type_of(path) is not None]
+    if not documents:
+        raise Misused(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
+    with _bar(len(documents)) as progress:
+        task = progress.add_task("learning", total=len(documents))
+        run(_import(documents, wanted, report, acting, lambda: progress.advance(task)))
+    _show(report, as_json=as_json)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def wanted_path(wanted: Wanted, path: Path) -> str:
+    """As it is told of a document: from the folder on."""
+    return path.relative_to(wanted.root).as_posix()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """In one order; nothing hidden, nothing that a link leads to."""
+    if not folder.is_dir():
+        yield folder
+        return
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (Path(parent, name) for name in sorted(names)):
+            if not path.name.startswith(".") and path.is_file() and not path.is_symlink():
+                yield path
+
+
+async def _import(
+    documents: list[Path], wanted: Wanted, report: Report, identity: str, advance: Callable[[], None]
+) -> None:
+    settings = read_settings()
+    left = iter(documents)
+    async with on_the_bus(identity, settings) as bus, open_artifacts(bus, settings) as artifacts:
+
+        async def work() -> None:
+            for path in left:
+                outcome = await _learn(path, wanted, artifacts, bus)
+                if isinstance(outcome, Imported):
+                    report.documents.append(outcome)
+                else:
+                    report.failed.append(outcome)
+                advance()
+
+        hands = [asyncio.create_task(work()) for _ in range(_AT_ONCE)]
+        try:
+            await asyncio.gather(*hands)
+        finally:
+            await end(*hands)
+    report.documents.sort(key=lambda document: document.path)
+    report.failed.sort(key=lambda document: document.path)
+
+
+async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> Imported | NotImported:
+    """What one document cannot do others can; that a service is away ends it all, to be repeated later."""
+    about = wanted_path(wanted, path)
+    try:
+        ref = await _artifact(path, wanted, artifacts, bus)
+        processed = await _processed(ref, about, wanted, bus)
+    except (CommandFailed, ArtifactRefused) as no:
+        if no.code.retryable:
+            raise
+        details = no.details if isinstance(no, CommandFailed) else {}
+        message = no.message if isinstance(no, CommandFailed) else str(no)
+        return NotImported(path=about, code=no.code, error=message, details=details)
+    except OSError as unreadable:
+        return NotImported(path=about, code=Code.INTERNAL, error=f"cannot be read: {unreadable}")
+    return Imported(path=about, artifact_id=ref.artifact_id, kems=len(processed.kem_ids), status=processed.status)
+
+
+async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> ArtifactRef:
+    """The same file is the same artifact, of which each change is a version."""
+    content = await asyncio.to_thread(path.read_bytes)
+    digest = hashlib.sha256(content).hexdigest()
+    place = str(await asyncio.to_thread(path.resolve))
+    first = f"art_{derived('memory import', bus.owner, wanted.trace, place).replace('-', '')}"
+    newest = await _newest(first, wanted, bus)
+    if newest is not None and newest.sha256 == digest:
+        return newest.ref
+    visibility: Visibility = "public" if wanted.rights.visibility == "public" else "private"
+    done = await put_or_fail(
+        artifacts,
+        content,
+        {
+            "artifact_type": "document",
+            "trace": wanted.trace,
+            "content_type": content_type_of(path),
+            "visibility": visibility,
+            "artifact_id": first if newest is None else f"art_{derived(newest.id, digest).replace('-', '')}",
+            "supersedes": None if newest is None else newest.ref,
+        },
+    )
+    return done.ref
+
+
+async def _newest(first: ArtifactId, wanted: Wanted, bus: Client) -> Manifest | None:
+    """The version that was imported last, if any was."""
+    try:
+        return (await bus.request(GetVersions(artifact_id=first), trace=wanted.trace)).items[-1]
+    except CommandFailed as failed:
+        if failed.code is Code.NOT_FOUND:
+            return None
+        raise
+
+
+async def _processed(ref: ArtifactRef, about: str, wanted: Wanted, bus: Client) -> ProcessedData:
+    fields = {
+        "source": ref,
+        "content_type": ref.content_type,
+        "initial_metadata": {"path": about, **wanted.metadata},
+        "rights": wanted.rights,
+        "chunking": wanted.chunking,
+    }
+    command = valid(ProcessRawData, fields)
+    return await bus.request(command, trace=wanted.trace, timeout_s=_PATIENCE_S)
+
+
+def _bar(total: int) -> Progress:
+    """On standard error, where somebody watches."""
+    console = errors()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        show_json({"kems": report.kems, **report.model_dump(mode="json")})
+        return
+    unchanged = sum(document.status == "unchanged" for document in report.documents)
+    say(f"{len(report.documents)} documents, {unchanged} of them unchanged: {report.kems} units in memory")
+    if report.skipped:
+        say(f"{len(report.skipped)} other files skipped")
+    if report.failed:
+        rows = ((each.path, each.code.value, f"{each.error} {each.details or ''}") for each in report.failed)
+        show_table(("not learned", "code", "why"), rows)

@@ -1,0 +1,169 @@
+"""Processes: run a card, look at runs, stop them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from bus_schema.envelope import explain
+from bus_schema.messages import Command
+from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
+from mindbus.cli.console import errors, say, show, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import on_the_bus, run
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus_fleet.cli.run_table import step_table
+from mindbus_fleet.cli.running import Order, Progress, follow, start
+
+app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Such as run_0192….")]
+_INTERRUPTED = 130
+
+
+@app.command("run")
+def run_(
+    card: Annotated[str, typer.Argument(help="A shipped card (article, review) or the path of a YAML file.")],
+    input_: Annotated[list[Path], typer.Option("--input", help="The brief, Markdown or text; may be repeated.")],
+    param: Annotated[list[str] | None, typer.Option("--param", metavar="K=V", help="For the card's roles.")] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return once it has started.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Run a card on a brief; show progress until it is over. Exit 1 unless it completes.
+
+    [bold]Examples[/bold]
+
+    mindbus process run article --input brief.md
+
+    mindbus process run my-card.yaml --input brief.md --param tone=dry --json
+    """
+    order = Order.read(card, input_, dict(_param(text) for text in param or []))
+    try:
+        ended = run(_run(order, acting, as_json=as_json, no_wait=no_wait))
+    except KeyboardInterrupt:
+        if order.is_started:
+            errors().print(
+                f"\nThe run goes on without you. See it: mindbus process status {order.run_id}"
+                f"\n                        Stop it: mindbus process cancel {order.run_id}"
+            )
+        raise typer.Exit(_INTERRUPTED) from None
+    _show_run(ended, as_json=as_json)
+    if not no_wait and ended.status is not RunStatus.COMPLETED:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show a run with its steps.
+
+    [bold]Example[/bold]
+
+    mindbus process status run_0192…
+    """
+    try:
+        query = GetProcess(run_id=run_id)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    _show_run(run(_request(query, acting, run_id)), as_json=as_json)
+
+
+@app.command("ls")
+def list_(
+    status: Annotated[RunStatus | None, typer.Option("--status", help="Only runs in that state.")] = None,
+    card: Annotated[str | None, typer.Option("--card", help="Only runs of that card.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="The newest so many.")] = 20,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List runs, newest first.
+
+    [bold]Example[/bold]
+
+    mindbus process ls --status running
+    """
+    try:
+        query = ListProcesses(status=status, card=card, limit=limit)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    found = run(_list(query, acting))
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("run", "card", "status", "steps", "started", "by"),
+        ((r.run_id, r.card_name, r.status.value, _progress(r), _time(r), r.started_by) for r in found),
+    )
+
+
+@app.command()
+def cancel(
+    run_id: RunId,
+    reason: Annotated[str, typer.Option("--reason", help="For the record.")] = "",
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Stop a run: no further step is sent, late results are ignored.
+
+    [bold]Example[/bold]
+
+    mindbus process cancel run_0192… --reason "wrong brief"
+    """
+    try:
+        command = CancelProcess(run_id=run_id, reason=reason)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    _show_run(run(_request(command, acting, run_id)), as_json=as_json)
+
+
+async def _run(order: Order, identity: str, *, as_json: bool, no_wait: bool) -> Run:
+    settings = read_settings()
+    async with on_the_bus(identity, settings) as bus:
+        async with open_artifacts(bus, settings) as artifacts:
+            await start(order, bus, artifacts)
+        if no_wait:
+            return await bus.request(GetProcess(run_id=order.run_id), trace=order.run_id)
+        if not as_json:
+            errors().print(f"started {order.run_id}", markup=False)
+        with Progress(is_silent=as_json) as progress:
+            return await follow(order.run_id, bus, progress)
+
+
+async def _request(command: Command[Run], identity: str, trace: str) -> Run:
+    async with on_the_bus(identity) as bus:
+        return await bus.request(command, trace=trace)
+
+
+async def _list(query: ListProcesses, identity: str) -> list[Run]:
+    async with on_the_bus(identity) as bus:
+        return list((await bus.request(query)).items)
+
+
+def _show_run(found: Run, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    show(step_table(found))
+    if found.reason:
+        say(f"reason: {found.reason}")
+    if found.result is not None:
+        say(f"result: {found.result.artifact_id}   (mindbus artifacts get {found.result.artifact_id} -o FILE)")
+
+
+def _param(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise Misused(f"--param {text!r} is not K=V")
+    return key, value
+
+
+def _progress(found: Run) -> str:
+    done = sum(step.status.value == "completed" for step in found.steps)
+    return f"{done}/{len(found.steps)}"
+
+
+def _time(found: Run) -> str:
+    return found.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,151 @@
+"""One run of a card, from the brief to its end."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.live import Live
+from rich.table import Table
+
+from agents.cards import card_from_file, shipped_card
+from agents.roles import role_names
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.envelope import Envelope
+from bus_schema.ids import mint
+from bus_schema.process import BRIEF, Card, GetProcess, Run, StartProcess
+from mindbus.bus.client import Client, Subscription
+from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.cli.artifacts import put_or_fail
+from mindbus.cli.console import errors
+from mindbus.sdk.artifacts import Artifacts
+from mindbus_fleet.cli.brief import read_brief
+from mindbus_fleet.cli.run_table import OVER, step_table
+
+# Events tell at once; asking is for those that are told while the connection is lost.
+_ASK_EVERY_S = 1.0
+_ASK_WITHIN_S = 5.0
+_TRIES_TO_START = 3
+
+
+@dataclass
+class Order:
+    """What is to be run; read and checked whole before anything is written anywhere."""
+
+    card: Card | None
+    card_name: str | None
+    briefs: Sequence[tuple[Path, bytes]]
+    params: dict[str, str]
+    run_id: str = field(default_factory=lambda: mint("run"))
+    is_started: bool = False
+
+    @classmethod
+    def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "Order":
+        """Raises UnknownCard, BadCard, NotABrief."""
+        given = None
+        if card.endswith((".yaml", ".yml")) or "/" in card:
+            given = card_from_file(Path(card), role_names())
+        else:
+            shipped_card(card, role_names())
+        texts = [(brief, read_brief(brief)) for brief in briefs]
+        return cls(given, None if given else card, texts, dict(params))
+
+
+async def start(order: Order, bus: Client, artifacts: Artifacts) -> None:
+    """Register the briefs under the run's trace, then start it. Raises Failed, CommandFailed."""
+    refs = [await _register(order.run_id, brief, text, artifacts) for brief, text in order.briefs]
+    command = StartProcess(
+        run_id=order.run_id, card=order.card, card_name=order.card_name, inputs=tuple(refs), params=order.params
+    )
+    for tries_left in range(_TRIES_TO_START - 1, -1, -1):
+        try:
+            await bus.request(command, trace=order.run_id)
+        except CommandFailed as failed:
+            # The same start twice is one run.
+            if not tries_left or not failed.retryable:
+                raise
+        else:
+            order.is_started = True
+            return
+
+
+async def follow(run_id: str, bus: Client, seen: Callable[[Run, Mapping[str, str]], None]) -> Run:
+    """Tell of every change of a run until it is over."""
+    notes: dict[str, str] = {}
+    news = asyncio.Event()
+    async with bus.subscribe("process.*", trace=run_id) as events:
+        hearing = asyncio.create_task(_hear(events, notes, news))
+        try:
+            while True:
+                run = await _ask(run_id, bus)
+                if run is not None:
+                    seen(run, notes)
+                    if run.status in OVER:
+                        return run
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ASK_EVERY_S):
+                        await news.wait()
+                news.clear()
+        finally:
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
+
+
+class Progress:
+    """Shows a run while it goes on: a live table on a terminal, else a line for each change."""
+
+    def __init__(self, *, is_silent: bool) -> None:
+        self._is_live = sys.stderr.isatty()
+        self._is_silent = is_silent and not self._is_live
+        self._live = Live(Table(), console=errors(), transient=True, refresh_per_second=8)
+        self._said: dict[str, str] = {}
+
+    def __enter__(self) -> "Progress":
+        if self._is_live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._is_live:
+            self._live.stop()
+
+    def __call__(self, run: Run, notes: Mapping[str, str]) -> None:
+        if self._is_live:
+            self._live.update(step_table(run, notes))
+        elif not self._is_silent:
+            self._say_changes(run)
+
+    def _say_changes(self, run: Run) -> None:
+        for step in run.steps:
+            state = f"{step.status.value}" + (f" (attempt {step.attempt})" if step.attempt > 1 else "")
+            if self._said.get(step.step_id, "pending") != state:
+                self._said[step.step_id] = state
+                reason = f": {step.reason}" if step.reason else ""
+                errors().print(f"{step.step_id:<12} {step.role:<12} {state}{reason}", markup=False)
+
+
+async def _register(run_id: str, brief: Path, text: bytes, artifacts: Artifacts) -> ArtifactRef:
+    content_type = "text/markdown" if brief.suffix.lower() in (".md", ".markdown") else "text/plain"
+    done = await put_or_fail(artifacts, text, {"artifact_type": BRIEF, "trace": run_id, "content_type": content_type})
+    return done.ref
+
+
+async def _hear(events: Subscription[Envelope], notes: dict[str, str], news: asyncio.Event) -> None:
+    async for envelope in events:
+        data = envelope.data or {}
+        if "note" in data:
+            notes[str(data.get("step_id"))] = str(data["note"])
+        news.set()
+
+
+async def _ask(run_id: str, bus: Client) -> Run | None:
+    try:
+        return await bus.request(GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
+    except CommandFailed as failed:
+        if not failed.retryable:
+            raise
+    except BusUnavailable:
+        pass
+    return None

@@ -1,0 +1,185 @@
+"""Simulated people: start them, stop them, see how they do, look over what they are made of."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from agents.sim.library import Library
+from bus_schema.envelope import explain
+from bus_schema.messages import Command
+from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
+from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.environment import read_settings
+from mindbus.cli.failures import Misused
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.paging import PageT
+from mindbus.cli.session import on_the_bus, run
+from mindbus_fleet.cli.sim_files import look_over, scenarios_of, teams_of
+from mindbus_fleet.cli.sim_waiting import Started, until_over
+
+app = typer.Typer(no_args_is_help=True, help="Let simulated people talk.")
+
+_INTERRUPTED = 130
+
+
+@app.command()
+def start(
+    profiles: Annotated[str, typer.Option("--profiles", metavar="TEAM", help="Who talks: see mindbus sim ls.")],
+    scenario: Annotated[str | None, typer.Option("--scenario", help="What of; default: what the team names.")] = None,
+    speed: Annotated[float, typer.Option("--speed", metavar="X", help="So much faster than life.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed says the same.")] = 0,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="So many messages; else no end.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit 1 if a message got no answer.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Let a team of simulated people talk, as a scenario has it; they are heard and answered like anybody.
+
+    [bold]Examples[/bold]
+
+    mindbus sim start --profiles team_ru --seed 7 --speed 60
+
+    mindbus sim start --profiles team_en --speed 600 --limit 200 --wait
+    """
+    try:
+        order = StartSim(profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    started = Started()
+    try:
+        counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
+    except KeyboardInterrupt:
+        if started.sim_id is not None:
+            errors().print("\nThe simulation goes on without you. Stop it: mindbus sim stop")
+        raise typer.Exit(_INTERRUPTED) from None
+    if counts is not None:
+        _show_counts(counts, as_json=as_json)
+        if counts.failed:
+            raise typer.Exit(1)
+    elif as_json:
+        show_json({"sim_id": started.sim_id})
+    else:
+        say(f"{started.sim_id} has begun. See it: mindbus sim status. Stop it: mindbus sim stop")
+
+
+@app.command()
+def stop(
+    sim_id: Annotated[str | None, typer.Argument(metavar="[SIM]", help="That one alone; default: whichever.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Let nobody say anything more; return when what was said is answered.
+
+    [bold]Example[/bold]
+
+    mindbus sim stop
+    """
+    try:
+        command = StopSim(sim_id=sim_id)
+    except ValidationError as invalid:
+        raise Misused(explain(invalid)) from invalid
+    _show_counts(run(_ask(command, acting)), as_json=as_json)
+
+
+@app.command()
+def status(acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show the simulation that runs, or ran last.
+
+    [bold]Example[/bold]
+
+    mindbus sim status
+    """
+    state = run(_ask(GetSimStatus(), acting))
+    if as_json:
+        show_json(state)
+    elif state.counts is None and not state.is_running:
+        say("There has been no simulation.")
+    else:
+        show_table(("", ""), _told(state))
+
+
+@app.command("ls")
+def list_(as_json: Json = False) -> None:
+    """List the teams and the scenarios that there are: those of MINDBUS_SIM_DIR, those that come with MindBus.
+
+    [bold]Example[/bold]
+
+    mindbus sim ls
+    """
+    library = Library(read_settings().sim_dir)
+    teams, scenarios = teams_of(library), scenarios_of(library)
+    if as_json:
+        show_json({"teams": teams, "scenarios": scenarios})
+        return
+    show_table(
+        ("team", "language", "people", "scenario", "description"),
+        ((t.name, t.language, t.people, t.scenario, t.problem or t.description) for t in teams),
+    )
+    say("")
+    show_table(
+        ("scenario", "language", "events", "description"),
+        ((s.name, s.language, s.triggers, s.problem or s.description) for s in scenarios),
+    )
+
+
+@app.command()
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", exists=True, dir_okay=False, help="Teams, scenarios in YAML.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Look over a team or a scenario of your own; show every problem with its line, exit 1 if there is any.
+
+    [bold]Example[/bold]
+
+    mindbus sim check my-sims/profiles/team_x.yaml my-sims/scenarios/fair.yaml
+    """
+    found = [look_over(file, Library(read_settings().sim_dir)) for file in files]
+    if as_json:
+        show_json({"ok": not any(each.problems for each in found), "files": found})
+    else:
+        for each in found:
+            for problem in each.problems:
+                say(str(problem))
+            if not each.problems:
+                say(f"{each.file}: a {each.kind} that can be used")
+    if any(each.problems for each in found):
+        raise typer.Exit(1)
+
+
+async def _start(order: StartSim, started: Started, identity: str, *, wait: bool, is_silent: bool) -> SimCounts | None:
+    async with on_the_bus(identity) as bus:
+        started.sim_id = (await bus.request(order)).sim_id
+        return await until_over(bus, started.sim_id, order.limit, is_silent=is_silent) if wait else None
+
+
+async def _ask(command: Command[PageT], identity: str) -> PageT:
+    async with on_the_bus(identity) as bus:
+        return await bus.request(command)
+
+
+def _show_counts(counts: SimCounts, *, as_json: bool) -> None:
+    if as_json:
+        show_json(counts)
+    else:
+        say(f"{counts.sim_id}: {counts.sent} said, {counts.answered} answered, {counts.failed} without an answer")
+
+
+def _told(state: SimState) -> list[tuple[str, object]]:
+    counts = state.counts
+    rows: list[tuple[str, object]] = [
+        ("simulation", counts.sim_id if counts else None),
+        ("state", "running" if state.is_running else "over"),
+        ("team", state.profiles),
+        ("scenario", state.scenario),
+        ("speed", state.speed),
+        ("seed", state.seed),
+        ("limit", state.limit or "none"),
+        ("started", state.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if state.started_at else None),
+    ]
+    if counts is not None:
+        rows += [("said", counts.sent), ("answered", counts.answered), ("without an answer", counts.failed)]
+    return rows

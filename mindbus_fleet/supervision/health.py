@@ -1,0 +1,110 @@
+"""Whether a worker is well, as it says itself with every heartbeat."""
+
+import os
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, computed_field
+
+from bus_schema.fleet import State
+from mindbus.private_files import write_private
+from mindbus.settings import Settings
+from mindbus_fleet.supervision.run_folder import is_alive
+
+MISSED_HEARTBEATS = 3
+# Files of containers that are long gone: nobody else will ever remove them.
+_ABANDONED_AFTER = timedelta(hours=1)
+
+
+def _utc_now() -> datetime:
+    # Not the bus's own: a probe that imports the bus to read a file costs a second of CPU.
+    return datetime.now(UTC)
+
+
+class Unwell(Exception):
+    """No worker of this name is ready on this host."""
+
+
+class Health(BaseModel):
+    """One worker in one process."""
+
+    name: str
+    host: str
+    pid: int
+    state: State
+    time: AwareDatetime
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def ready(self) -> bool:
+        """Whether it consumes from its queues just now."""
+        return self.state is State.READY
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it consumes, or would as soon as the instance that leads is gone."""
+        return self.state is not State.UNREADY
+
+
+class HealthFolder:
+    """One file per worker and process, replaced at every heartbeat."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], datetime] = _utc_now) -> None:
+        self._folder = settings.run_dir / "health"
+        self._stale_after = timedelta(seconds=settings.heartbeat_s * MISSED_HEARTBEATS)
+        self._clock = clock
+        self._host = socket.gethostname()
+
+    def report(self, name: str, state: State) -> None:
+        """Say how a worker of this process is."""
+        health = Health(name=name, host=self._host, pid=os.getpid(), state=state, time=self._clock())
+        write_private(self._file(name, os.getpid()), health.model_dump_json())
+
+    def forget(self, name: str) -> None:
+        """This process no longer runs it."""
+        self._file(name, os.getpid()).unlink(missing_ok=True)
+
+    def all_here(self) -> list[Health]:
+        """Every worker that has said something on this host, whether or not it still lives."""
+        found = (self._read(file) for file in sorted(self._folder.glob(f"*@{self._host}.*.json")))
+        return [health for health in found if health is not None]
+
+    def require(self, name: str) -> Health:
+        """The freshest worker of that name here that is well. Raises Unwell with the reason."""
+        known = sorted((health for health in self.all_here() if health.name == name), key=lambda health: health.time)
+        if not known:
+            raise Unwell(f"{name} does not run on this host: start it with `mindbus up` or `mindbus worker {name}`")
+        well = [health for health in known if self.trouble(health) is None]
+        if not well:
+            raise Unwell(f"{name} {self.trouble(known[-1])} (process {known[-1].pid})")
+        return well[-1]
+
+    def trouble(self, health: Health) -> str | None:
+        """Why it is not well, if it is not."""
+        silent = self._clock() - health.time
+        if not is_alive(health.pid):
+            return "has died"
+        if silent > self._stale_after:
+            return f"has been silent for {silent.total_seconds():.0f} s; it hangs or is frozen"
+        return None if health.is_well else "runs but does not consume from its queues; is RabbitMQ reachable?"
+
+    def sweep(self) -> None:
+        """Remove what dead processes have left."""
+        for health in self.all_here():
+            if not is_alive(health.pid):
+                self._file(health.name, health.pid).unlink(missing_ok=True)
+        for file in self._folder.glob("*.json"):
+            health_or_none = self._read(file)
+            if health_or_none is None or self._clock() - health_or_none.time > _ABANDONED_AFTER:
+                file.unlink(missing_ok=True)
+
+    def _file(self, name: str, pid: int) -> Path:
+        return self._folder / f"{name}@{self._host}.{pid}.json"
+
+    def _read(self, file: Path) -> Health | None:
+        try:
+            return Health.model_validate_json(file.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None

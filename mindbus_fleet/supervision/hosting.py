@@ -1,0 +1,120 @@
+"""Workers, run in this process until it is told to stop."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from prometheus_client import start_http_server
+
+from bus_schema.fleet import State
+from mindbus.bus.connecting import NoBroker, find_broker, open_transport
+from mindbus.bus.service import Service, build
+from mindbus.bus.watchdog import watch_loop
+from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.logs import logger
+from mindbus.settings import Settings
+from mindbus_fleet.supervision.health import HealthFolder
+from workers.fleet import in_order
+
+# How long a worker of `mindbus up` waits for the broker that starts beside it.
+_BROKER_WITHIN_S = 180.0
+# Every other worker may still have something to register while it drains.
+_LAST_TO_STOP = frozenset({"storage"})
+
+
+class NamedOtherwise(Exception):
+    """A worker's `name` must be the name under which it is in the fleet, since its queues are called by it."""
+
+
+async def host(
+    makers: Mapping[str, Callable[[WorkerContext], Worker]], settings: Settings, stop: asyncio.Event
+) -> None:
+    """Run workers side by side until `stop` is set, then let them finish what they have begun."""
+    health = HealthFolder(settings)
+    try:
+        async with _watched(settings), _running(makers, settings, health.report):
+            logger().info("workers ready", workers=sorted(makers))
+            await stop.wait()
+            logger().info("workers stopping", workers=sorted(makers))
+    finally:
+        for name in makers:
+            health.forget(name)
+
+
+async def until_broker_is_known(settings: Settings) -> None:
+    """Wait for the private broker that starts beside this process. Raises NoBroker."""
+    async with asyncio.timeout(_BROKER_WITHIN_S):
+        while True:
+            try:
+                find_broker(settings)
+            except NoBroker:
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """SIGTERM and Ctrl-C set `stop`; the second of them ends the process on the spot."""
+
+    def heard(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, heard, number)
+
+
+def die_with_parent(grace_s: float) -> None:
+    """Stop when standard input closes, as it does however the supervisor ends, SIGKILL included."""
+
+    def watch() -> None:
+        # Not through sys.stdin: a thread inside its lock would spoil the interpreter's own end.
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(grace_s)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+@asynccontextmanager
+async def _watched(settings: Settings) -> AsyncIterator[None]:
+    lag = asyncio.create_task(watch_loop(), name="loop watchdog")
+    metrics = start_http_server(settings.metrics_port)[0] if settings.metrics_port is not None else None
+    try:
+        yield
+    finally:
+        lag.cancel()
+        if metrics is not None:
+            await asyncio.to_thread(metrics.shutdown)
+            metrics.server_close()
+
+
+@asynccontextmanager
+async def _running(
+    makers: Mapping[str, Callable[[WorkerContext], Worker]], settings: Settings, report: Callable[[str, State], None]
+) -> AsyncIterator[None]:
+    # A transport each: in RabbitMQ's UI every worker has connections under its own name.
+    transports = {name: open_transport(settings, name) for name in makers}
+    services = {name: build(make, name, settings, transports[name], report) for name, make in makers.items()}
+    started: list[Service] = []
+    try:
+        for name, service in services.items():
+            if service.worker.name != name:
+                raise NamedOtherwise(f"{NamedOtherwise.__doc__} ({service.worker.name!r} is there as {name!r})")
+        for stage in in_order(makers):
+            for name in stage:
+                await services[name].start()
+                started.append(services[name])
+            await asyncio.gather(*(services[name].wait_ready() for name in stage))
+        yield
+    finally:
+        for last in (False, True):
+            await asyncio.gather(*(s.drain() for s in started if (s.worker.name in _LAST_TO_STOP) is last))
+        for transport in transports.values():
+            await transport.close()
