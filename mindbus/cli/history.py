@@ -16,8 +16,8 @@ from bus_schema.history import (
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.harmless import harmless
 from mindbus.cli.owners import require_consent
+from mindbus.harmless import harmless
 
 app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")
 

@@ -9,10 +9,10 @@ from sqlalchemy.engine import make_url
 from bus_schema.data import ClearData
 from mindbus.cli.failures import Misused
 from mindbus.cli.options import LOCAL_USER
+from mindbus.cli.owners import CLEAR, Outcome, ask_owners, others_that_take
 from mindbus.cli.paging import WITHIN_S
 from mindbus.cli.session import on_the_bus
 from mindbus.settings import Settings
-from mindbus.cli.owners import CLEAR, Outcome, ask_owners, others_that_take
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Misused
 from mindbus.cli.options import Json
+from mindbus.cli.owners import Outcome, require_consent
 from mindbus.cli.session import run
 from mindbus.settings import Settings
 from mindbus_fleet.cli.arrivals import Arrivals
 from mindbus_fleet.cli.clearing import Clearing
 from mindbus_fleet.cli.detached import start_detached
 from mindbus_fleet.cli.down import end_fleet
-from mindbus.cli.owners import Outcome, require_consent
 from mindbus_fleet.supervision.children import Group
 from mindbus_fleet.supervision.hosting import stop_on_signals
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState

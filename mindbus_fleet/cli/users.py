@@ -8,8 +8,8 @@ from bus_schema.data import DeleteUser
 from mindbus.cli.console import say, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import on_the_bus, run
 from mindbus.cli.owners import FORGET, Outcome, ask_owners, others_that_take, require_consent
+from mindbus.cli.session import on_the_bus, run
 
 app = typer.Typer(no_args_is_help=True, help="Forget users.")
 

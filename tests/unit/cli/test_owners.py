@@ -8,8 +8,8 @@ import pytest
 from bus_schema.data import ClearData, DeleteUser
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
-from mindbus.settings import Settings
 from mindbus.cli.owners import CLEAR, FORGET, others_that_take
+from mindbus.settings import Settings
 from tests.third_party import ECHO, install
 from workers.fleet import FLEET
 
