@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client, Subscription
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.tasks import end
 
@@ -127,7 +127,7 @@ class Feed:
                 async with subscription:
                     async for envelope in subscription:
                         self._hear(envelope)
-            except (OSError, BusUnavailable, CommandFailed) as trouble:
+            except (OSError, BusUnavailable, ReplyError) as trouble:
                 logger().warning("feed interrupted", reason=str(trouble))
                 self.tell(Missed())
                 await asyncio.sleep(_AGAIN_S)

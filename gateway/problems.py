@@ -15,9 +15,8 @@ from gateway.streams import TooManyStreams
 from gateway.tail import NoSuchPlace
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.management import ManagementUnavailable
-from mindbus.refusal import Refusal
 from mindbus.sdk.failures import (
     ArtifactNotFound,
     ArtifactRefused,
@@ -63,7 +62,7 @@ _CODES: dict[type[Exception], Code] = {
     TooManyStreams: Code.UNAVAILABLE,
 }
 
-EXPECTED: tuple[type[Exception], ...] = (CommandFailed, ArtifactRefused, Refusal, ValidationError, *_CODES)
+EXPECTED: tuple[type[Exception], ...] = (ReplyError, ArtifactRefused, Rejected, ValidationError, *_CODES)
 
 
 class Flaw(BaseModel):
@@ -87,9 +86,9 @@ class Problem(BaseModel):
     @classmethod
     def of(cls, error: Exception) -> "Problem":
         """What an expected error means to who asked."""
-        if isinstance(error, (CommandFailed, ArtifactRefused)):
-            return told(error.code, error.message if isinstance(error, CommandFailed) else str(error))
-        if isinstance(error, Refusal):
+        if isinstance(error, (ReplyError, ArtifactRefused)):
+            return told(error.code, error.message if isinstance(error, ReplyError) else str(error))
+        if isinstance(error, Rejected):
             return told(error.code, str(error))
         if isinstance(error, ValidationError):
             return told(Code.INVALID, explain(error), flaws=flaws_of(map(dict, error.errors(include_url=False))))

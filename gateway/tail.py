@@ -53,7 +53,7 @@ class Tail:
     async def place(self, cursor: str | None) -> str:
         """Where to follow from: after a cursor, else after all that has happened.
 
-        Raises NoSuchPlace, CommandFailed, BusUnavailable.
+        Raises NoSuchPlace, ReplyError, BusUnavailable.
         """
         if cursor is None:
             return str(self._reached if self._reached != _UNKNOWN else await self._reader.end())

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from bus_schema.replies import Code
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 
 Read = Callable[[GetTimeline], Awaitable[TimelinePage]]
@@ -68,8 +68,8 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await ask()
-        except (BusUnavailable, CommandFailed) as away:
-            if isinstance(away, CommandFailed) and away.code is Code.INVALID:
+        except (BusUnavailable, ReplyError) as away:
+            if isinstance(away, ReplyError) and away.code is Code.INVALID:
                 raise
             logger().warning("timeline not read", reason=str(away))
         await asyncio.sleep(_AGAIN_S)

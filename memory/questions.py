@@ -5,12 +5,12 @@ from typing import Any
 
 from bus_schema.kem_query import KemQuery
 from memory.filters import Both, Either, Equals, Filter, parse_filter
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 _METADATA = "metadata."
 
 
-class CannotBeAsked(Refusal):
+class CannotBeAsked(Rejected):
     """A question asks for metadata, and for kem_id once, joined with all else by AND."""
 
     def __init__(self, what: str) -> None:

@@ -1,10 +1,10 @@
 """The ways in which memory says no."""
 
 from bus_schema.replies import Code
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
-class MalformedFilter(Refusal):
+class MalformedFilter(Rejected):
     """A filter is conditions joined by AND, OR, ( ): kem_id=…, metadata.key=value, event_type=… or just its name."""
 
     def __init__(self, text: str, position: int, expected: str) -> None:
@@ -16,55 +16,55 @@ class MalformedFilter(Refusal):
         return f"At character {self.position}: {self.expected}\n{self.text}\n{pointer}\n{self.__doc__}"
 
 
-class NoSuchKem(Refusal):
+class NoSuchKem(Rejected):
     """There is no such unit, or it is not yours to read."""
 
     code = Code.NOT_FOUND
 
 
-class KemIdTaken(Refusal):
+class KemIdTaken(Rejected):
     """A unit of this id is not yours to write; leave the id out to get one."""
 
     code = Code.CONFLICT
 
 
-class NotYoursToWrite(Refusal):
+class NotYoursToWrite(Rejected):
     """Only its owner, or a writer that its owner has named, changes a unit; store one of your own."""
 
     code = Code.UNAUTHORIZED
 
 
-class NotYoursToShare(Refusal):
+class NotYoursToShare(Rejected):
     """Only its owner says who may read or write a unit."""
 
     code = Code.UNAUTHORIZED
 
 
-class NotTheOwner(Refusal):
+class NotTheOwner(Rejected):
     """A unit belongs to whoever stores it; leave the owner out, or be it."""
 
     code = Code.UNAUTHORIZED
 
 
-class VersionDiffers(Refusal):
+class VersionDiffers(Rejected):
     """The unit has changed since it was read; read it again, then decide anew."""
 
     code = Code.CONFLICT
 
 
-class ChangesDoNotFit(Refusal):
+class ChangesDoNotFit(Rejected):
     """With these changes the unit would not hold together."""
 
 
-class WrongVector(Refusal):
+class WrongVector(Rejected):
     """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
 
 
-class NotACursor(Refusal):
+class NotACursor(Rejected):
     """The cursor is not one that this question was given; begin without one."""
 
 
-class AnotherModel(Refusal):
+class AnotherModel(Rejected):
     """Memory goes over to the model of its settings alone; set MINDBUS_EMBEDDING_MODEL for it, start it anew."""
 
     code = Code.CONFLICT

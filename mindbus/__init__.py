@@ -9,17 +9,18 @@ if TYPE_CHECKING:
     from mindbus.bus.client import Client, Subscription
     from mindbus.bus.connecting import NoBroker, connect
     from mindbus.bus.context import MessageContext
-    from mindbus.bus.failures import (
+    from mindbus.bus.handlers import Publish, Send, every, on_command, on_event, on_topic
+    from mindbus.bus.worker import Worker, WorkerContext
+    from mindbus.errors import (
         BusUnavailable,
-        CommandFailed,
+        MindBusError,
         NoReply,
         PermanentFailure,
-        Refused,
+        Rejected,
+        ReplyError,
         TemporaryFailure,
         Unroutable,
     )
-    from mindbus.bus.handlers import Publish, Send, every, on_command, on_event, on_topic
-    from mindbus.bus.worker import Worker, WorkerContext
     from mindbus.sdk.agent import AgentSDK
     from mindbus.sdk.delegated import Delegated
     from mindbus.sdk.processing_agent import ProcessingAgent
@@ -32,12 +33,13 @@ _HOMES = {
     "bus_schema.messages": ("Command", "Event", "Nothing", "Query"),
     "mindbus.bus.client": ("Client", "Subscription"),
     "mindbus.bus.connecting": ("NoBroker", "connect"),
-    "mindbus.bus.failures": (
+    "mindbus.errors": (
         "BusUnavailable",
-        "CommandFailed",
+        "MindBusError",
         "NoReply",
         "PermanentFailure",
-        "Refused",
+        "Rejected",
+        "ReplyError",
         "TemporaryFailure",
         "Unroutable",
     ),
@@ -59,11 +61,11 @@ __all__ = [
     "BusUnavailable",
     "Client",
     "Command",
-    "CommandFailed",
     "Delegated",
     "DialogueFragment",
     "Event",
     "MessageContext",
+    "MindBusError",
     "NoBroker",
     "NoReply",
     "Nothing",
@@ -71,7 +73,8 @@ __all__ = [
     "ProcessingAgent",
     "Publish",
     "Query",
-    "Refused",
+    "Rejected",
+    "ReplyError",
     "Send",
     "Settings",
     "SubAgent",

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
+from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from mindbus.refusal import Refusal
 from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, Labels, object_key
 from storage_service.care.cleaning import Spending
@@ -62,14 +62,14 @@ class Registrar:
     max_artifact_bytes: int
 
     async def register(self, manifest: Manifest, principal: Principal) -> Registered:
-        """Raises Refusal; PinLost or OSError where trying again may help."""
+        """Raises Rejected; PinLost or OSError where trying again may help."""
         admit(manifest, principal, max_bytes=self.max_artifact_bytes)
         upload = upload_key(manifest.uri, root_url=self.root_url, owner=principal.owner)
         if existing := await self._own(manifest):
             return await self._settle(existing, manifest, upload)
         try:
             return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
-        except (Refusal, Overtaken) as no:
+        except (Rejected, Overtaken) as no:
             # A twin of this delivery may have committed, then cleaned, while this one was stalled: not our no to say.
             existing = await self._own(manifest)
             if existing is not None:

@@ -17,7 +17,7 @@ from bus_schema.storage_care import (
     StorageStats,
     Tally,
 )
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.models import BlobRow
 from tests.storage_kit import RESEARCHER, TRACE, Depot
 
@@ -38,10 +38,10 @@ class Keeper:
         assert isinstance(report, GarbageReport)
         return report
 
-    async def refusal(self, **wanted: Any) -> Refused:
+    async def refusal(self, **wanted: Any) -> Rejected:
         try:
             await self.collect(**wanted)
-        except Refused as no:
+        except Rejected as no:
             return no
         raise AssertionError("it was not refused")
 

@@ -11,7 +11,7 @@ from bus_schema.replies import Code
 from mindbus import (
     MessageContext,
     PermanentFailure,
-    Refused,
+    Rejected,
     TemporaryFailure,
     Worker,
     WorkerContext,
@@ -102,7 +102,7 @@ class Greeter(Worker):
             "bug": ZeroDivisionError("a mistake of ours"),
             "temporary": TemporaryFailure("not ready yet", delay),
             "permanent": PermanentFailure("never", Code.INVALID),
-            "refused": Refused(Code.NOT_FOUND, "no such thing", {"looked_for": "it"}),
+            "refused": Rejected(Code.NOT_FOUND, "no such thing", {"looked_for": "it"}),
         }
         raise failures[command.how]
 

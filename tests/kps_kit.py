@@ -6,7 +6,7 @@ from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems, FoundKem, Kem
 from bus_schema.kem import Kem
 from bus_schema.replies import Code
 from mindbus import MessageContext, Worker, WorkerContext, on_command
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
 from workers.kps import KpsWorker

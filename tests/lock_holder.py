@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bus_schema.replies import Code
 from bus_schema.swm import AcquireLock, ReleaseLock
-from mindbus import CommandFailed, Settings, connect
+from mindbus import ReplyError, Settings, connect
 
 LOCK = "region"
 LEASE_MS = 1000
@@ -29,7 +29,7 @@ async def hold_for_ever(name: str, settings: Settings, region: Path) -> None:
                 await asyncio.sleep(_INSIDE_S)
             try:
                 await bus.request(ReleaseLock(name=LOCK, token=lock.token), timeout_s=WITHIN_S)
-            except CommandFailed as refused:
+            except ReplyError as refused:
                 # On a busy machine the lease may have ended first, which is no reason to give up.
                 if refused.code is not Code.CONFLICT:
                     raise

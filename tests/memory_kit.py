@@ -10,7 +10,7 @@ from bus_schema.kem_query import KemQuery
 from memory.glm.changing import Changing
 from memory.glm.retrieval import Retrieval
 from memory.glm.rows import as_kem
-from memory.glm.writing import Refused, Writing, Written
+from memory.glm.writing import RejectedDraft, Writing, Written
 from memory.space import Space
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
@@ -46,7 +46,7 @@ class Library:
         async with self.database.at_hand():
             return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
 
-    async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[Written | Refused]:
+    async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[Written | RejectedDraft]:
         async with self.database.at_hand():
             return await self.writing.store_all(drafts, by)
 

@@ -12,7 +12,7 @@ from bus_schema.process import Card, CardStep, ExecuteStep, StartProcess, StepCo
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from bus_schema.uploads import FoundManifest
-from mindbus import MessageContext, Refused, Worker, WorkerContext, on_command
+from mindbus import MessageContext, Rejected, Worker, WorkerContext, on_command
 from mindbus.sql.database import Database
 from workers.orchestrator import OrchestratorWorker
 
@@ -37,7 +37,7 @@ class ScriptedStorage(Worker):
     @on_command
     async def set_trace_members(self, command: SetTraceMembers, message_context: MessageContext) -> None:
         if self.refuses:
-            raise Refused(Code.UNAUTHORIZED, "not for you")
+            raise Rejected(Code.UNAUTHORIZED, "not for you")
         self.asked_by.add(message_context.requester)
         self.members[command.trace_id] = command.members
         self.retention[command.trace_id] = command.retention
@@ -45,7 +45,7 @@ class ScriptedStorage(Worker):
     @on_command
     async def get(self, query: GetArtifact) -> FoundManifest:
         if query.artifact_id not in self.artifacts:
-            raise Refused(Code.NOT_FOUND, "no such artifact")
+            raise Rejected(Code.NOT_FOUND, "no such artifact")
         return FoundManifest.model_validate(self.artifacts[query.artifact_id].model_dump())
 
 

@@ -19,8 +19,8 @@ from memory.swm.keeping_up import KeepingUp
 from memory.swm.shelf import Shelf
 from memory.swm.working_memory import WorkingMemory
 from memory.swm.writes import Writes
+from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 from tests.memory_kit import RESEARCHER, Library, a_draft
 
@@ -86,7 +86,7 @@ class Desk:
 
     async def try_to_publish(
         self, content: str = "It is Friday.", by: Principal = RESEARCHER, persist: bool = False, **fields: Any
-    ) -> Happening | Refusal:
+    ) -> Happening | Rejected:
         draft = a_draft(content, **fields)
         (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
         return outcome
@@ -101,7 +101,7 @@ class Desk:
 
     async def publish(self, content: str = "It is Friday.", by: Principal = RESEARCHER, **fields: Any) -> Kem:
         outcome = await self.try_to_publish(content, by, **fields)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, Rejected):
             raise outcome
         assert outcome.kem is not None
         return outcome.kem

@@ -11,7 +11,7 @@ from pathlib import Path
 from bus_schema.artifacts import Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from mindbus.s3_files import S3Files
 from mindbus.s3_upload import Pieces
 from mindbus.sdk.access import DirectAccess

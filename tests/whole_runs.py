@@ -23,7 +23,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
-from mindbus import BusUnavailable, Client, CommandFailed, Settings, connect
+from mindbus import BusUnavailable, Client, ReplyError, Settings, connect
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import tail
@@ -193,7 +193,7 @@ class WholeRun:
         """What `mindbus process status` would show; None while the orchestrator does not answer."""
         try:
             return await self.bus.request(GetProcess(run_id=self.run_id), trace=self.run_id, timeout_s=2)
-        except (CommandFailed, BusUnavailable):
+        except (ReplyError, BusUnavailable):
             return None
 
     async def step_is(self, step_id: str, status: StepStatus) -> None:

@@ -16,9 +16,9 @@ from agents.roles import NotTheirCraft, Role, shipped_role
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside

@@ -10,8 +10,8 @@ from bus_schema.glm import MAX_BATCH
 from bus_schema.kem import KemDraft
 from bus_schema.replies import Code
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.worker import WorkerContext
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactTooLong, ArtifactUnreadable, StorageAway
 
@@ -25,7 +25,7 @@ class Drafts:
         self._kit = context
 
     async def read(self, ref: ArtifactRef, context: MessageContext) -> Sequence[KemDraft]:
-        """Raises Refused where there is no such artifact, where one of its lines is no draft; TemporaryFailure."""
+        """Raises Rejected where there is no such artifact, where one of its lines is no draft; TemporaryFailure."""
         bus = self._kit.bus.acting_as(context.requester)
         artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
         try:
@@ -33,23 +33,23 @@ class Drafts:
         except StorageAway as away:
             raise TemporaryFailure(f"storage: {away}") from away
         except ArtifactNotFound as missing:
-            raise Refused(Code.NOT_FOUND, str(missing)) from missing
+            raise Rejected(Code.NOT_FOUND, str(missing)) from missing
         except ArtifactRefused as no:
-            raise Refused(no.code, str(no)) from no
+            raise Rejected(no.code, str(no)) from no
         except ArtifactTooLong as long:
-            raise Refused(Code.TOO_LARGE, f"a batch has {MAX_BYTES} bytes at most; send several") from long
+            raise Rejected(Code.TOO_LARGE, f"a batch has {MAX_BYTES} bytes at most; send several") from long
         except ArtifactUnreadable as unreadable:
-            raise Refused(Code.FILE_NOT_FOUND, str(unreadable)) from unreadable
+            raise Rejected(Code.FILE_NOT_FOUND, str(unreadable)) from unreadable
         return drafts_of(raw)
 
 
 def drafts_of(raw: bytes) -> Sequence[KemDraft]:
-    """One of each line that is not empty. Raises Refused."""
+    """One of each line that is not empty. Raises Rejected."""
     drafts = tuple(_drafts(raw))
     if not drafts:
-        raise Refused(Code.INVALID, "the artifact of this batch is empty; it has a draft a line, in JSON")
+        raise Rejected(Code.INVALID, "the artifact of this batch is empty; it has a draft a line, in JSON")
     if len(drafts) > MAX_BATCH:
-        raise Refused(Code.TOO_LARGE, f"a batch has {MAX_BATCH} units at most, this one {len(drafts)}; send several")
+        raise Rejected(Code.TOO_LARGE, f"a batch has {MAX_BATCH} units at most, this one {len(drafts)}; send several")
     return drafts
 
 
@@ -60,4 +60,4 @@ def _drafts(raw: bytes) -> Iterator[KemDraft]:
                 yield KemDraft.model_validate_json(line)
             except ValidationError as invalid:
                 message = f"line {number} of the artifact is no draft, nothing has been stored: {explain(invalid)}"
-                raise Refused(Code.INVALID, message, {"line": number}) from invalid
+                raise Rejected(Code.INVALID, message, {"line": number}) from invalid

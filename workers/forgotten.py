@@ -10,7 +10,7 @@ from bus_schema.kps import ProcessRawData
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 
@@ -39,7 +39,7 @@ async def forget(bus: Client, kem_ids: Iterable[str], context: MessageContext) -
 async def _is_there(asking: Awaitable[object]) -> bool:
     try:
         await asking
-    except Refused as no:
+    except Rejected as no:
         if no.code is Code.NOT_FOUND:
             return False
         raise

@@ -32,9 +32,9 @@ from memory.history.store import HistoryStore
 from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
 from memory.refusals import NotACursor
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from workers.refusing import refusing

@@ -21,11 +21,10 @@ from memory.kps.refusals import SourceDiffers
 from memory.kps.units import Unit, units_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.refusal import Refusal
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
@@ -100,9 +99,9 @@ class KpsWorker(Worker):
             document = await self._reader.read(content, content_type)
             pieces = await asyncio.to_thread(cut, document, command.chunking)
             return await asyncio.to_thread(units_of, command, context.owner, document, pieces)
-        except Refusal as no:
+        except Rejected as no:
             logger().warning("source refused", refusal=type(no).__name__, details=no.details, by=context.requester)
-            raise Refused(no.code, str(no), no.details) from no
+            raise Rejected(no.code, str(no), no.details) from no
         except OSError as trouble:
             raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
 
@@ -122,11 +121,11 @@ class KpsWorker(Worker):
         except StorageAway as away:
             raise TemporaryFailure(f"storage: {away}") from away
         except ArtifactNotFound as missing:
-            raise Refused(Code.NOT_FOUND, str(missing), {"artifact_id": about}) from missing
+            raise Rejected(Code.NOT_FOUND, str(missing), {"artifact_id": about}) from missing
         except ArtifactRefused as no:
-            raise Refused(no.code, str(no), {"artifact_id": about}) from no
+            raise Rejected(no.code, str(no), {"artifact_id": about}) from no
         except ArtifactUnreadable as unreadable:
-            raise Refused(Code.FILE_NOT_FOUND, str(unreadable), {"artifact_id": about}) from unreadable
+            raise Rejected(Code.FILE_NOT_FOUND, str(unreadable), {"artifact_id": about}) from unreadable
 
     async def _keep(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> int:
         """Store those that memory does not have as they are; how many these were."""
@@ -144,7 +143,7 @@ class KpsWorker(Worker):
             items = await self._stored([unit.draft for unit in new], bus, context)
         for item in items:
             if item.status == "refused":
-                raise Refused(item.code or Code.INVALID, item.error or "refused", {"kem_id": item.kem_id})
+                raise Rejected(item.code or Code.INVALID, item.error or "refused", {"kem_id": item.kem_id})
             if item.status == "failed":
                 raise TemporaryFailure(f"{item.kem_id}: {item.error}")
         return len(new)

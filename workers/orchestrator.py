@@ -29,9 +29,9 @@ from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused, TemporaryFailure
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext, utc_now
+from mindbus.errors import BusUnavailable, Rejected, ReplyError, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.ledger import SqlLedger
@@ -90,7 +90,7 @@ class OrchestratorWorker(Worker):
                 if not await runs.add_run(self.database.session, run, card, digest):
                     raise runs.RunChangedMeanwhile(command.run_id)
             elif known.request_sha256 != digest:
-                raise Refused(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
+                raise Rejected(Code.CONFLICT, f"{command.run_id} was started otherwise already; mint another run id")
         return Started(run_id=command.run_id)
 
     @on_command
@@ -98,7 +98,7 @@ class OrchestratorWorker(Worker):
         async with self.database.reading() as session:
             run = await runs.read_run(session, query.run_id)
         if run is None:
-            raise Refused(Code.NOT_FOUND, f"there is no run {query.run_id}")
+            raise Rejected(Code.NOT_FOUND, f"there is no run {query.run_id}")
         return run
 
     @on_command
@@ -107,7 +107,7 @@ class OrchestratorWorker(Worker):
             async with self.database.reading() as session:
                 return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
         except runs.NotACursor as wrong:
-            raise Refused(Code.INVALID, str(wrong)) from wrong
+            raise Rejected(Code.INVALID, str(wrong)) from wrong
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
@@ -115,9 +115,9 @@ class OrchestratorWorker(Worker):
         with _one_after_another():
             moved = await self._move(command.run_id, rules.CancelRequested(command.reason, context.owner))
         if moved is None:
-            raise Refused(Code.NOT_FOUND, f"there is no run {command.run_id}")
+            raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}")
         if moved.run.status is not RunStatus.CANCELLED:
-            raise Refused(Code.CONFLICT, f"{command.run_id} is {moved.run.status.value} already")
+            raise Rejected(Code.CONFLICT, f"{command.run_id} is {moved.run.status.value} already")
         return (moved.run, *_sent(moved))
 
     @on_command
@@ -195,7 +195,7 @@ class OrchestratorWorker(Worker):
         try:
             return card_of(command, self._roles)
         except (BadCard, UnknownCard) as wrong:
-            raise Refused(Code.INVALID, str(wrong)) from wrong
+            raise Rejected(Code.INVALID, str(wrong)) from wrong
 
     async def _hear(self, run_id: str, happened: rules.Happening, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
@@ -228,7 +228,7 @@ class OrchestratorWorker(Worker):
         except BusUnavailable as away:
             logger().warning("run waits to start", run_id=run.run_id, reason=str(away))
             return None
-        except CommandFailed as no:
+        except ReplyError as no:
             if no.retryable or no.code is Code.EXPIRED:
                 logger().warning("run waits to start", run_id=run.run_id, reason=str(no))
                 return None
@@ -239,7 +239,7 @@ class OrchestratorWorker(Worker):
         query = GetArtifact(artifact_id=awaited.artifact_id)
         try:
             manifest = await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
-        except (BusUnavailable, CommandFailed) as missing:
+        except (BusUnavailable, ReplyError) as missing:
             logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(missing))
             return None
         return rules.ArtifactFound(manifest.ref)

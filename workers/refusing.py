@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.logs import logger
-from mindbus.refusal import Refusal
 
 
 @contextmanager
 def refusing(service: str, context: MessageContext, **about: str | None) -> Iterator[None]:
-    """Raises Refused in the place of a Refusal; what it was about goes to the log alone."""
+    """Raises Rejected in the place of a Rejected; what it was about goes to the log alone."""
     try:
         yield
-    except Refusal as no:
+    except Rejected as no:
         logger().warning(
             "service refused",
             service=service,
@@ -27,4 +26,4 @@ def refusing(service: str, context: MessageContext, **about: str | None) -> Iter
             details=no.details,
             **about,
         )
-        raise Refused(no.code, str(no), no.details) from no
+        raise Rejected(no.code, str(no), no.details) from no

@@ -12,8 +12,8 @@ from agents.models.prompt import Material
 from agents.models.tool_calls import sayable
 from agents.subagents.mind import NothingAnswered, Thinker
 from agents.subagents.toolbox import Instrument, Toolbox
-from mindbus.bus.failures import PermanentFailure, TemporaryFailure
 from mindbus.bus.worker import WorkerContext
+from mindbus.errors import PermanentFailure, TemporaryFailure
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.subagent import SubAgent
 from workers.minds import model_of

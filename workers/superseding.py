@@ -12,7 +12,7 @@ from bus_schema.storage import GetVersions
 from memory.kps.units import ARTIFACT_KEY
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 from workers.forgotten import forget
@@ -24,7 +24,7 @@ _MOST = 100
 async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str], context: MessageContext) -> None:
     """Remove what memory has of earlier versions, of the same owner; to be called once all of this one is stored.
 
-    Whichever version is stored last looks last: of two that are learned at once, the later one is left. Raises Refused
+    Whichever version is stored last looks last: of two that are learned at once, the later one is left. Raises Rejected
     where memory has learned a later one already.
     """
     if command.source is None:
@@ -34,7 +34,9 @@ async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str]
     chain = (await aside(f"versions/{context.attempt}", lambda: ask(bus, asking))).items
     if await _learned(bus, [each.id for each in chain if each.version > source.version], context):
         await forget(bus, kem_ids, context)
-        raise Refused(Code.CONFLICT, "memory has a later version of this artifact", {"artifact_id": source.artifact_id})
+        raise Rejected(
+            Code.CONFLICT, "memory has a later version of this artifact", {"artifact_id": source.artifact_id}
+        )
     earlier = await _learned(bus, [each.id for each in chain if each.version < source.version], context)
     await forget(bus, earlier, context)
 

@@ -3,9 +3,9 @@
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat
 from bus_schema.timeline import SaveEvents, TimelineEvent
-from mindbus.bus.failures import CommandFailed, TemporaryFailure
 from mindbus.bus.handlers import on_topic
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import ReplyError, TemporaryFailure
 from mindbus.sdk.batches import Batches
 
 # Many wait at once, so that they can be saved together.
@@ -41,7 +41,7 @@ class TrackerWorker(Worker):
     async def _save(self, events: list[TimelineEvent]) -> None:
         try:
             await self.bus.request(SaveEvents(events=tuple(events)))
-        except CommandFailed as failed:
+        except ReplyError as failed:
             if not failed.retryable:
                 raise
             raise TemporaryFailure(f"storage: {failed}") from failed

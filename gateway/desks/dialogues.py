@@ -22,7 +22,7 @@ class DialogueDesk:
     ) -> AsyncGenerator[str | Answered]:
         """The answer piece by piece, then whole; the same message id again is heard once.
 
-        Whoever listens no more has still been answered. Raises CommandFailed, BusUnavailable.
+        Whoever listens no more has still been answered. Raises ReplyError, BusUnavailable.
         """
         said = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
         settings = self.settings

@@ -19,7 +19,7 @@ from gateway.memory_changes import KemChange, MemoryChanges, Readable
 from memory.filters import Filter
 from memory.refusals import NoSuchKem
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.metadata import facets
 
@@ -154,7 +154,7 @@ async def readable_to(bus: Client, kem_ids: Collection[str]) -> Readable:
         question: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
         try:
             found |= {item.kem.id: item.kem for item in (await bus.request(question, timeout_s=_WITHIN_S)).items}
-        except (BusUnavailable, CommandFailed) as away:
+        except (BusUnavailable, ReplyError) as away:
             logger().warning("changes told without content", reason=str(away))
             is_all = False
     return Readable(found, is_all)

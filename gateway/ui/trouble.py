@@ -9,7 +9,7 @@ from gateway.problems import EXPECTED, Problem
 from gateway.ui.icons import icon
 from gateway.ui.parts import attributes, box, button, text
 from gateway.ui.words import Words
-from mindbus.bus.failures import BusUnavailable
+from mindbus.errors import BusUnavailable
 
 TROUBLE: Final = EXPECTED
 

@@ -16,8 +16,8 @@ from memory.glm.rows import body_columns, facet_rows, reader_rows, text_rows
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
 from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.space import Space
+from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from mindbus.refusal import Refusal
 from mindbus.sql.database import Database
 from mindbus.sql.inserting import insert_unless_there
 
@@ -34,11 +34,11 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedDraft:
     """A unit is not; an older one of its id is as it was."""
 
     kem_id: str
-    refusal: Refusal
+    refusal: Rejected
 
 
 class Writing:
@@ -50,15 +50,17 @@ class Writing:
     async def store(self, draft: KemDraft, principal: Principal) -> Written:
         """Raises WrongVector, NotTheOwner, KemIdTaken, NotYoursToShare."""
         (outcome,) = await self.store_all([draft], principal)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RejectedDraft):
             raise outcome.refusal
         return outcome
 
-    async def store_all(self, drafts: Sequence[KemDraft], principal: Principal) -> list[Written | Refused]:
+    async def store_all(self, drafts: Sequence[KemDraft], principal: Principal) -> list[Written | RejectedDraft]:
         """Each for itself, in their order; of two with one id the later one stands."""
         return await self._store([(draft.id or mint("kem"), draft) for draft in drafts], principal)
 
-    async def _store(self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal) -> list[Written | Refused]:
+    async def _store(
+        self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal
+    ) -> list[Written | RejectedDraft]:
         session = self.database.session
         standing = await _standing(session, {kem_id for kem_id, _ in drafts})
         rows = dict(standing)
@@ -76,13 +78,13 @@ class Writing:
 
     def _outcome(
         self, kem_id: str, draft: KemDraft, principal: Principal, rows: dict[str, KemRow]
-    ) -> Written | Refused:
+    ) -> Written | RejectedDraft:
         older = rows.get(kem_id)
         try:
             self.space.require(draft.embeddings)
             row = self._first(kem_id, draft, principal) if older is None else self._next(older, draft, principal)
-        except Refusal as refusal:
-            return Refused(kem_id, refusal)
+        except Rejected as refusal:
+            return RejectedDraft(kem_id, refusal)
         rows[kem_id] = row
         return Written(row, is_new=older is None)
 

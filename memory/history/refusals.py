@@ -1,16 +1,16 @@
 """The ways in which the histories say no."""
 
 from bus_schema.replies import Code
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
-class BrokenHistory(Refusal):
+class BrokenHistory(Rejected):
     """What is kept under this key is no list of messages; see who else writes there, then clear it."""
 
     code = Code.CONFLICT
 
 
-class NotForAgents(Refusal):
+class NotForAgents(Rejected):
     """Services write histories, people look after them; a sub-agent is given what it is to know."""
 
     code = Code.UNAUTHORIZED

@@ -40,7 +40,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 
 
 def extract(content: bytes, content_type: str) -> Document:
-    """Its text with structure. Raises Refusal; whatever a parser stumbles over in a broken document."""
+    """Its text with structure. Raises Rejected; whatever a parser stumbles over in a broken document."""
     media_type, charset = _declared(content_type)
     if media_type in _BINARY:
         _require_binary(content, media_type)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, JsonValue
 from memory.kps import refusals
 from memory.kps.document import Document
 from memory.kps.refusals import CorruptDocument, DocumentTooLarge, TooMuchToRead
+from mindbus.errors import Rejected
 from mindbus.logs import logger
-from mindbus.refusal import Refusal
 
 LENGTH_BYTES = 8
 # Then it is replaced, whatever its libraries have kept of so many.
@@ -50,7 +50,7 @@ class Reader:
         self._read = 0
 
     async def read(self, content: bytes, content_type: str) -> Document:
-        """Its text with structure. Raises Refusal; OSError where no process can be started."""
+        """Its text with structure. Raises Rejected; OSError where no process can be started."""
         self.require_size(len(content))
         async with self._alone:
             answer = await self._exchange(content, content_type)
@@ -148,8 +148,8 @@ async def _asked(process: Process, content: bytes, content_type: str) -> Answer:
     return await asyncio.to_thread(Answer.model_validate_json, said)
 
 
-def _refusal(name: str, details: dict[str, JsonValue]) -> Refusal:
-    kind: type[Refusal] = getattr(refusals, name)
+def _refusal(name: str, details: dict[str, JsonValue]) -> Rejected:
+    kind: type[Rejected] = getattr(refusals, name)
     refusal = kind()
     refusal.details |= details
     return refusal

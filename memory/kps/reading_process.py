@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from memory.kps.formats import extract
 from memory.kps.reader import LENGTH_BYTES, Answer
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
 def _main() -> None:
@@ -36,7 +36,7 @@ def _main() -> None:
 def _answer(content: bytes, content_type: str) -> Answer:
     try:
         return Answer(document=extract(content, content_type))
-    except Refusal as no:
+    except Rejected as no:
         return Answer(refusal=type(no).__name__, details=no.details)
 
 

@@ -1,50 +1,50 @@
 """Why nothing can be learned from a source."""
 
 from bus_schema.replies import Code
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
-class UnknownFormat(Refusal):
+class UnknownFormat(Rejected):
     """Nothing here reads this content type; send text, Markdown, HTML, PDF, JSON or DOCX, declared as what it is."""
 
 
-class DeclaredTypeDiffers(Refusal):
+class DeclaredTypeDiffers(Rejected):
     """The bytes are not of the declared content type; declare what they are, or send the right file."""
 
 
-class NotText(Refusal):
+class NotText(Rejected):
     """The text is not in its charset; name the right one, such as text/plain; charset=windows-1251."""
 
 
-class CorruptDocument(Refusal):
+class CorruptDocument(Rejected):
     """The document is damaged, cut off or not well-formed; open it where it was made, then export it anew."""
 
 
-class Protected(Refusal):
+class Protected(Rejected):
     """The document is encrypted or asks for a password; save a copy without protection, then send that."""
 
 
-class NothingToRead(Refusal):
+class NothingToRead(Rejected):
     """There are no words in the document; of scanned pages or pictures make text first, by OCR."""
 
 
-class DocumentTooLarge(Refusal):
+class DocumentTooLarge(Rejected):
     """The document has more bytes than are read; split it, or raise MINDBUS_KPS_MAX_BYTES."""
 
     code = Code.TOO_LARGE
 
 
-class TooMuchToRead(Refusal):
+class TooMuchToRead(Rejected):
     """Reading the document takes too long, or unpacks far more than is read; split it, or export it more simply."""
 
     code = Code.TOO_LARGE
 
 
-class MetadataFull(Refusal):
+class MetadataFull(Rejected):
     """The initial metadata leaves no room for part, page and section; have less of it, the content can say it."""
 
 
-class SourceDiffers(Refusal):
+class SourceDiffers(Rejected):
     """The artifact is not the one that the ref describes; take the ref from storage."""
 
     code = Code.CHECKSUM_MISMATCH

@@ -19,6 +19,6 @@ class Glm(Protocol):
         """Those that there are, whoever may read them."""
 
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
-        """Raises Refusal or the bus's own where it says no."""
+        """Raises Rejected or the bus's own where it says no."""
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport: ...

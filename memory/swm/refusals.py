@@ -1,50 +1,50 @@
 """The ways in which the working memory says no."""
 
 from bus_schema.replies import Code
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
-class LockNotFree(Refusal):
+class LockNotFree(Rejected):
     """Somebody else holds the lock; wait longer with wait_ms, or come back after its lease."""
 
     code = Code.CONFLICT
 
 
-class LockLost(Refusal):
+class LockLost(Rejected):
     """The lock is not held by this token any more: its lease has ended, or it was released; stop what it guarded."""
 
     code = Code.CONFLICT
 
 
-class CounterFull(Refusal):
+class CounterFull(Rejected):
     """A counter stays within 2^53 either way; begin another."""
 
 
-class NotYourSubscription(Refusal):
+class NotYourSubscription(Rejected):
     """An agent subscribes, or unsubscribes, for itself alone."""
 
     code = Code.UNAUTHORIZED
 
 
-class NoSuchSubscription(Refusal):
+class NoSuchSubscription(Rejected):
     """There is no such subscription; it may have ended already."""
 
     code = Code.NOT_FOUND
 
 
-class CoordinationAway(Refusal):
+class CoordinationAway(Rejected):
     """Locks, counters are unavailable while their Redis does not answer; nothing was changed for sure, so ask again."""
 
     code = Code.UNAVAILABLE
 
 
-class TooManyWait(Refusal):
+class TooManyWait(Rejected):
     """So many wait for locks that nobody else can; come back later."""
 
     code = Code.UNAVAILABLE
 
 
-class MemoryAway(Refusal):
+class MemoryAway(Rejected):
     """Neither the cache nor the global memory answers; start the glm worker, or wait for it."""
 
     code = Code.UNAVAILABLE

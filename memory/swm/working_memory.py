@@ -14,8 +14,8 @@ from memory.swm.publishing import first, following
 from memory.swm.refusals import MemoryAway
 from memory.swm.shelf import Shelf
 from memory.swm.writes import Write, Writes
+from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from mindbus.refusal import Refusal
 
 NamedDraft = tuple[str, KemDraft]
 
@@ -28,7 +28,7 @@ class WorkingMemory:
 
     async def publish(
         self, drafts: Sequence[NamedDraft], principal: Principal, *, persist: bool
-    ) -> list[Happening | Refusal]:
+    ) -> list[Happening | Rejected]:
         """Each for itself; what is to be kept in the global memory is on its way there, whether it is up or not."""
         beyond, is_sure = await self._beyond(draft.id for _, draft in drafts if draft.id is not None)
         async with self._shelf.turn:
@@ -58,7 +58,7 @@ class WorkingMemory:
 
     async def _published(
         self, each: NamedDraft, principal: Principal, beyond: dict[str, Kem], *, is_sure: bool
-    ) -> Happening | Refusal:
+    ) -> Happening | Rejected:
         kem_id, draft = each
         at_hand = await self._shelf.find(kem_id)
         older = at_hand or beyond.get(kem_id)
@@ -68,7 +68,7 @@ class WorkingMemory:
                 kem = first(draft, kem_id, principal, self._clock(), is_known_new=is_known_new)
             else:
                 kem = following(draft, older, principal, self._clock())
-        except Refusal as no:
+        except Rejected as no:
             return no
         await self._shelf.put(kem)
         return Happening("KEM_PUBLISHED" if at_hand is None else "KEM_UPDATED", kem_id, kem)
@@ -96,7 +96,7 @@ class WorkingMemory:
 
 
 def _persisting(
-    drafts: Sequence[NamedDraft], outcomes: Sequence[Happening | Refusal], principal: Principal
+    drafts: Sequence[NamedDraft], outcomes: Sequence[Happening | Rejected], principal: Principal
 ) -> Iterator[Write]:
     for (kem_id, draft), outcome in zip(drafts, outcomes, strict=True):
         if isinstance(outcome, Happening):

@@ -15,13 +15,13 @@ from bus_schema.identities import owner_of
 from bus_schema.ids import uuid7
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply
-from mindbus.bus.failures import CommandFailed, NoReply
 from mindbus.bus.reading import Unreadable, data_of, read_envelope
 from mindbus.bus.speaker import Coordinates, Speaker, in_time
 from mindbus.bus.standing import StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
+from mindbus.errors import NoReply, ReplyError
 from mindbus.logs import logger
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
@@ -116,7 +116,7 @@ class Client:
         timeout_s: float | None = None,
         **where: Any,
     ) -> ResultT:
-        """Ask and wait for the result. Raises CommandFailed on an error reply, NoReply at the deadline."""
+        """Ask and wait for the result. Raises ReplyError on an error reply, NoReply at the deadline."""
         reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
         return _result_of(command, reply)
 
@@ -276,8 +276,8 @@ class Subscription(Generic[ItemT]):
 
 def _result_of(command: Command[ResultT], reply: Reply) -> ResultT:
     if reply.status == "error":
-        raise CommandFailed(reply.code or Code.INTERNAL, reply.message, reply.details)
+        raise ReplyError(reply.code or Code.INTERNAL, reply.message, reply.details)
     try:
         return cast("ResultT", command.wire.result.model_validate(reply.result or {}))
     except ValidationError as invalid:
-        raise CommandFailed(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid
+        raise ReplyError(Code.INTERNAL, f"unreadable result: {explain(invalid)}") from invalid

@@ -9,7 +9,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.identities import is_operator, owner_of
 from bus_schema.ids import derived
 from bus_schema.replies import Code
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 
 _current: "ContextVar[MessageContext | None]" = ContextVar("message at hand", default=None)
 
@@ -30,9 +30,11 @@ class MessageContext:
         self.hops = self.envelope.mbhops + 1
 
     def require_operator(self) -> None:
-        """Raises Refused unless a person or a service asks: an agent does not look after what others keep."""
+        """Raises Rejected unless a person or a service asks: an agent does not look after what others keep."""
         if not is_operator(self.requester):
-            raise Refused(Code.UNAUTHORIZED, "this is for people and services, not for agents; ask whoever operates it")
+            raise Rejected(
+                Code.UNAUTHORIZED, "this is for people and services, not for agents; ask whoever operates it"
+            )
 
     async def say(self, text: str) -> None:
         """Tell the asker a part of the answer, such as a token; transient, so the result must hold it all."""

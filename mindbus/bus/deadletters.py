@@ -12,10 +12,10 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.endings import CODE, DIED_AT, REASON
-from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, requested_cancellation
 from mindbus.bus.reading import ATTEMPT, ORIGIN
 from mindbus.bus.topology import REQUEUE, dead_queue
+from mindbus.errors import BusUnavailable
 
 REPLAYED_BY = "mb-replayed-by"
 _GIVEN_BACK_WITHIN_S = 2.0

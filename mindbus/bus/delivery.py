@@ -10,7 +10,6 @@ from bus_schema.messages import Query
 from bus_schema.replies import Code, Reply
 from mindbus.bus.context import MessageContext
 from mindbus.bus.endings import Ending, answer, dead_copy, retry_copy, sorted_out
-from mindbus.bus.failures import BusUnavailable, PermanentFailure, Refused, TemporaryFailure, Unroutable
 from mindbus.bus.reading import Job, Unreadable, attempt_of, read
 from mindbus.bus.retries import is_bug, may_try_again, rung_for
 from mindbus.bus.speaker import Speaker
@@ -19,6 +18,7 @@ from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.voice import Voice
 from mindbus.bus.worker import Worker
+from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 
 
@@ -97,10 +97,10 @@ class Carrier:
         expiry = _deadline_of(job.envelope)
         try:
             if expiry is not None and expiry <= datetime.now(UTC) and not await self._was_handled(job):
-                return await self._answer_no(job, Refused(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
+                return await self._answer_no(job, Rejected(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
             with handling_span(job.envelope, self.worker.name):
                 return Ending("handled", await self._handle(job))
-        except Refused as no:
+        except Rejected as no:
             try:
                 return await self._refuse(job, incoming, no)
             except Exception as trouble:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
@@ -137,7 +137,7 @@ class Carrier:
             returned = await method(job.message, context)
         return await sorted_out(returned, self.speaker, job.envelope)
 
-    async def _refuse(self, job: Job, incoming: Incoming, no: Refused) -> Ending:
+    async def _refuse(self, job: Job, incoming: Incoming, no: Rejected) -> Ending:
         logger().info("refused", type=job.envelope.type, id=job.envelope.id, code=no.code, reason=str(no))
         if job.envelope.mbreplyto is None:
             return await self._bury(incoming, no.code, str(no), job.envelope)
@@ -148,7 +148,7 @@ class Carrier:
             await entry.record(ending.outgoing)
         return Ending(ending.name) if self.worker.ledger.publishes else ending
 
-    async def _answer_no(self, job: Job, no: Refused) -> Ending:
+    async def _answer_no(self, job: Job, no: Rejected) -> Ending:
         return Ending(no.code.value, await answer(self.speaker, job.envelope, _error(no.code, str(no), no.details)))
 
     async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception, attempt: int) -> Ending:

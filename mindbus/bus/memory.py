@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindbus.bus.failures import BusUnavailable, Unroutable
 from mindbus.bus.topology import Binding, Queue, Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
+from mindbus.errors import BusUnavailable, Unroutable
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from bus_schema.messages import Query
 from bus_schema.uploads import MAX_CLAIM_BYTES, OpenClaim, RequestClaim
 from mindbus.bus.claims import Claims
-from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.presigned import AddressExpired, Courier
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PresignedClaims(Claims):
         asking = asyncio.get_running_loop().create_task(request, context=contextvars.Context())
         try:
             return await asking
-        except (BusUnavailable, NoReply, CommandFailed) as failure:
+        except (BusUnavailable, NoReply, ReplyError) as failure:
             raise NoWayToClaims(f"{NoWayToClaims.__doc__} ({failure})") from failure
 
 

@@ -10,11 +10,11 @@ import aiormq
 from pamqp.commands import Basic
 from yarl import URL
 
-from mindbus.bus.failures import BusUnavailable, Unroutable
 from mindbus.bus.rabbit_consumer import RabbitConsumer
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, Link, declare, requested_cancellation
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
+from mindbus.errors import BusUnavailable, Unroutable
 from mindbus.logs import logger
 
 _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from mindbus.bus.failures import BusUnavailable, CommandFailed, TemporaryFailure
 from mindbus.bus.topology import Rung
+from mindbus.errors import BusUnavailable, ReplyError, TemporaryFailure
 
 # A bug seldom mends itself; two more tries tell a race from a mistake.
 BUG_ATTEMPTS = 3
@@ -20,7 +20,7 @@ def rung_for(attempt: int, ladder: Sequence[Rung], wanted: timedelta | None) -> 
 def is_bug(failure: Exception) -> bool:
     """Whether the handler did not mean to fail like this."""
     expected = isinstance(failure, TemporaryFailure | BusUnavailable)
-    return not expected and not (isinstance(failure, CommandFailed) and failure.retryable)
+    return not expected and not (isinstance(failure, ReplyError) and failure.retryable)
 
 
 def may_try_again(failure: Exception, attempt: int, attempts: int, at: datetime, expiry: datetime | None) -> bool:

@@ -10,7 +10,6 @@ from mindbus.bus.client import Client
 from mindbus.bus.connecting import new_client, new_speaker
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import sorted_out
-from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.leadership import Leadership
 from mindbus.bus.mailboxes import Mailboxes, Work
 from mindbus.bus.speaker import Speaker
@@ -18,6 +17,7 @@ from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.tasks import end

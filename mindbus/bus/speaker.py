@@ -10,10 +10,10 @@ from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply
 from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
-from mindbus.bus.failures import PermanentFailure
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
 from mindbus.bus.transport import Outgoing
+from mindbus.errors import PermanentFailure
 
 
 class NoTarget(ValueError):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, declare, requested_cancellation
 from mindbus.bus.topology import Queue, Topology
+from mindbus.errors import BusUnavailable
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.

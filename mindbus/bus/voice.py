@@ -6,9 +6,9 @@ from typing import Self
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Reply
-from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
+from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 from mindbus.tasks import end
 

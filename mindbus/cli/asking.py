@@ -13,7 +13,7 @@ from mindbus.cli.session import on_the_bus, run
 
 
 def answer_to(asked: Callable[[], Command[ResultT]], identity: str, longer_by_s: float = 0) -> ResultT:
-    """Raises Misused where it cannot be asked so, CommandFailed, BusUnavailable."""
+    """Raises Misused where it cannot be asked so, ReplyError, BusUnavailable."""
     try:
         command = asked()
     except ValidationError as invalid:

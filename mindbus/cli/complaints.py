@@ -12,11 +12,11 @@ from memory.swm.redis_link import WrongRedis
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
-from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.bus.topology_admin import StillInUse
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.failures import Failed, Misused
 from mindbus.cli.options import wants_json
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.files import StoreNotSupported
 from mindbus.management import ManagementUnavailable
 from mindbus.s3_failures import StoreUnreachable
@@ -66,7 +66,7 @@ _CODES: dict[type[Exception], Code] = {
     OSError: Code.INTERNAL,
 }
 
-EXPECTED: tuple[type[Exception], ...] = (Failed, Misused, CommandFailed, ArtifactRefused, *_CODES)
+EXPECTED: tuple[type[Exception], ...] = (Failed, Misused, ReplyError, ArtifactRefused, *_CODES)
 
 
 def complain(failure: Exception, context: typer.Context) -> int:
@@ -79,7 +79,7 @@ def complain(failure: Exception, context: typer.Context) -> int:
 
 
 def _code_of(failure: Exception) -> Code:
-    if isinstance(failure, (Failed, Misused, CommandFailed, ArtifactRefused)):
+    if isinstance(failure, (Failed, Misused, ReplyError, ArtifactRefused)):
         return failure.code
     return next((code for kind, code in _CODES.items() if isinstance(failure, kind)), Code.INTERNAL)
 

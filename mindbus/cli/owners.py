@@ -11,10 +11,10 @@ from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import open_transport
-from mindbus.bus.failures import BusUnavailable, CommandFailed, Unroutable
 from mindbus.bus.service import build
 from mindbus.cli.console import show_table
 from mindbus.cli.failures import Failed, Misused
+from mindbus.errors import BusUnavailable, ReplyError, Unroutable
 from mindbus.settings import Settings
 from workers.fleet import whole_fleet
 
@@ -79,7 +79,7 @@ async def ask_owners(
         except Unroutable as unroutable:
             if owner in owners:
                 outcome.failed[owner] = str(unroutable)
-        except (CommandFailed, BusUnavailable) as no:
+        except (ReplyError, BusUnavailable) as no:
             outcome.failed[owner] = str(no)
         else:
             outcome.removed[owner] = removed.counts

@@ -31,7 +31,7 @@ class Speaker:
         self.within_s = settings.llm_timeout_s + settings.request_timeout_s
 
     async def say_aloud(self, said: Invoke) -> Answered:
-        """Print the answer while it grows. Raises CommandFailed, BusUnavailable."""
+        """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
         shown = ""
         pieces = self._bus.stream(said, trace=conversation_trace(said.user_id), timeout_s=self.within_s)
         async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):

@@ -16,13 +16,13 @@ from bus_schema.storage_care import (
     Rebuild,
     RebuildPage,
 )
-from mindbus.bus.failures import CommandFailed
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.failures import Failed
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import WITHIN_S, all_pages
 from mindbus.cli.session import on_the_bus, run
 from mindbus.cli.storage_report import show_audit, show_garbage, show_rebuild, show_stats
+from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, audit, rebuild, numbers.")
 
@@ -147,7 +147,7 @@ async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
     try:
         with errors().status("Looking through the store…"):
             return await _ask(command, identity)
-    except CommandFailed as no:
+    except ReplyError as no:
         if no.code is not Code.CONFLICT:
             raise
         raise Failed(f"{no.message} Here: {_numbers(no.details)}", no.code) from no

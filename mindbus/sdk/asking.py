@@ -6,16 +6,16 @@ from pydantic import BaseModel
 
 from bus_schema.messages import Command
 from mindbus.bus.client import Client
-from mindbus.bus.failures import CommandFailed, Refused, TemporaryFailure
+from mindbus.errors import Rejected, ReplyError, TemporaryFailure
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
 async def ask(bus: Client, command: Command[ResultT], **where: Any) -> ResultT:
-    """Its result; the other's no is passed on as ours. Raises Refused, TemporaryFailure, BusUnavailable."""
+    """Its result; the other's no is passed on as ours. Raises Rejected, TemporaryFailure, BusUnavailable."""
     try:
         return await bus.request(command, **where)
-    except CommandFailed as failed:
+    except ReplyError as failed:
         if failed.retryable:
             raise TemporaryFailure(f"{command.wire.type}: {failed}") from failed
-        raise Refused(failed.code, failed.message, failed.details) from failed
+        raise Rejected(failed.code, failed.message, failed.details) from failed

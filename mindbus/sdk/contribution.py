@@ -22,7 +22,7 @@ from bus_schema.links import Link
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from bus_schema.swm import PublishKems, QuerySwm
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from mindbus.sdk.lookup import Lookup, Place
 from mindbus.sdk.memory_failures import MemoryAway
 from mindbus.sdk.memory_link import minted
@@ -66,7 +66,7 @@ class Contribution(Lookup):
     async def update_kem(self, kem_id: str, changes: KemChanges, *, expected_version: int | None = None) -> Kem:
         """Change a unit of the global memory in part.
 
-        Raises MemoryAway, CommandFailed: `conflict` where somebody else has changed the version expected.
+        Raises MemoryAway, ReplyError: `conflict` where somebody else has changed the version expected.
         """
         moment = self.local_memory.moment()
         command = UpdateKem(kem_id=kem_id, changes=changes, expected_version=expected_version)
@@ -76,7 +76,7 @@ class Contribution(Lookup):
         return kem
 
     async def delete_kem(self, kem_id: str) -> None:
-        """Forget a unit wherever it is kept. Raises MemoryAway, CommandFailed."""
+        """Forget a unit wherever it is kept. Raises MemoryAway, ReplyError."""
         with self._doubting(kem_id):
             await self.link.ask(DeleteKem(kem_id=kem_id))
         self.local_memory.drop(kem_id)
@@ -84,7 +84,7 @@ class Contribution(Lookup):
     async def process_raw_data(self, source: str | ArtifactRef, **about: Unpack[RawData]) -> ProcessedData:
         """Make units of a short text or of an artifact; the same again with the same settings makes none.
 
-        Raises MemoryAway, CommandFailed.
+        Raises MemoryAway, ReplyError.
         """
         given = {"raw_content": source} if isinstance(source, str) else {"source": source}
         told = {name: value for name, value in about.items() if name != "trace"}
@@ -126,7 +126,7 @@ class Contribution(Lookup):
         """What is refused because the unit is another, or gone, says that it is not as it is known here."""
         try:
             yield
-        except CommandFailed as no:
+        except ReplyError as no:
             if no.code in (Code.CONFLICT, Code.NOT_FOUND):
                 self.local_memory.drop(kem_id)
             raise

@@ -29,7 +29,7 @@ from bus_schema.dialogue import (
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
@@ -42,7 +42,7 @@ _LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
 
 
 class Conversations:
-    """What was said, to read or to add to. Everything here raises Refused, TemporaryFailure or BusUnavailable."""
+    """What was said, to read or to add to. Everything here raises Rejected, TemporaryFailure or BusUnavailable."""
 
     def __init__(self, bus: Client, artifacts: Artifacts, *, largest_inline_bytes: int) -> None:
         self._bus, self._artifacts, self._largest_inline_bytes = bus, artifacts, largest_inline_bytes
@@ -63,7 +63,7 @@ class Conversations:
         """One message, if it is there."""
         try:
             return await self._ask(GetMessage(user_id=user_id, message_id=message_id))
-        except Refused as no:
+        except Rejected as no:
             if no.code is Code.NOT_FOUND:
                 return None
             raise
@@ -99,7 +99,7 @@ class Conversations:
         """A fragment that has been saved, ready to be told once more."""
         try:
             found = await self._ask(GetDialogueFragment(fragment_id=fragment_id))
-        except Refused as no:
+        except Rejected as no:
             if no.code is Code.NOT_FOUND:
                 return None
             raise
@@ -149,7 +149,7 @@ class Conversations:
         except (StorageAway, OSError) as away:
             raise TemporaryFailure(str(away)) from away
         except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable) as no:
-            raise Refused(Code.NOT_FOUND, f"{ref.artifact_id}: {no}") from no
+            raise Rejected(Code.NOT_FOUND, f"{ref.artifact_id}: {no}") from no
 
     async def _ask(self, query: Command[ResultT]) -> ResultT:
         return await aside(secrets.token_hex(8), lambda: ask(self._bus, query))

@@ -15,7 +15,7 @@ from bus_schema.swm import (
     ReleaseLock,
     RenewLock,
 )
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.lease import kept
 from mindbus.sdk.memory_failures import LockLost, MemoryAway
@@ -38,7 +38,7 @@ class Coordination(OnMemory):
     async def acquire_distributed_lock(self, name: str, **terms: Unpack[Terms]) -> Lock:
         """Take a lock, in turn, until its lease ends.
 
-        Raises MemoryAway, CommandFailed: `conflict` where it is not free in time.
+        Raises MemoryAway, ReplyError: `conflict` where it is not free in time.
         """
         command = AcquireLock(name=name, **terms)
         timeout_s = self.link.timeout_s + command.wait_ms / 1000
@@ -51,7 +51,7 @@ class Coordination(OnMemory):
             raise
 
     async def release_distributed_lock(self, name: str, token: str) -> None:
-        """Let go of a lock. Raises MemoryAway, CommandFailed: `conflict` where it has been lost."""
+        """Let go of a lock. Raises MemoryAway, ReplyError: `conflict` where it has been lost."""
         await self.link.ask(ReleaseLock(name=name, token=token))
 
     async def get_distributed_lock_info(self, name: str) -> LockInfo:
@@ -62,7 +62,7 @@ class Coordination(OnMemory):
     async def distributed_lock(self, name: str, **terms: Unpack[Terms]) -> AsyncIterator[Lock]:
         """Hold a lock for as long as the block runs: its lease is renewed. What the block writes bears its `fencing`.
 
-        Where the lease ends all the same, the block is cancelled. Raises LockLost, MemoryAway, CommandFailed:
+        Where the lease ends all the same, the block is cancelled. Raises LockLost, MemoryAway, ReplyError:
         `conflict` where it is not free in time.
         """
         asked_at = asyncio.get_running_loop().time()
@@ -76,13 +76,13 @@ class Coordination(OnMemory):
         except LockLost:
             raise
         except BaseException:
-            with suppress(CommandFailed):
+            with suppress(ReplyError):
                 await self.release_distributed_lock(name, lock.token)
             raise
         await self._let_go(name, lock.token)
 
     async def increment_distributed_counter(self, name: str, by: int = 1, *, operation_id: str | None = None) -> int:
-        """Add to a counter, once for each operation id; what it stands at. Raises MemoryAway, CommandFailed."""
+        """Add to a counter, once for each operation id; what it stands at. Raises MemoryAway, ReplyError."""
         operation_id = operation_id or minted("op")
         return (await self.link.ask(IncrementCounter(name=name, by=by, operation_id=operation_id))).value
 
@@ -91,7 +91,7 @@ class Coordination(OnMemory):
         return (await self.link.ask(GetCounter(name=name))).value
 
     async def _give_back(self, name: str, asking: "asyncio.Task[Lock]") -> None:
-        with suppress(CommandFailed):
+        with suppress(ReplyError):
             lock = await asking
             await self.release_distributed_lock(name, lock.token)
 
@@ -100,5 +100,5 @@ class Coordination(OnMemory):
             await self.release_distributed_lock(name, token)
         except MemoryAway as away:
             logger().warning("lock left to its lease", lock=name, reason=str(away))
-        except CommandFailed as lost:
+        except ReplyError as lost:
             raise LockLost(LockLost.__doc__) from lost

@@ -9,7 +9,7 @@ from datetime import datetime
 from bus_schema.lsm_search import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
 from bus_schema.messages import Query
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.aside import aside
 from mindbus.sdk.breaker import Breaker
@@ -59,7 +59,7 @@ class EpisodeRecall:
         bus = self._bus.acting_as(f"user.{chat_id}")
         try:
             return await aside(secrets.token_hex(8), lambda: bus.request(query, timeout_s=self._within_s))
-        except (BusUnavailable, CommandFailed) as silence:
+        except (BusUnavailable, ReplyError) as silence:
             raise NoAnswer(str(silence)) from silence
 
 

@@ -23,7 +23,7 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
 class Histories:
-    """What was said under a key, to read or to add to. Raises Refused, TemporaryFailure, BusUnavailable."""
+    """What was said under a key, to read or to add to. Raises Rejected, TemporaryFailure, BusUnavailable."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus

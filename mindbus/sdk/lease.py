@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.memory_failures import LockLost, MemoryAway
 from mindbus.tasks import end
@@ -48,7 +48,7 @@ class _Lease:
             await self._renew()
         except MemoryAway:
             raise
-        except CommandFailed as lost:
+        except ReplyError as lost:
             raise LockLost(LockLost.__doc__) from lost
         self.until = began + self._lease_s
 

@@ -1,10 +1,10 @@
 """Why memory could not do what an agent asked."""
 
 from bus_schema.replies import Code
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 
 
-class MemoryAway(CommandFailed):
+class MemoryAway(ReplyError):
     """Memory does not answer just now; go on without it, ask again later."""
 
     def __init__(self, reason: str) -> None:

@@ -13,7 +13,7 @@ from bus_schema.messages import Command, Query
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
-from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.local_memory import LocalAgentMemory
 from mindbus.sdk.memory_failures import NoAnswer, Silence
@@ -45,7 +45,7 @@ class MemoryLink:
     async def ask(
         self, command: Command[ResultT], *, timeout_s: float | None = None, trace: str | None = None
     ) -> ResultT:
-        """Its result, asked for as often as it takes, carried out once. Raises MemoryAway, CommandFailed."""
+        """Its result, asked for as often as it takes, carried out once. Raises MemoryAway, ReplyError."""
         message_id = _message_id(command)
 
         async def once() -> ResultT:
@@ -57,7 +57,7 @@ class MemoryLink:
             except (BusUnavailable, NoReply) as silence:
                 # It may have been carried out: under the same id the answer is what it was.
                 raise Silence(str(silence)) from silence
-            except CommandFailed as no:
+            except ReplyError as no:
                 if no.code not in _AWAY:
                     raise
                 # An answer belongs to its id for good.

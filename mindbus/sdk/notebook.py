@@ -14,8 +14,8 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, message_class
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.bus.handlers import Publish, Send
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 
@@ -190,7 +190,7 @@ class Notebook(Generic[StateT]):
         )
         try:
             return (await aside(secrets.token_hex(8), lambda: ask(self._bus, command))).version
-        except Refused as no:
+        except Rejected as no:
             if no.code is Code.CONFLICT:
                 raise TemporaryFailure(f"{key}: somebody else has written meanwhile") from no
             raise

@@ -25,7 +25,7 @@ _PICTURE = TypeAdapter(tuple[Known, ...])
 
 
 class Pictures:
-    """One agent paints them, others look at them. Raises Refused, TemporaryFailure, BusUnavailable."""
+    """One agent paints them, others look at them. Raises Rejected, TemporaryFailure, BusUnavailable."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus

@@ -13,9 +13,9 @@ from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentActivityStarted, AgentResult
 from bus_schema.messages import Event, Message
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Unroutable
 from mindbus.bus.handlers import Send, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import Unroutable
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside

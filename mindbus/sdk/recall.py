@@ -5,7 +5,7 @@ import secrets
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.aside import aside
 from mindbus.sdk.breaker import Breaker
@@ -46,5 +46,5 @@ class Recall:
     async def _asked(self, query: RetrieveKems, identity: str) -> KemPage:
         try:
             return await self._bus.acting_as(identity).request(query, timeout_s=self._within_s)
-        except (BusUnavailable, CommandFailed) as silence:
+        except (BusUnavailable, ReplyError) as silence:
             raise NoAnswer(str(silence)) from silence

@@ -13,7 +13,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
 from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply
+from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.sdk.aside import aside
 from mindbus.sdk.failures import (
     ArtifactConflict,
@@ -117,11 +117,11 @@ def _understanding() -> Iterator[None]:
         raise StorageAway(str(away)) from away
     except NoReply as silence:
         raise StorageAway(str(silence)) from silence
-    except CommandFailed as no:
+    except ReplyError as no:
         raise _meaning(no) from no
 
 
-def _meaning(no: CommandFailed) -> Exception:
+def _meaning(no: ReplyError) -> Exception:
     if no.code in (Code.UNAVAILABLE, Code.EXPIRED):
         return StorageAway(no.message)
     if no.code is Code.INTERNAL:
@@ -133,7 +133,7 @@ def _meaning(no: CommandFailed) -> Exception:
     return ArtifactRefused(no.code, no.message)
 
 
-def _existing(conflict: CommandFailed) -> ArtifactRef | None:
+def _existing(conflict: ReplyError) -> ArtifactRef | None:
     try:
         return ArtifactRef.model_validate(conflict.details.get("existing"))
     except ValidationError:

@@ -10,9 +10,9 @@ from cachetools import TTLCache
 from bus_schema.messages import Nothing
 from bus_schema.replies import Code
 from bus_schema.subagent import MAX_TASK_CHARS, SERVICE_PREFIX, CancelTask, ExecuteTask, TaskDone
-from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.delegated import Delegated
@@ -65,7 +65,7 @@ class SubAgent(Worker, ABC):
     async def execute_task(self, order: ExecuteTask) -> TaskDone:
         """Do the task, unless it has been done."""
         if order.depth > MAX_DEPTH:
-            raise Refused(Code.INVALID, f"{order.depth} delegations deep: sub-agents go in a circle; do it yourself")
+            raise Rejected(Code.INVALID, f"{order.depth} delegations deep: sub-agents go in a circle; do it yourself")
         done = self._done.get(order.delegation_id)
         if done is not None:
             return done
@@ -77,7 +77,7 @@ class SubAgent(Worker, ABC):
         # Whoever asked first may be gone, others wait for the same.
         await asyncio.wait([task])
         if task.cancelled():
-            raise Refused(Code.EXPIRED, "the delegation was cancelled")
+            raise Rejected(Code.EXPIRED, "the delegation was cancelled")
         return task.result()
 
     @on_command
@@ -97,7 +97,7 @@ class SubAgent(Worker, ABC):
             async with asyncio.timeout(left_s):
                 response = (await self.execute(work)).replace("\0", "").strip()[:MAX_TASK_CHARS]
         except TimeoutError as late:
-            raise Refused(Code.EXPIRED, f"not done within {left_s:.3g} s") from late
+            raise Rejected(Code.EXPIRED, f"not done within {left_s:.3g} s") from late
         except (BufferFull, StorageAway) as away:
             raise TemporaryFailure(str(away)) from away
         if not response:

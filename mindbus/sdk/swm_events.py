@@ -14,7 +14,7 @@ from bus_schema.glm import KemDeleted, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted, KemPublished, Subscribe, SubscriptionTopic, Unsubscribe
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.local_memory import LocalAgentMemory
 from mindbus.sdk.memory_failures import NotOpen
@@ -57,7 +57,7 @@ class SwmEvents(AsyncIterator[SwmEvent]):
         self.subscription_id = ""
 
     async def __aenter__(self) -> Self:
-        """Listen from here on. Raises MemoryAway, CommandFailed: `invalid`, with the position in a malformed filter."""
+        """Listen from here on. Raises MemoryAway, ReplyError: `invalid`, with the position in a malformed filter."""
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(heeding_notices(self._link.bus, self._local_memory))
             self.subscription_id = (await self._link.ask(self._command)).subscription_id
@@ -91,7 +91,7 @@ class SwmEvents(AsyncIterator[SwmEvent]):
     async def _unsubscribe(self) -> None:
         try:
             await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
-        except CommandFailed as failed:
+        except ReplyError as failed:
             # A queue that nobody reads goes by itself.
             logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(failed))
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from mindbus.postgresql import CONNECTING, PatientConnection, session_options
 from mindbus.sql.turns import WritersTurns
 

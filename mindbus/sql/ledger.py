@@ -11,8 +11,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import Envelope, Kind
-from mindbus.bus.failures import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.bus.transport import Outgoing, Transport
+from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.tables import add_ledger_tables

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 from bus_schema.lsm import Recorded
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.cli.console import say, show_json
 from mindbus.cli.failures import Failed
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import progress_of
 from mindbus.cli.session import on_the_bus, run
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus_fleet.cli.episode_lines import Batch, Said, batches_of, read_said
 
 
@@ -69,7 +69,7 @@ async def _import(said: list[Said], identity: str, tell: Callable[[int, int], No
 async def _recorded(batch: Batch, done: int, bus: Client) -> Recorded:
     try:
         return await bus.request(batch.command)
-    except (CommandFailed, BusUnavailable) as no:
-        code = no.code if isinstance(no, CommandFailed) else Code.UNAVAILABLE
+    except (ReplyError, BusUnavailable) as no:
+        code = no.code if isinstance(no, ReplyError) else Code.UNAVAILABLE
         kept = f"{done} messages are remembered; the same import again goes on from there"
         raise Failed(f"{batch.lines}: {no}\n{kept}", code) from no

@@ -10,7 +10,7 @@ from memory.glm.spaces import space_in_use
 from memory.space import Space
 from memory.vectors.index import IndexAway
 from memory.vectors.opening import index_of
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from mindbus.settings import Settings
 from mindbus_fleet.cli.finding import Finding
 

@@ -19,13 +19,13 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
 from memory.kps.suffixes import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
-from mindbus.bus.failures import CommandFailed
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.failures import Misused
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
+from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.failures import ArtifactRefused
 from mindbus.tasks import end
@@ -168,11 +168,11 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
     try:
         ref = await _artifact(path, wanted, artifacts, bus)
         processed = await _processed(ref, about, wanted, bus)
-    except (CommandFailed, ArtifactRefused) as no:
+    except (ReplyError, ArtifactRefused) as no:
         if no.code.retryable:
             raise
-        details = no.details if isinstance(no, CommandFailed) else {}
-        message = no.message if isinstance(no, CommandFailed) else str(no)
+        details = no.details if isinstance(no, ReplyError) else {}
+        message = no.message if isinstance(no, ReplyError) else str(no)
         return NotImported(path=about, code=no.code, error=message, details=details)
     except OSError as unreadable:
         return NotImported(path=about, code=Code.INTERNAL, error=f"cannot be read: {unreadable}")
@@ -208,7 +208,7 @@ async def _newest(first: ArtifactId, wanted: Wanted, bus: Client) -> Manifest | 
     """The version that was imported last, if any was."""
     try:
         return (await bus.request(GetVersions(artifact_id=first), trace=wanted.trace)).items[-1]
-    except CommandFailed as failed:
+    except ReplyError as failed:
         if failed.code is Code.NOT_FOUND:
             return None
         raise

@@ -17,9 +17,9 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, Card, GetProcess, Run, StartProcess
 from mindbus.bus.client import Client, Subscription
-from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.sdk.artifacts import Artifacts
 from mindbus_fleet.cli.brief import read_brief
 from mindbus_fleet.cli.run_table import OVER, step_table
@@ -54,7 +54,7 @@ class Order:
 
 
 async def start(order: Order, bus: Client, artifacts: Artifacts) -> None:
-    """Register the briefs under the run's trace, then start it. Raises Failed, CommandFailed."""
+    """Register the briefs under the run's trace, then start it. Raises Failed, ReplyError."""
     refs = [await _register(order.run_id, brief, text, artifacts) for brief, text in order.briefs]
     command = StartProcess(
         run_id=order.run_id, card=order.card, card_name=order.card_name, inputs=tuple(refs), params=order.params
@@ -62,7 +62,7 @@ async def start(order: Order, bus: Client, artifacts: Artifacts) -> None:
     for tries_left in range(_TRIES_TO_START - 1, -1, -1):
         try:
             await bus.request(command, trace=order.run_id)
-        except CommandFailed as failed:
+        except ReplyError as failed:
             # The same start twice is one run.
             if not tries_left or not failed.retryable:
                 raise
@@ -143,7 +143,7 @@ async def _hear(events: Subscription[Envelope], notes: dict[str, str], news: asy
 async def _ask(run_id: str, bus: Client) -> Run | None:
     try:
         return await bus.request(GetProcess(run_id=run_id), trace=run_id, timeout_s=_ASK_WITHIN_S)
-    except CommandFailed as failed:
+    except ReplyError as failed:
         if not failed.retryable:
             raise
     except BusUnavailable:

@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
 from mindbus.cli.console import errors
 from mindbus.cli.failures import Failed
+from mindbus.errors import BusUnavailable, ReplyError
 
 _LOOKS_S = 0.5
 _TELLS_S = 5.0
@@ -27,7 +27,7 @@ class Started:
 
 
 async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: bool) -> SimCounts:
-    """What it has come to. Raises CommandFailed; Failed where it is not there any more."""
+    """What it has come to. Raises ReplyError; Failed where it is not there any more."""
     with _progress(limit, is_silent=is_silent) as tell:
         while True:
             state = await _look(bus)
@@ -43,7 +43,7 @@ async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: 
 async def _look(bus: Client) -> SimState | None:
     try:
         return await bus.request(GetSimStatus())
-    except CommandFailed as failed:
+    except ReplyError as failed:
         if not failed.retryable:
             raise
     except BusUnavailable:

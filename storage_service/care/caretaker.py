@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bus_schema.storage_care import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
+from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.principal import Principal
-from mindbus.refusal import Refusal
 from storage_service.blobs import Blobs
 from storage_service.care.auditor import Auditor
 from storage_service.care.cleaning import Spending, write_copy
@@ -112,7 +112,7 @@ class Care:
     async def _collect_by_itself(self) -> None:
         try:
             await self._collector.collect()
-        except Refusal as no:
+        except Rejected as no:
             logger().error("garbage collection refused", reason=str(no), **no.details)
             await self.registry.set_mark(COLLECTED, "refused")
 

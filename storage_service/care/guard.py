@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 from storage_service.care.piles import Survey
 from storage_service.care.rules import CareRules
 from storage_service.refusals import DatabaseBehindStore, TooMuchGarbage
 
 
-def refusal_of(survey: Survey, rules: CareRules, max_objects: int | None) -> Refusal | None:
+def refusal_of(survey: Survey, rules: CareRules, max_objects: int | None) -> Rejected | None:
     """Why a run must not take all this; None where it may. Who names a number of objects has seen the survey."""
     objects = survey.unused.count + survey.unknown.count
     taken = max(objects, survey.due.count) + survey.unregistered.count

@@ -14,7 +14,7 @@ from bus_schema.episodes import ColdContent, Episode, HotContent, Layer, WarmCon
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import PackRun, RunPacking
 from memory.packing.verifying import verify
-from mindbus import BusUnavailable, Client, CommandFailed, connect
+from mindbus import BusUnavailable, Client, ReplyError, connect
 from tests.fleets import settings_for
 from tests.generated_episodes import Generated, generated_episodes
 from tests.killed_workers import workers_of
@@ -74,7 +74,7 @@ def _require_consistent(episode: Episode, made_up: Generated) -> None:
 
 async def _cut_short(chats: Chats) -> None:
     """A run of which nobody need hear the end."""
-    with contextlib.suppress(CommandFailed, BusUnavailable):
+    with contextlib.suppress(ReplyError, BusUnavailable):
         await chats.run()
 
 

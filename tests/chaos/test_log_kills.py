@@ -10,7 +10,7 @@ import pytest
 
 from bus_schema.conversations import SaveMessage
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
-from mindbus import BusUnavailable, Client, CommandFailed, connect
+from mindbus import BusUnavailable, Client, ReplyError, connect
 from tests.clocks import NOON
 from tests.fleets import settings_for
 from tests.killed_workers import workers_of
@@ -29,7 +29,7 @@ async def say(bus: Client, number: int) -> None:
     stored = SaveMessage(message_id=f"msg_{number}", user_id=HEARD, role="user", content=f"Heard {number}", time=time)
     await bus.request(stored)
     while True:
-        with contextlib.suppress(CommandFailed, BusUnavailable):
+        with contextlib.suppress(ReplyError, BusUnavailable):
             await bus.request(RecordExchange(chat_id=TOLD, messages=(message,)), timeout_s=5)
             return
 

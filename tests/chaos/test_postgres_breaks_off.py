@@ -11,7 +11,7 @@ import pytest
 
 from bus_schema.envelope import Envelope
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration
-from mindbus import Client, CommandFailed
+from mindbus import Client, ReplyError
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files import open_files
 from mindbus.sql.database import Database
@@ -47,7 +47,7 @@ class Errand:
         while True:
             try:
                 return await self.agent.request(RegisterArtifact(manifest=manifest), trace=manifest.trace_id)
-            except CommandFailed as failure:
+            except ReplyError as failure:
                 if not failure.retryable:
                     raise
 

@@ -9,7 +9,7 @@ import pytest
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
-from mindbus import CommandFailed, NoReply, Settings, Unroutable, Worker, on_event
+from mindbus import NoReply, ReplyError, Settings, Unroutable, Worker, on_event
 from mindbus.bus.handlers import PublishTo
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
@@ -96,7 +96,7 @@ async def test_a_command_without_a_service_is_unroutable(settings: Settings) -> 
 
 async def test_a_refusal_reaches_the_asker_with_code_and_details(settings: Settings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
-        with pytest.raises(CommandFailed) as failure:
+        with pytest.raises(ReplyError) as failure:
             await fleet.bus.request(Misbehave(how="refused"))
 
     assert failure.value.code is Code.NOT_FOUND

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mindbus.bus.failures import BusUnavailable, TemporaryFailure
+from mindbus.errors import BusUnavailable, TemporaryFailure
 
 T = TypeVar("T")
 _LONG_S = 0.25

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindbus.bus.failures import BusUnavailable
 from mindbus.bus.reading import ATTEMPT
 from mindbus.bus.topology import DEAD, REQUEUE, Topology
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Properties, RawCopy
+from mindbus.errors import BusUnavailable
 from tests.crashes.gates import Gates, Process
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from bus_schema.artifacts import Manifest
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.transport import Outgoing
+from mindbus.errors import TemporaryFailure
 from storage_service.blobs import object_key
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.registry import Notice, Removal

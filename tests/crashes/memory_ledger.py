@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.transport import Outgoing, Transport
+from mindbus.errors import TemporaryFailure
 from tests.crashes.memory_database import Connection, Tables, at_hand
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.envelope import Envelope, Kind
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.transport import Outgoing, RawCopy
+from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from mindbus.sql.ledger import SqlLedger
 from storage_service.care.keys import Content

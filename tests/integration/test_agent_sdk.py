@@ -15,7 +15,7 @@ import pytest_asyncio
 from bus_schema.glm import KemChanges
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from mindbus import AgentSDK, CommandFailed, Settings, SyncAgentSDK
+from mindbus import AgentSDK, ReplyError, Settings, SyncAgentSDK
 from mindbus.sdk.memory_failures import LockLost, MemoryAway, NotOpen
 from mindbus.sdk.patience import Patience
 from mindbus.sdk.swm_events import SwmEvent
@@ -267,12 +267,12 @@ async def test_whoever_was_slower_learns_that_it_knows_too_little(alice: AgentSD
     await bob.get_kem(kem_id)
     await alice.update_kem(kem_id, KemChanges(content="v2"), expected_version=1)
 
-    with pytest.raises(CommandFailed) as slower:
+    with pytest.raises(ReplyError) as slower:
         await bob.update_kem(kem_id, KemChanges(content="v2 as well"), expected_version=1)
     assert slower.value.code is Code.CONFLICT
     assert bob.local_memory.get(kem_id) is None
     await alice.delete_kem(kem_id)
-    with pytest.raises(CommandFailed) as gone:
+    with pytest.raises(ReplyError) as gone:
         await alice.delete_kem(kem_id)
     assert gone.value.code is Code.NOT_FOUND
 
@@ -304,7 +304,7 @@ async def test_a_lock_is_held_as_long_as_the_work_takes(alice: AgentSDK, bob: Ag
         await until(was_renewed)
     following = await waiting
     assert following.fencing == lock.fencing + 1
-    with pytest.raises(CommandFailed) as taken:
+    with pytest.raises(ReplyError) as taken:
         async with alice.distributed_lock(project):
             pytest.fail("both hold it")
     assert taken.value.code is Code.CONFLICT
@@ -375,7 +375,7 @@ async def test_a_name_is_the_agents_own_its_filters_are_the_last(alice: AgentSDK
 
 
 async def test_a_malformed_filter_is_refused_with_its_position(bob: AgentSDK) -> None:
-    with pytest.raises(CommandFailed) as refused:
+    with pytest.raises(ReplyError) as refused:
         async with bob.handle_swm_events("metadata.a=1 OR nonsense=2"):
             pytest.fail("it was taken")
     assert refused.value.details["position"] == 17
@@ -388,7 +388,7 @@ async def test_a_program_without_asyncio_does_the_same(settings: Settings, bob: 
             (item,) = memory.publish_kems_to_swm_batch([a_draft(metadata={"project_id": project})]).items
             assert next(events).kem_id == item.kem_id
         assert [kem.id for kem in memory.query_local_memory(in_project(project))] == [item.kem_id]
-        with memory.distributed_lock(project), pytest.raises(CommandFailed), memory.distributed_lock(project):
+        with memory.distributed_lock(project), pytest.raises(ReplyError), memory.distributed_lock(project):
             pytest.fail("it holds it twice")
         with pytest.raises(LockLost):
             lose_a_lock(memory)

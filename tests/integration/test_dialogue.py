@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agents.models.failures import ModelRefused, ModelUnavailable
 from bus_schema.dialogue import Answered, DialogueFragment, EndDialogue, Invoke, MessageKind, conversation_trace
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Settings, WorkerContext
+from mindbus import ReplyError, Settings, WorkerContext
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
@@ -40,7 +40,7 @@ async def test_a_message_that_its_sender_repeats_is_heard_once(team: Runtime) ->
 
     assert first == again
     assert [message.message_id for message in await team.history("anna")] == ["msg_mine", first.response_id]
-    with pytest.raises(CommandFailed) as refused:
+    with pytest.raises(ReplyError) as refused:
         await team.say("anna", "Другие слова", message_id="msg_mine")
     assert refused.value.code is Code.CONFLICT
 
@@ -138,7 +138,7 @@ async def test_a_model_that_refuses_leaves_the_question_kept_and_a_dead_letter(
 ) -> None:
     model = ScriptedModel(ModelRefused("no such model"), "Better now.")
     async with asynccontextmanager(talked_with)(settings, model) as team:
-        with pytest.raises(CommandFailed, match="no such model"):
+        with pytest.raises(ReplyError, match="no such model"):
             await team.say("anna", "Are you there?", message_id="msg_1")
         assert [message.role for message in await team.history("anna")] == ["user"]
         (letter,) = await DeadLetters(vhost_url).look("dialogue")
@@ -150,7 +150,7 @@ async def test_a_model_that_refuses_leaves_the_question_kept_and_a_dead_letter(
 
 async def test_without_histories_whoever_asks_hears_that_they_are_away(settings: Settings) -> None:
     async with fleet_of(FLEET["storage"], FLEET["dialogue"], settings=settings) as fleet:
-        with pytest.raises(CommandFailed) as away:
+        with pytest.raises(ReplyError) as away:
             await Runtime(fleet).say("anna", "Привет!")
 
     assert away.value.code is Code.UNAVAILABLE

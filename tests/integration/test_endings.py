@@ -11,7 +11,7 @@ import aio_pika
 import pytest
 
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Settings
+from mindbus import ReplyError, Settings
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.greetings import Count, Greet, Greeter, Misbehave
@@ -52,7 +52,7 @@ def every_one(_letter: DeadLetter) -> bool:
 
 
 async def test_a_bug_is_retried_twice_then_dead_lettered_with_its_reason(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await fleet.bus.request(Misbehave(how="bug"))
 
     letter = await the_dead_letter(dead)
@@ -63,7 +63,7 @@ async def test_a_bug_is_retried_twice_then_dead_lettered_with_its_reason(fleet: 
 
 
 async def test_a_temporary_failure_is_retried_within_its_budget(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await fleet.bus.request(Misbehave(how="temporary"))
 
     letter = await the_dead_letter(dead)
@@ -80,7 +80,7 @@ async def test_a_temporary_failure_that_passes_is_answered_as_if_it_had_not_been
 
 
 async def test_a_permanent_failure_is_dead_lettered_at_once_and_answered(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await fleet.bus.request(Misbehave(how="permanent"))
 
     letter = await the_dead_letter(dead)
@@ -89,7 +89,7 @@ async def test_a_permanent_failure_is_dead_lettered_at_once_and_answered(fleet: 
 
 
 async def test_a_refusal_makes_no_dead_letter_where_somebody_hears_it(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(CommandFailed):
+    with pytest.raises(ReplyError):
         await fleet.bus.request(Misbehave(how="refused"))
 
     assert await dead.look("greeter") == []
@@ -102,7 +102,7 @@ async def test_a_refusal_that_nobody_asked_for_is_dead_lettered(fleet: Fleet, de
 
 
 async def test_the_asker_hears_of_a_temporary_failure_by_its_deadline(fleet: Fleet, dead: DeadLetters) -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await fleet.bus.request(Misbehave(how="temporary", delay_ms=300), timeout_s=0.5)
 
     assert failure.value.code is Code.UNAVAILABLE

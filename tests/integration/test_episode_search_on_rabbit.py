@@ -11,7 +11,7 @@ from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneSearch
 from bus_schema.replies import Code
-from mindbus import CommandFailed, WorkerContext
+from mindbus import ReplyError, WorkerContext
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
@@ -59,7 +59,7 @@ async def test_what_was_said_is_found_told_and_learnt_from(fleet: Fleet, embedde
         assert [turn.content for turn in answer.episodes[0].turns] == list(TALK)
         assert answer.search_id is not None
         feedback = Feedback(search_id=answer.search_id, used=(answer.episodes[0].turns[2].raw_log_id,))
-        with pytest.raises(CommandFailed) as foreign:
+        with pytest.raises(ReplyError) as foreign:
             await fleet.bus.acting_as("agent.stranger").request(feedback)
         assert foreign.value.code is Code.NOT_FOUND
 

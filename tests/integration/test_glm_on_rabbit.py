@@ -23,7 +23,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from memory.embedding.nano import MODEL
 from memory.glm.moving import Moving
-from mindbus import Client, CommandFailed, Settings, WorkerContext
+from mindbus import Client, ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
@@ -61,7 +61,7 @@ async def near(bus: Client, vector: Embedding = EAST) -> list[str]:
 
 
 async def refusal(bus: Client, command: Any, **where: Any) -> Code:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await bus.request(command, **where)
     return failure.value.code
 

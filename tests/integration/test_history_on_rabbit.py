@@ -25,7 +25,7 @@ from bus_schema.history import (
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus import Client, Settings, connect
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from tests.command_line import Ended, Shell
 from tests.fleets import fleet_of, settings_for
 from tests.history_kit import KEY, exchange, said
@@ -60,8 +60,8 @@ async def kept(bus: Client, key: str) -> list[str]:
     return [message.id for message in (await bus.request(ShowHistory(key=key))).messages]
 
 
-async def refusal_of(bus: Client, command: Command[Any]) -> CommandFailed:
-    with pytest.raises(CommandFailed) as refused:
+async def refusal_of(bus: Client, command: Command[Any]) -> ReplyError:
+    with pytest.raises(ReplyError) as refused:
         await bus.request(command)
     return refused.value
 
@@ -140,7 +140,7 @@ async def test_an_agent_neither_writes_nor_reads_histories(bus: Client, settings
     ]
     async with connect("agent.stranger", settings=settings) as stranger:
         for command in commands:
-            with pytest.raises(CommandFailed) as refused:
+            with pytest.raises(ReplyError) as refused:
                 await stranger.request(command, to="history")
             assert refused.value.code is Code.UNAUTHORIZED
     assert await kept(bus, KEY) == []
@@ -198,7 +198,7 @@ async def test_while_redis_is_away_whoever_asks_hears_so_and_whoever_waits_is_se
         await append(fleet.bus, KEY, said("1"))
         await own_redis.kill()
 
-        with pytest.raises(CommandFailed, match="The Redis of the histories does not answer") as refused:
+        with pytest.raises(ReplyError, match="The Redis of the histories does not answer") as refused:
             await fleet.bus.request(AppendHistory(key=KEY, messages=(said("2"),)), timeout_s=1)
         assert refused.value.code is Code.UNAVAILABLE
         waiting = asyncio.create_task(append(fleet.bus, KEY, said("3")))

@@ -14,7 +14,7 @@ from bus_schema.kps import KemProcessed, ProcessRawData
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
 from mindbus import Settings
-from mindbus.bus.failures import CommandFailed
+from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import open_artifacts
 from tests.command_line import Shell
 from tests.documents import a_docx, a_pdf, a_protected_docx
@@ -81,7 +81,7 @@ async def learned_again(fleet: Fleet, kem: Kem) -> Code:
     assert kem.source is not None
     assert kem.source.artifact is not None
     versions = await fleet.bus.request(GetVersions(artifact_id=kem.source.artifact.artifact_id))
-    with pytest.raises(CommandFailed) as late:
+    with pytest.raises(ReplyError) as late:
         await fleet.bus.request(ProcessRawData(source=versions.items[-2].ref, content_type="text/markdown"))
     return late.value.code
 
@@ -133,7 +133,7 @@ async def test_what_is_private_is_read_for_its_owner_alone(settings: Settings) -
         command = ProcessRawData.model_validate(
             {"source": put.ref, "content_type": "text/plain", "rights": {"visibility": "private"}}
         )
-        with pytest.raises(CommandFailed) as refused:
+        with pytest.raises(ReplyError) as refused:
             await fleet.bus.acting_as("user.boris").request(command, trace="t1")
         done = await fleet.bus.acting_as("user.anna").request(command, trace="t1")
         hers = await found(fleet, "user.anna", ids=done.kem_ids)

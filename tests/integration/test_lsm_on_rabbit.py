@@ -19,7 +19,7 @@ from bus_schema.lsm_events import EpisodePacked, EpisodeRecorded
 from bus_schema.lsm_packing import ApplyPack, GetDueEpisodes
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
 from bus_schema.replies import Code
-from mindbus import CommandFailed, Settings, WorkerContext
+from mindbus import ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -223,7 +223,7 @@ BAD: dict[str, tuple[Any, Code]] = {
 
 async def test_bad_questions_are_answered_with_a_reason(fleet: Fleet) -> None:
     for what, (command, code) in BAD.items():
-        with pytest.raises(CommandFailed) as no:
+        with pytest.raises(ReplyError) as no:
             await fleet.bus.request(command)
         assert no.value.code is code, what
         assert no.value.message, what

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bus_schema.storage import GetArtifact
-from mindbus import CommandFailed, Settings, connect
+from mindbus import ReplyError, Settings, connect
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
@@ -89,7 +89,7 @@ async def all_that_can_be_signed(settings: Settings) -> list[str]:
         await bus.request(Greet(name="Anna", note="я" * 100_000))
         query = GetArtifact(artifact_id=put.ref.artifact_id, presigned=True)
         found = await bus.request(query)
-        with pytest.raises(CommandFailed):
+        with pytest.raises(ReplyError):
             await bus.acting_as("agent.critic").request(query)
     return [found.presigned_url.url] if found.presigned_url else []
 

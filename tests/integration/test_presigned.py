@@ -16,7 +16,7 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import GetArtifact
 from bus_schema.uploads import PresignedGet, PresignedPut, RequestUpload
-from mindbus import Client, CommandFailed, Settings, connect
+from mindbus import Client, ReplyError, Settings, connect
 from mindbus.bus.worker import utc_now
 from mindbus.files import open_files
 from mindbus.presigned import BytesRefused, Courier
@@ -109,7 +109,7 @@ async def test_an_address_to_read_is_told_to_those_who_may_read_and_opens_this_o
         artifact_id = await put(artifacts, b"secret notes", visibility="private", content_type="text/html")
         found = await bus.request(GetArtifact(artifact_id=artifact_id, presigned=True))
     async with an_agent(settings, "agent.critic") as (bus, artifacts):
-        with pytest.raises(CommandFailed) as no:
+        with pytest.raises(ReplyError) as no:
             await bus.request(GetArtifact(artifact_id=artifact_id, presigned=True))
         with pytest.raises(ArtifactNotFound):
             await artifacts.get(artifact_id)

@@ -7,7 +7,7 @@ import pytest
 from bus_schema.dialogue import EndDialogue
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimStopped, StartSim, StopSim
-from mindbus import CommandFailed, Settings
+from mindbus import ReplyError, Settings
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 
 CAST = ("storage", "tracker", "dialogue", "sim")
@@ -71,7 +71,7 @@ async def test_one_that_has_nothing_new_to_say_ends_and_says_so(settings: Settin
 async def test_one_that_is_stopped_is_answered_to_its_end(settings: Settings) -> None:
     async with runtime(settings, *CAST) as team:
         started = await team.bus.request(StartSim(profiles="team_en", speed=600))
-        with pytest.raises(CommandFailed, match="is running; stop it first"):
+        with pytest.raises(ReplyError, match="is running; stop it first"):
             await team.bus.request(StartSim(profiles="team_ru"))
         await team.until_on_timeline("message_sent", 3)
         counts = await team.bus.request(StopSim())
@@ -98,7 +98,7 @@ async def test_one_that_cannot_be_played_never_begins(
     broken = tmp_path / "sim" / "profiles" / "broken.yaml"
     broken.write_text("name: broken\nlanguage: en\nscenario: 7\npeople: []\n", encoding="utf-8")
     async with runtime(settings, "storage", "sim") as team:
-        with pytest.raises(CommandFailed) as refused:
+        with pytest.raises(ReplyError) as refused:
             await team.bus.request(StartSim(profiles=profiles, scenario=scenario))
         state = await team.bus.request(GetSimStatus())
 

@@ -19,7 +19,7 @@ from bus_schema.process import ProcessCompleted
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, SetTraceMembers
 from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, Audit, CollectGarbage, GetStorageStats, Rebuild
-from mindbus import Client, CommandFailed, Settings, Worker, WorkerContext
+from mindbus import Client, ReplyError, Settings, Worker, WorkerContext
 from mindbus.files import FileStore, open_files
 from tests.command_line import Shell
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -129,7 +129,7 @@ async def test_a_run_that_is_still_active_keeps_what_others_lose(house: House) -
         await orchestrator.publish(ProcessCompleted(run_id=RUN, result=result), trace=RUN)
         await until(lambda: _is_closed(bus))
         assert (await bus.request(CollectGarbage())).expired.count == 1
-        with pytest.raises(CommandFailed) as gone:
+        with pytest.raises(ReplyError) as gone:
             await researcher.request(GetArtifact(artifact_id=ours))
         assert gone.value.code is Code.NOT_FOUND
 
@@ -178,7 +178,7 @@ async def test_only_people_and_services_look_after_the_store(house: House) -> No
     async with house.open() as fleet:
         commands: list[Command[Any]] = [CollectGarbage(), Audit(), Rebuild(), GetStorageStats()]
         for command in commands:
-            with pytest.raises(CommandFailed, match="operates") as no:
+            with pytest.raises(ReplyError, match="operates") as no:
                 await fleet.bus.acting_as("agent.critic").request(command)
             assert no.value.code is Code.UNAUTHORIZED
 

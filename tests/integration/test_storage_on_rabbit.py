@@ -22,7 +22,7 @@ from bus_schema.storage import (
     SearchArtifacts,
     SetTraceMembers,
 )
-from mindbus import Client, CommandFailed, Settings
+from mindbus import Client, ReplyError, Settings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files import FileStore, open_files
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -82,7 +82,7 @@ def staged_files(files: FileStore) -> list[str]:
 
 
 async def refusal(bus: Client, command: Any, **where: Any) -> Code:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await bus.request(command, **where)
     return failure.value.code
 

@@ -28,7 +28,7 @@ from bus_schema.swm import (
     SubscriptionTopic,
     Unsubscribe,
 )
-from mindbus import Client, CommandFailed, Settings
+from mindbus import Client, ReplyError, Settings
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft
 from tests.redis_server import PrivateRedis
@@ -60,7 +60,7 @@ def bob(fleet: Fleet) -> Client:
 
 
 async def refusal(bus: Client, command: Any) -> Code:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await bus.request(command)
     return failure.value.code
 
@@ -181,7 +181,7 @@ async def test_what_is_loaded_is_at_hand(fleet: Fleet, alice: Client, bob: Clien
 
 
 async def test_a_malformed_filter_is_refused_with_its_position(bob: Client) -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(ReplyError) as failure:
         await subscribe(bob, "metadata.a=1 OR nonsense=2")
     assert failure.value.code is Code.INVALID
     assert failure.value.details["position"] == 17

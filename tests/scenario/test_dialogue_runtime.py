@@ -12,8 +12,8 @@ from bus_schema.dialogue import CheckTimeouts, DialogueFragment, EndDialogue, Me
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimState, StartSim
-from mindbus.bus.failures import CommandFailed
 from mindbus.cli.owners import CLEAR
+from mindbus.errors import ReplyError
 from tests.dialogue_kit import RUNTIME, Runtime, dialogue_settings, runtime
 from tests.simulated_days import require_whole, whole_day
 
@@ -170,7 +170,7 @@ async def test_scenario_clear_is_not_for_agents(team: Runtime) -> None:
     await team.say("anna", "Привет!")
 
     for command in (ClearData(confirm=True), DeleteUser(user_id="anna")):
-        with pytest.raises(CommandFailed) as refused:
+        with pytest.raises(ReplyError) as refused:
             await team.bus.acting_as("agent.task_manager").request(command, to="storage")
         assert refused.value.code is Code.UNAUTHORIZED
 

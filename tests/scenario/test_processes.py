@@ -23,7 +23,7 @@ from bus_schema.process import (
     StepStatus,
 )
 from bus_schema.replies import Code
-from mindbus import Client, CommandFailed, Settings
+from mindbus import Client, ReplyError, Settings
 from tests.fleets import fleet_of, settings_for
 from tests.process_kit import (
     ROLES,
@@ -286,7 +286,7 @@ async def test_a_card_may_be_longer_than_any_story_on_the_bus(settings: Settings
 
 async def test_what_cannot_be_run_is_refused_with_the_reason(settings: Settings, tmp_path: Path) -> None:
     async def refusal(ask: Awaitable[object]) -> tuple[Code, str]:
-        with pytest.raises(CommandFailed) as no:
+        with pytest.raises(ReplyError) as no:
             await ask
         return no.value.code, no.value.message
 

@@ -14,7 +14,7 @@ from agents.models.language_model import ToolCall
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.history import chat_key, subagent_key
 from bus_schema.subagent import MAX_SHOWN_CHARS, SubagentCompletion, SubagentToolResult
-from mindbus import CommandFailed, Delegated, Settings, SubAgent
+from mindbus import Delegated, ReplyError, Settings, SubAgent
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.llm_server import Fails, LlmServer, Reply, Request, Says
@@ -163,7 +163,7 @@ async def test_what_was_delegated_before_a_failure_is_neither_done_nor_kept_agai
     team: Runtime, model: LlmServer
 ) -> None:
     model.script.extend([delegates("Раз.", text="Минуту."), Says("Первое."), Fails(400)])
-    with pytest.raises(CommandFailed):
+    with pytest.raises(ReplyError):
         await team.say("anna", "Спроси", message_id="msg_1")
     model.script.append(Says("Готово."))
     answer = await team.say("anna", "Спроси", message_id="msg_1")

@@ -9,11 +9,11 @@ import memory.lsm.refusals
 import memory.refusals
 import memory.swm.refusals
 import storage_service.refusals
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 
 
-def refusals_of(module: ModuleType) -> list[type[Refusal]]:
-    return [kind for _name, kind in getmembers(module, isclass) if issubclass(kind, Refusal) and kind is not Refusal]
+def refusals_of(module: ModuleType) -> list[type[Rejected]]:
+    return [kind for _name, kind in getmembers(module, isclass) if issubclass(kind, Rejected) and kind is not Rejected]
 
 
 @pytest.mark.parametrize(

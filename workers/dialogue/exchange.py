@@ -12,7 +12,7 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
-from mindbus.bus.failures import PermanentFailure, Refused, TemporaryFailure
+from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.histories import Histories
 from workers.dialogue.delegating import Delegating
@@ -66,7 +66,7 @@ class Exchanges:
         if said is None:
             said, is_new = await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
         elif draft.content not in (None, said.content):
-            raise Refused(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
+            raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
         await kept(said)
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
         known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
@@ -94,7 +94,7 @@ class Exchanges:
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
             return said, (await self._talks.keep(said)).is_new
-        except Refused as no:
+        except Rejected as no:
             # Said again long afterwards, it need not come right after a notification any more.
             known = await self._talks.find(said.user_id, said.message_id) if no.code is Code.CONFLICT else None
             if known is None or (known.role, known.content, known.ref) != (said.role, said.content, said.ref):
@@ -122,7 +122,7 @@ class Exchanges:
     async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> Exchange:
         try:
             return Exchange(said, answer, (await self._talks.keep(answer)).buffered)
-        except Refused as no:
+        except Rejected as no:
             # An instance that died meanwhile had other words on their way: those are what was answered.
             other = await self._talks.find(answer.user_id, answer.message_id) if no.code is Code.CONFLICT else None
             if other is None:

@@ -18,7 +18,7 @@ _CONTEXT_MESSAGES = 10
 class Record:
     """The talk before this exchange, then as much of the exchange as is kept already.
 
-    Everything here raises Refused, TemporaryFailure or BusUnavailable.
+    Everything here raises Rejected, TemporaryFailure or BusUnavailable.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from bus_schema.subagent import (
 )
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
-from mindbus.bus.failures import BusUnavailable, CommandFailed, NoReply, Unroutable
+from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable
 from mindbus.sdk.aside import aside
 
 # What the master needs of its own asker's patience for an answer of its own.
@@ -52,7 +52,7 @@ class Subagents:
             return await self._done(name, order)
         except Unroutable:
             why = f"subagent-{name} is not running"
-        except CommandFailed as failed:
+        except ReplyError as failed:
             why = failed.message
             if isinstance(failed, NoReply):
                 await self._cancel(name, order)
@@ -65,7 +65,7 @@ class Subagents:
     async def _done(self, name: str, order: ExecuteTask) -> TaskDone:
         timeout_s = self._patience_s()
         if timeout_s <= 0:
-            raise CommandFailed(Code.EXPIRED, "no time is left for it")
+            raise ReplyError(Code.EXPIRED, "no time is left for it")
         deadline = self.clock() + timedelta(seconds=timeout_s - min(_GRACE_S, timeout_s / 4))
         timed, trace = order.model_copy(update={"deadline": deadline}), conversation_trace(order.chat_id)
         # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead

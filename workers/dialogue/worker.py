@@ -29,9 +29,9 @@ from bus_schema.ids import derived
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationSent
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import CommandFailed
 from mindbus.bus.handlers import Publish, every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
@@ -170,7 +170,7 @@ class DialogueWorker(Worker):
             try:
                 ask = partial(self._bus.request, end, trace=conversation_trace(user_id))
                 ended = await aside(user_id, ask)
-            except CommandFailed as failed:
+            except ReplyError as failed:
                 logger().warning("dialogue not ended yet", user_id=user_id, reason=str(failed))
                 continue
             if ended.fragment_id:

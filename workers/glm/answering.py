@@ -8,7 +8,7 @@ from bus_schema.replies import Code
 from memory.embedding.failures import EmbedderAway, EmbedderFailure
 from memory.vectors.index import IndexAway
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused, TemporaryFailure
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.principal import Principal
 from workers.refusing import refusing
 
@@ -29,7 +29,7 @@ def answering(context: MessageContext, kem_id: str | None = None) -> Iterator[Pr
     except EmbedderAway as away:
         raise TemporaryFailure(str(away)) from away
     except EmbedderFailure as failure:
-        raise Refused(Code.UNAVAILABLE, str(failure)) from failure
+        raise Rejected(Code.UNAVAILABLE, str(failure)) from failure
 
 
 def _is_trusted(context: MessageContext) -> bool:

@@ -5,10 +5,9 @@ from bus_schema.kem import KemSource
 from memory.glm.reindexing import own_text
 from memory.glm.tables import KemRow
 from memory.kps.reader import Limits, Reader
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.worker import WorkerContext
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.refusal import Refusal
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
@@ -32,7 +31,7 @@ class Texts:
             raise TemporaryFailure(f"storage: {away}") from away
         except OSError as trouble:
             raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
-        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, Refusal) as no:
+        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, Rejected) as no:
             logger().warning("a unit is left without a vector", kem_id=row.id, reason=str(no))
             return None
 

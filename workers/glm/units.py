@@ -20,7 +20,7 @@ from bus_schema.kem import Kem, KemDraft
 from memory.glm.notices import notice_of
 from memory.glm.rows import as_kem
 from memory.glm.service import GlobalMemory
-from memory.glm.writing import Refused, Written
+from memory.glm.writing import RejectedDraft, Written
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.principal import Principal
@@ -81,10 +81,10 @@ class UnitDesk:
         self.memory.after_commit()
 
 
-def _item(outcome: Written | Refused) -> BatchItem:
+def _item(outcome: Written | RejectedDraft) -> BatchItem:
     match outcome:
         case Written(row=row, is_new=is_new):
             times = {"created_at": row.created_at, "updated_at": row.updated_at, "version": row.version}
             return BatchItem(kem_id=row.id, status="stored" if is_new else "replaced", **times)
-        case Refused(kem_id=kem_id, refusal=refusal):
+        case RejectedDraft(kem_id=kem_id, refusal=refusal):
             return BatchItem(kem_id=kem_id, status="refused", code=refusal.code, error=str(refusal))

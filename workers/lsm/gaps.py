@@ -8,7 +8,7 @@ from bus_schema.conversations import Dialogue, GetMessages, ListDialogues
 from bus_schema.dialogue import DialogueMessage
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.client import Client
-from mindbus.bus.failures import PermanentFailure, Refused
+from mindbus.errors import PermanentFailure, Rejected
 from mindbus.logs import logger
 from mindbus.sdk.asking import ask
 from mindbus.sdk.conversations import Conversations
@@ -46,7 +46,7 @@ class Gaps:
     async def step(self) -> tuple[str, Sequence[DialogueMessage], int] | None:
         """The next portion of a chat that lacks something, its words read, with a note of who was forgotten by then.
 
-        Raises Refused, TemporaryFailure, BusUnavailable.
+        Raises Rejected, TemporaryFailure, BusUnavailable.
         """
         now = self.memory.clock()
         if not self._gaps and (self._next_look is None or now >= self._next_look):
@@ -68,7 +68,7 @@ class Gaps:
     async def _worded(self, message: DialogueMessage) -> DialogueMessage | None:
         try:
             return await self.conversations.worded(message)
-        except (PermanentFailure, Refused) as unreadable:
+        except (PermanentFailure, Rejected) as unreadable:
             # One that nobody can read must not keep out those after it.
             logger().warning("what was said cannot be read", message_id=message.message_id, reason=str(unreadable))
             return None

@@ -9,8 +9,8 @@ from bus_schema.lsm import Recorded, RecordExchange
 from memory.lsm.said import Said
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import Publish, every, on_command, on_event
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
 from workers.lsm.answering import answering
@@ -74,7 +74,7 @@ class RecordingDesk:
         """What was said while nobody listened."""
         try:
             lacking = await self.gaps.step()
-        except (BusUnavailable, TemporaryFailure, Refused) as trouble:
+        except (TemporaryFailure, Rejected) as trouble:
             logger().warning("gaps in the log wait", reason=str(trouble))
             await asyncio.sleep(_AGAIN_S)
             return ()

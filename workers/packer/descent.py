@@ -21,7 +21,7 @@ from memory.packing.packing import OFFLINE, Pack, PackDoesNotHold, Proposal, pac
 from memory.packing.words import words_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
@@ -46,7 +46,7 @@ class Descent:
     model: LanguageModel
 
     async def one_down(self, episode_id: str, to: Layer, at: datetime | None) -> Step:
-        """Towards this layer. Raises Refused, TemporaryFailure, BusUnavailable."""
+        """Towards this layer. Raises Rejected, TemporaryFailure, BusUnavailable."""
         episode = await self.ask(f"get/{episode_id}/{to}", GetEpisode(episode_id=episode_id, at=at))
         if episode.layer in (to, Layer.COLD):
             return Step(Packed(episode_id=episode_id, outcome="unchanged", layer=episode.layer))
@@ -91,7 +91,7 @@ class Descent:
         command = ApplyPack.model_validate({"episode_id": episode.id, "report": report, "at": at, **proposed})
         try:
             await self.ask(f"apply/{episode.id}/{episode.version}/{report.maker}", command)
-        except Refused as no:
+        except Rejected as no:
             if no.code is Code.CONFLICT:
                 unchanged = Packed(episode_id=episode.id, outcome="unchanged", layer=episode.layer, reason=str(no))
                 return Step(unchanged)

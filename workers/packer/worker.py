@@ -8,9 +8,9 @@ from agents.models.language_model import LanguageModel
 from bus_schema.episodes import Layer
 from bus_schema.lsm_packing import DueEpisode, GetDueEpisodes
 from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
-from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from workers.minds import model_of
 from workers.packer.descent import Descent, Step
@@ -64,7 +64,7 @@ class PackerWorker(Worker):
             return
         try:
             done = await self._run(None, _SCHEDULED)
-        except (TemporaryFailure, BusUnavailable, Refused) as trouble:
+        except (TemporaryFailure, Rejected) as trouble:
             logger().warning("packing waits", reason=str(trouble))
             self._next_run = self._clock() + _AGAIN
             return
@@ -96,7 +96,7 @@ class PackerWorker(Worker):
     async def _one(self, due: DueEpisode, at: datetime | None) -> Step:
         try:
             return await self._descent.one_down(due.episode_id, due.to, at)
-        except Refused as no:
+        except Rejected as no:
             # One that is gone must not keep the others.
             logger().warning("episode not packed", episode_id=due.episode_id, code=no.code.value, reason=str(no))
             return Step(Packed(episode_id=due.episode_id, outcome="refused", layer=due.layer, reason=str(no)))

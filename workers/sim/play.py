@@ -13,7 +13,7 @@ from bus_schema.dialogue import EndDialogue, Invoke, conversation_trace
 from bus_schema.ids import derived
 from bus_schema.messages import Command
 from mindbus.bus.client import Client
-from mindbus.bus.failures import BusUnavailable, CommandFailed
+from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.tasks import end
 from workers.sim.tally import Tally
@@ -116,7 +116,7 @@ class Play:
             except BusUnavailable as away:
                 logger().warning("simulation waits for the bus", reason=str(away))
                 await asyncio.sleep(1)
-            except CommandFailed as failed:
+            except ReplyError as failed:
                 logger().warning("simulation got no answer", user_id=user_id, reason=str(failed))
                 if not failed.retryable:
                     return False

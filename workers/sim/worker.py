@@ -17,9 +17,9 @@ from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimStarted, SimState, SimStopped, StartSim, StopSim
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import BusUnavailable, Refused, TemporaryFailure
 from mindbus.bus.handlers import Publish, on_command
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.notebook import Notebook, Said
 from mindbus.tasks import end
@@ -75,7 +75,7 @@ class SimWorker(Worker):
 
         async def begun(last: Record) -> tuple[Record, Sequence[Said]]:
             if last.is_running:
-                raise Refused(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
+                raise Rejected(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
             told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
             record = Record(sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True)
             return record, [Publish(SimStarted.model_validate(told))]
@@ -91,7 +91,7 @@ class SimWorker(Worker):
         """Let what was said be answered; the counts are final."""
         record = await self._notes.state(_ONLY)
         if not record.sim_id or command.sim_id not in (None, record.sim_id):
-            raise Refused(Code.NOT_FOUND, "there is no such simulation; sim.status tells which one runs, or ran last")
+            raise Rejected(Code.NOT_FOUND, "there is no such simulation; sim.status tells which one runs, or ran last")
         if record.is_running:
             if self._play is None or self._playing is None:
                 raise TemporaryFailure("the simulation is about to go on")
@@ -143,7 +143,7 @@ class SimWorker(Worker):
         while True:
             try:
                 return await self._notes.state(_ONLY)
-            except (TemporaryFailure, BusUnavailable) as away:
+            except TemporaryFailure as away:
                 logger().info("simulation waits for storage", reason=str(away))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
@@ -176,7 +176,7 @@ class SimWorker(Worker):
         change = _progress(play.tally, sim_id)
         try:
             await self._notes.change(_ONLY, lambda record: record.model_copy(update=change))
-        except (TemporaryFailure, BusUnavailable) as away:
+        except TemporaryFailure as away:
             logger().warning("simulation not written down", reason=str(away))
 
     async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
@@ -184,20 +184,20 @@ class SimWorker(Worker):
         while True:
             try:
                 return await write()
-            except (TemporaryFailure, BusUnavailable) as away:
+            except TemporaryFailure as away:
                 logger().warning("simulation not written down", reason=str(away))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
     def _performance(self, order: StartSim) -> tuple[Simulation, str]:
-        """Raises Refused where it cannot be played."""
+        """Raises Rejected where it cannot be played."""
         try:
             team = self._library.team(order.profiles)
             scenario = self._library.scenario(order.scenario or team.scenario)
             return Simulation(team, scenario, order.seed), scenario.name
         except (UnknownTeam, UnknownScenario) as unknown:
-            raise Refused(Code.NOT_FOUND, str(unknown)) from unknown
+            raise Rejected(Code.NOT_FOUND, str(unknown)) from unknown
         except (BadFile, NobodyResponsible, AnotherLanguage) as bad:
-            raise Refused(Code.INVALID, str(bad)) from bad
+            raise Rejected(Code.INVALID, str(bad)) from bad
 
 
 def _progress(tally: Tally, sim_id: str) -> dict[str, object]:

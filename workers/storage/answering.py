@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from mindbus.principal import Principal
 from storage_service.registry import PinLost
 from workers.refusing import refusing

@@ -8,8 +8,8 @@ from memory.swm.counters import CounterStore
 from memory.swm.keeping_up import KeepingUp
 from memory.swm.subscriptions import Subscriptions
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import on_command
+from mindbus.errors import TemporaryFailure
 from workers.swm.answering import answering
 
 

@@ -8,7 +8,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from memory.swm.glm import GlmAway
 from mindbus.bus.client import Client, ResultT
-from mindbus.bus.failures import BusUnavailable, CommandFailed, Refused
+from mindbus.errors import BusUnavailable, Rejected, ReplyError
 
 _WITHIN_S = 10.0
 
@@ -43,7 +43,7 @@ class GlmLink:
         try:
             asking = self._bus.acting_as(publisher).request(batch, timeout_s=_WITHIN_S)
             return await _answer(asking, passing=(Code.UNAVAILABLE,))
-        except Refused as no:
+        except Rejected as no:
             if len(drafts) == 1:
                 item = BatchItem(kem_id=str(drafts[0].id), status="refused", code=no.code, error=str(no))
                 return BatchReport(items=(item,))
@@ -52,12 +52,12 @@ class GlmLink:
 
 
 async def _answer(asked: Awaitable[ResultT], passing: Collection[Code] = (Code.UNAVAILABLE, Code.INTERNAL)) -> ResultT:
-    """Raises Refused, GlmAway; `passing` are the failures that somebody else sees to."""
+    """Raises Rejected, GlmAway; `passing` are the failures that somebody else sees to."""
     try:
         return await asked
     except BusUnavailable as away:
         raise GlmAway(str(away)) from away
-    except CommandFailed as failed:
+    except ReplyError as failed:
         if failed.code in passing:
             raise GlmAway(str(failed)) from failed
-        raise Refused(failed.code, failed.message, failed.details) from failed
+        raise Rejected(failed.code, failed.message, failed.details) from failed

@@ -13,10 +13,9 @@ from memory.swm.keeping_up import KeepingUp
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.working_memory import WorkingMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.handlers import every, on_command, on_event
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.refusal import Refusal
 from workers.drafts import Drafts
 from workers.swm.answering import answering
 from workers.swm.telling import Telling, told
@@ -37,7 +36,7 @@ class KnowledgeDesk:
         persist = command.persist_to_glm_if_new_or_updated
         with answering(context) as principal:
             (outcome,) = await self.memory.publish(_named([command.kem], context), principal, persist=persist)
-            if isinstance(outcome, Refusal):
+            if isinstance(outcome, Rejected):
                 raise outcome
         assert outcome.kem is not None
         return (outcome.kem, *await told([outcome], self.subscriptions))
@@ -107,8 +106,8 @@ def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[st
     ]
 
 
-def _item(kem_id: str, outcome: Happening | Refusal) -> BatchItem:
-    if isinstance(outcome, Refusal):
+def _item(kem_id: str, outcome: Happening | Rejected) -> BatchItem:
+    if isinstance(outcome, Rejected):
         return BatchItem(kem_id=kem_id, status="refused", code=outcome.code, error=str(outcome))
     kem = outcome.kem
     assert kem is not None

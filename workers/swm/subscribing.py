@@ -5,8 +5,8 @@ from bus_schema.swm import Subscribe, Subscription, Unsubscribe
 from memory.swm.subscriptions import Subscriptions
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import BusUnavailable, TemporaryFailure
 from mindbus.bus.handlers import on_command
+from mindbus.errors import BusUnavailable, TemporaryFailure
 from workers.swm.answering import answering
 
 

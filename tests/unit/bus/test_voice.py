@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 import mindbus
 from bus_schema.replies import Code
-from mindbus import Client, Command, CommandFailed, MessageContext, Refused, Settings
+from mindbus import Client, Command, MessageContext, Rejected, ReplyError, Settings
 from mindbus.bus.testing import running
 
 
@@ -34,7 +34,7 @@ class Speaker(mindbus.Worker):
         for word in command.words:
             await context.say(word)
         if command.is_refused:
-            raise Refused(Code.CONFLICT, "changed my mind")
+            raise Rejected(Code.CONFLICT, "changed my mind")
         await self.is_heard.wait()
         return Spoken(text="".join(command.words))
 
@@ -81,7 +81,7 @@ async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settin
             heard.append(part)
 
     async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
-        with pytest.raises(CommandFailed, match="changed my mind"):
+        with pytest.raises(ReplyError, match="changed my mind"):
             await listen(bus)
     assert len(heard) <= 1
 

@@ -13,7 +13,7 @@ from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from gateway.feed import Feed, Missed
 from gateway.tail import NoSuchPlace, Tail
 from gateway.timeline_reader import fits
-from mindbus import CommandFailed, Settings, connect
+from mindbus import ReplyError, Settings, connect
 from tests.waiting import until
 
 START = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ class Storage:
         self.asked += 1
         await asyncio.sleep(0)
         if self.is_away:
-            raise CommandFailed(Code.UNAVAILABLE, "away")
+            raise ReplyError(Code.UNAVAILABLE, "away")
         after = int(wanted.cursor or 0)
         found = [event for event in self.events if (event.sequence or 0) > after and fits(wanted, event)]
         page = found[: wanted.limit]

@@ -15,7 +15,7 @@ from memory.kps.refusals import (
     UnknownFormat,
 )
 from memory.kps.suffixes import CONTENT_TYPES, DOCX
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 from tests.documents import a_docx, a_pdf, a_protected_docx, a_protected_pdf, a_sealed_pdf, zipped
 
 PDF = "application/pdf"
@@ -182,7 +182,7 @@ def test_a_pdf_that_everybody_may_read_is_read() -> None:
     assert extract(a_sealed_pdf(), PDF).text == "The code is 4711."
 
 
-NOT_READABLE: Sequence[tuple[str, bytes, str, type[Refusal]]] = [
+NOT_READABLE: Sequence[tuple[str, bytes, str, type[Rejected]]] = [
     ("a PDF cut off", a_pdf(["x"])[:200], PDF, CorruptDocument),
     ("a PDF with a password", a_protected_pdf(), PDF, Protected),
     ("a PDF without words", a_pdf([""]), PDF, NothingToRead),
@@ -224,7 +224,9 @@ NOT_READABLE: Sequence[tuple[str, bytes, str, type[Refusal]]] = [
 @pytest.mark.parametrize(
     ("content", "content_type", "kind"), [each[1:] for each in NOT_READABLE], ids=[each[0] for each in NOT_READABLE]
 )
-def test_what_cannot_be_read_is_refused_with_its_reason(content: bytes, content_type: str, kind: type[Refusal]) -> None:
+def test_what_cannot_be_read_is_refused_with_its_reason(
+    content: bytes, content_type: str, kind: type[Rejected]
+) -> None:
     with pytest.raises(kind):
         extract(content, content_type)
 

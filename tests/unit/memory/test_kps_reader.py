@@ -9,7 +9,7 @@ import pytest
 from memory.kps import refusals
 from memory.kps.reader import Limits, Reader
 from memory.kps.refusals import CorruptDocument, DocumentTooLarge, NotText, TooMuchToRead
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 from tests.documents import a_pdf
 
 pytestmark = pytest.mark.slow
@@ -75,7 +75,9 @@ async def test_what_is_too_large_is_not_read_at_all() -> None:
 
 
 def test_every_refusal_says_what_is_wrong_in_a_sentence() -> None:
-    kinds = [kind for _name, kind in getmembers(refusals, isclass) if issubclass(kind, Refusal) and kind is not Refusal]
+    kinds = [
+        kind for _name, kind in getmembers(refusals, isclass) if issubclass(kind, Rejected) and kind is not Rejected
+    ]
     assert kinds
     for kind in kinds:
         assert str(kind()).endswith("."), kind

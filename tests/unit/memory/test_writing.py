@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
-from memory.glm.writing import Refused, Written
+from memory.glm.writing import RejectedDraft, Written
 from memory.refusals import (
     ChangesDoNotFit,
     KemIdTaken,
@@ -101,7 +101,7 @@ async def test_in_a_batch_each_unit_is_for_itself(library: Library) -> None:
         a_draft("later", id="kem_new"),
     )
 
-    kinds = [type(each.refusal) if isinstance(each, Refused) else each.is_new for each in outcomes]
+    kinds = [type(each.refusal) if isinstance(each, RejectedDraft) else each.is_new for each in outcomes]
     assert kinds == [True, KemIdTaken, False, WrongVector, False]
     assert (await library.retrieval.get("kem_hers", ANNA)).content == "hers"
     assert (await library.retrieval.get("kem_new", ANNA)).content == "later"
@@ -120,13 +120,13 @@ async def test_a_refused_replacement_leaves_the_older_one_whole(library: Library
 
 
 async def test_two_that_take_one_id_at_once_do_not_both_get_it(library: Library) -> None:
-    async def take(by: str) -> Written | Refused:
+    async def take(by: str) -> Written | RejectedDraft:
         principal = ANNA if by == "anna" else CRITIC
         return (await library.store_all(a_draft(by, id="kem_1"), by=principal))[0]
 
     outcomes = await asyncio.gather(take("anna"), take("critic"))
 
-    assert sorted(isinstance(each, Refused) for each in outcomes) == [False, True]
+    assert sorted(isinstance(each, RejectedDraft) for each in outcomes) == [False, True]
 
 
 async def test_an_update_changes_what_it_names(library: Library) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from bus_schema.replies import Code
-from mindbus import CommandFailed
+from mindbus import ReplyError
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.memory_failures import CircuitOpen, NoAnswer
 
@@ -77,7 +77,7 @@ def test_that_another_one_is_open_says_nothing(breaker: Breaker) -> None:
 
 def test_a_no_is_an_answer(breaker: Breaker) -> None:
     fail(breaker)
-    fail(breaker, CommandFailed(Code.CONFLICT, "taken"))
+    fail(breaker, ReplyError(Code.CONFLICT, "taken"))
     fail(breaker)
 
     with breaker.watching():

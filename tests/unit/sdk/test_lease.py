@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from bus_schema.replies import Code
-from mindbus import CommandFailed
+from mindbus import ReplyError
 from mindbus.sdk.lease import kept
 from mindbus.sdk.memory_failures import LockLost, NoAnswer
 from tests.waiting import until
@@ -46,7 +46,7 @@ async def test_it_is_renewed_until_the_work_is_done(lessor: Lessor) -> None:
 
 
 async def test_where_it_is_lost_the_work_is_cut_short(lessor: Lessor) -> None:
-    lessor.failure = CommandFailed(Code.CONFLICT, "somebody else holds it")
+    lessor.failure = ReplyError(Code.CONFLICT, "somebody else holds it")
     with pytest.raises(LockLost):
         async with kept(lessor, LEASE_S, now()):
             await asyncio.Event().wait()
@@ -67,7 +67,7 @@ async def test_one_that_was_waited_for_is_renewed_before_the_work_begins(lessor:
     async with kept(lessor, LEASE_S, now() - 60):
         assert lessor.renewals == 1
 
-    lessor.failure = CommandFailed(Code.CONFLICT, "it ended before it was heard of")
+    lessor.failure = ReplyError(Code.CONFLICT, "it ended before it was heard of")
     with pytest.raises(LockLost):
         async with kept(lessor, LEASE_S, now() - 60):
             pytest.fail("the work began")

@@ -9,7 +9,7 @@ import pytest
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from bus_schema.swm import Count, GetCounter, IncrementCounter
-from mindbus import CommandFailed, MessageContext, Refused, Settings, Worker, WorkerContext, on_command
+from mindbus import MessageContext, Rejected, ReplyError, Settings, Worker, WorkerContext, on_command
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer, Silence
 from mindbus.sdk.memory_link import MemoryLink, minted
@@ -36,7 +36,7 @@ class MoodyCounters(Worker):
         self.heard.append(context.message_id)
         await self.gate.wait()
         if self.refusals:
-            raise Refused(self.refusals.pop(), "told to")
+            raise Rejected(self.refusals.pop(), "told to")
         return Count(value=len(self.heard))
 
     @on_command
@@ -95,7 +95,7 @@ async def test_unavailable_is_tried_again_with_growing_jitter(
 
 async def test_a_no_is_heard_at_once(link: MemoryLink, counters: MoodyCounters, naps: Naps) -> None:
     counters.refusals = [Code.CONFLICT]
-    with pytest.raises(CommandFailed) as refused:
+    with pytest.raises(ReplyError) as refused:
         await link.ask(ADD)
 
     assert refused.value.code is Code.CONFLICT

@@ -10,7 +10,7 @@ from bus_schema.dialogue import DialogueFragment
 from bus_schema.fleet import AgentResult
 from bus_schema.kps import ProcessedData, ProcessRawData
 from mindbus import Event, MessageContext, ProcessingAgent, Send, Settings, Worker, WorkerContext, on_command
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from tests.fleets import fleet_of, settings_for
 from tests.fragments import a_fragment
 from workers.fleet import FLEET

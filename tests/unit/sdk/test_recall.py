@@ -8,7 +8,7 @@ import pytest
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
 from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
-from mindbus.bus.failures import TemporaryFailure
+from mindbus.errors import TemporaryFailure
 from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.recall import Recall
 from tests.clocks import NOON

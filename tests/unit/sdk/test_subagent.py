@@ -9,7 +9,7 @@ import pytest
 
 from bus_schema.replies import Code
 from bus_schema.subagent import CancelTask, ExecuteTask, TaskDone
-from mindbus import Client, CommandFailed, Delegated, SubAgent
+from mindbus import Client, Delegated, ReplyError, SubAgent
 from mindbus.bus.testing import running
 from tests.fleets import settings_for
 from tests.waiting import until
@@ -55,7 +55,7 @@ async def test_whoever_asks_again_waits_for_the_same_work_and_hears_the_same(bus
 
 
 async def test_what_is_not_done_by_its_deadline_is_dropped(bus: Client) -> None:
-    with pytest.raises(CommandFailed) as late:
+    with pytest.raises(ReplyError) as late:
         await ask(bus, deadline=datetime.now(UTC) + timedelta(seconds=0.1))
     assert late.value.code is Code.EXPIRED
 
@@ -64,7 +64,7 @@ async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -
     asked = asyncio.create_task(ask(bus))
     await until(lambda: Patient.begun == 1)
     await bus.request(CancelTask(delegation_id="dlg_1"), to="subagent-patient")
-    with pytest.raises(CommandFailed, match="was cancelled"):
+    with pytest.raises(ReplyError, match="was cancelled"):
         await asked
     await bus.request(CancelTask(delegation_id="dlg_unknown"), to="subagent-patient")
 
@@ -73,5 +73,5 @@ async def test_what_is_cancelled_is_dropped_and_may_be_asked_anew(bus: Client) -
 
 
 async def test_delegations_of_delegations_have_an_end(bus: Client) -> None:
-    with pytest.raises(CommandFailed, match="go in a circle"):
+    with pytest.raises(ReplyError, match="go in a circle"):
         await ask(bus, depth=4)

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from bus_schema.envelope import Envelope, Kind
-from mindbus.bus.failures import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.bus.transport import Outgoing
+from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
 from mindbus.sql.ledger import KEPT, SqlLedger
 from storage_service.inserts import next_number

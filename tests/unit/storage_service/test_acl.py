@@ -5,14 +5,14 @@ from structlog.testing import capture_logs
 
 from bus_schema.replies import Code
 from bus_schema.storage import SetTraceMembers
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from tests.storage_kit import CRITIC, ORCHESTRATOR, RESEARCHER, TRACE, Depot
 
 
 async def gets(depot: Depot, artifact_id: str, principal: str, trace: str | None) -> bool:
     try:
         return bool(await depot.get(artifact_id, principal, trace))
-    except Refused as refused:
+    except Rejected as refused:
         if refused.code is not Code.NOT_FOUND:
             raise
         return False
@@ -23,7 +23,7 @@ async def test_a_refusal_is_written_down_with_who_asked_for_what(depot: Depot) -
 
     with capture_logs() as logs:
         for artifact_id in (hidden, "art_absent"):
-            with pytest.raises(Refused):
+            with pytest.raises(Rejected):
                 await depot.get(artifact_id, CRITIC, trace="run_2")
 
     assert [(line["service"], line["artifact_id"], line["is_denied"]) for line in logs] == [
@@ -47,7 +47,7 @@ async def test_an_artifact_made_within_a_listed_trace_is_seen_from_outside_it_by
 async def test_only_a_service_writes_a_member_list(depot: Depot, principal: str) -> None:
     artifact_id = await depot.put()
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await depot.handle(SetTraceMembers(trace_id=TRACE, members=("agent.critic",)), principal)
 
     assert refused.value.code is Code.UNAUTHORIZED

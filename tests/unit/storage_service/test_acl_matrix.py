@@ -17,7 +17,7 @@ from bus_schema.identities import owner_of
 from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, GetLineage, GetVersions, RegisterArtifact, SearchArtifacts
 from mindbus.bus.context import MessageContext
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.files import open_folder
 from mindbus.sql.database import Database
 from tests.signatures import with_signatures
@@ -135,7 +135,7 @@ class World:
         with self._statements() as statements:
             try:
                 reply = await self._ask(case, command)
-            except Refused as no:
+            except Rejected as no:
                 reply = json.dumps({"code": no.code, "message": str(no), "details": no.details}, sort_keys=True)
         return Heard(reply, tuple(statements))
 

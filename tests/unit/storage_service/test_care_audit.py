@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.replies import Code
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key, orphan_key
 from storage_service.care.rules import CareRules
@@ -130,7 +130,7 @@ async def test_what_has_expired_is_not_missed(keeper: Keeper) -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1 or 1=1", "9" * 30])
 async def test_a_cursor_of_somebodys_own_is_refused(keeper: Keeper, cursor: str) -> None:
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.audit(cursor=cursor)
 
     assert no.value.code is Code.INVALID

@@ -9,7 +9,7 @@ from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
 from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key
 from storage_service.care.rules import CareRules
@@ -149,10 +149,10 @@ async def test_what_has_expired_looks_as_if_it_had_never_been(keeper: Keeper) ->
     await keeper.orphaned_after(days=2)
 
     for query in (GetVersions(artifact_id=mine), GetLineage(artifact_id=mine)):
-        with pytest.raises(Refused) as no:
+        with pytest.raises(Rejected) as no:
             await keeper.depot.handle(query)
         assert no.value.code is Code.NOT_FOUND
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.depot.get(mine)
     assert no.value.code is Code.NOT_FOUND
     assert (await keeper.depot.handle(SearchArtifacts())).items == ()
@@ -163,7 +163,7 @@ async def test_the_id_of_what_has_expired_stays_taken(keeper: Keeper, content: b
     mine = await keeper.depot.put(CONTENT, retention="1d")
     await keeper.orphaned_after(days=2)
 
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.depot.handle(RegisterArtifact(manifest=keeper.depot.manifest(content, id=mine)))
 
     assert no.value.code is Code.CONFLICT

@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.replies import Code
 from bus_schema.storage_care import ArtifactOrphaned
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key
 from storage_service.care.registry import Removal
@@ -215,7 +215,7 @@ async def test_a_second_run_finds_nothing_left(keeper: Keeper) -> None:
 async def test_an_agent_may_not_collect_nor_look(keeper: Keeper) -> None:
     for what in ("collect_garbage", "audit", "rebuild", "stats"):
         command = next(c for c in keeper.depot.worker.routes.commands if c.wire.type == f"mb.cmd.storage.{what}.v1")
-        with pytest.raises(Refused) as no:
+        with pytest.raises(Rejected) as no:
             await keeper.depot.handle(command(), CRITIC)  # type: ignore[arg-type]  # a command, as just found
         assert no.value.code is Code.UNAUTHORIZED
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions
 from bus_schema.storage_care import Rebuild
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.blobs import Labels
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key, orphan_key
@@ -98,7 +98,7 @@ async def test_who_may_read_it_comes_back(keeper: Keeper) -> None:
 
     await keeper.rebuild()
 
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.depot.get(mine, by=CRITIC, trace=TRACE)
     assert no.value.code is Code.NOT_FOUND
 
@@ -112,7 +112,7 @@ async def test_what_had_expired_stays_expired_with_its_id_taken(keeper: Keeper) 
     assert (await keeper.rebuild()).restored == 1
 
     assert await keeper.artifacts() == []
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.depot.register(keeper.depot.manifest(CONTENT, id=mine))
     assert no.value.code is Code.CONFLICT
     manifest = await keeper.depot.get(await put(keeper))
@@ -254,7 +254,7 @@ async def test_a_rebuild_comes_in_pages(keeper: Keeper) -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "manifests/zz", "../etc", "manifests/0"])
 async def test_a_cursor_of_somebodys_own_is_refused(keeper: Keeper, cursor: str) -> None:
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await keeper.rebuild(cursor=cursor)
 
     assert no.value.code is Code.INVALID

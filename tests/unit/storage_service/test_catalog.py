@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions, SearchArtifacts
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, ON_BOTH_DATABASES, RESEARCHER, TRACE, Depot
 
@@ -102,7 +102,7 @@ async def test_no_page_repeats_or_misses_an_artifact_however_many_come_meanwhile
 
 @pytest.mark.parametrize("cursor", ["", "abc", "-1", "1.5", "1e3", "٣", "9" * 19, "1 OR 1=1"])
 async def test_a_cursor_that_was_never_given_out_is_refused(depot: Depot, cursor: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await depot.handle(SearchArtifacts(cursor=cursor))
 
     assert refused.value.code is Code.INVALID

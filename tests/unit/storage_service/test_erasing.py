@@ -12,7 +12,7 @@ from bus_schema.ids import mint
 from bus_schema.replies import Code
 from bus_schema.storage_care import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.care.keys import content_of
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
@@ -164,7 +164,7 @@ async def test_of_a_forgotten_user_nothing_is_left_but_the_ids_of_artifacts(depo
     assert contents == {b"shared", b"of boris"}
     assert not {made["hers"], made["shared"], made["transcript"]} & {key[13:-5] for key in copies(depot)}
     for gone in ("hers", "shared", "transcript"):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Rejected) as refused:
             await depot.get(made[gone], by="user.anna", trace="conv_anna")
         assert refused.value.code is Code.NOT_FOUND
     assert depot.content_of(await depot.get(made["agents"])) == b"shared"
@@ -176,7 +176,7 @@ async def test_the_id_of_a_forgotten_artifact_is_nobodys_again(depot: Depot) -> 
     made = await live(depot)
     await depot.handle(DeleteUser(user_id="anna"), OPERATOR)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await depot.register(depot.manifest(b"hers", by="user.anna", id=made["hers"]))
 
     assert refused.value.code is Code.CONFLICT
@@ -211,7 +211,7 @@ async def test_a_message_of_a_forgotten_user_that_comes_again_is_not_kept(depot:
 async def test_an_agent_may_not_have_anything_removed(depot: Depot, command: Any, principal: str) -> None:
     await live(depot)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await depot.handle(command, principal)
 
     assert refused.value.code is Code.UNAUTHORIZED

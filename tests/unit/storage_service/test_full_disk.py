@@ -18,8 +18,8 @@ from sqlalchemy.engine import make_url
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
-from mindbus.bus.failures import TemporaryFailure
 from mindbus.bus.testing import running
+from mindbus.errors import TemporaryFailure
 from mindbus.files import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database

@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from storage_service.lineage import LineageReader
 from storage_service.refusals import LineageTooLarge
@@ -90,7 +90,7 @@ async def test_what_is_hidden_is_not_there_nor_what_lies_behind_it(depot: Depot)
 async def test_the_lineage_of_what_is_hidden_is_not_found(depot: Depot) -> None:
     secret = await depot.put(b"secret", visibility="private")
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await lineage(depot, secret, CRITIC)
 
     assert refused.value.code is Code.NOT_FOUND

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.refusal import Refusal
+from mindbus.errors import Rejected
 from storage_service.blobs import Declared, Labels, copy_declared, object_key
 from storage_service.local_blobs import LocalBlobs
 from storage_service.refusals import BytesDiffer, NotAPlainFile
@@ -180,7 +180,7 @@ async def test_whatever_a_writer_does_meanwhile_only_the_declared_bytes_are_publ
         try:
             await local.promote(UPLOAD, key, declared(content), LABELS)
             outcomes.add("published")
-        except Refusal as refusal:
+        except Rejected as refusal:
             outcomes.add(type(refusal).__name__)
         finally:
             stop.set()

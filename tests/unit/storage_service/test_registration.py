@@ -13,8 +13,8 @@ from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import mint
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, RegisterArtifact, Registration
-from mindbus.bus.failures import Refused, TemporaryFailure
 from mindbus.bus.handlers import Publish
+from mindbus.errors import Rejected, TemporaryFailure
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.models import GONE, LIVE, BlobRow, ManifestRow
 from storage_service.service import StorageService
@@ -24,8 +24,8 @@ from tests.storage_kit import CRITIC, RESEARCHER, TRACE, Depot, OpenDepot
 CONTENT = "# Отчёт\nfindings\n".encode()
 
 
-async def refusal(depot: Depot, manifest: Manifest, by: str | None = None, trace: str | None = None) -> Refused:
-    with pytest.raises(Refused) as refused:
+async def refusal(depot: Depot, manifest: Manifest, by: str | None = None, trace: str | None = None) -> Rejected:
+    with pytest.raises(Rejected) as refused:
         await depot.register(manifest, by, trace)
     return refused.value
 
@@ -283,7 +283,7 @@ async def test_of_many_bytes_for_one_id_at_once_one_wins_whole(depot: Depot) -> 
 
     outcomes = await asyncio.gather(*map(depot.register, manifests), return_exceptions=True)
 
-    conflicts = [each for each in outcomes if isinstance(each, Refused) and each.code is Code.CONFLICT]
+    conflicts = [each for each in outcomes if isinstance(each, Rejected) and each.code is Code.CONFLICT]
     assert len(conflicts) == 7
     winner = await depot.get(artifact_id)
     assert depot.content_of(winner) in {b"bytes %d" % number for number in range(8)}
@@ -324,7 +324,7 @@ async def test_of_many_corrections_at_once_one_is_the_next_version(depot: Depot)
     outcomes = await asyncio.gather(*map(depot.register, corrections), return_exceptions=True)
 
     assert sum(isinstance(each, Registration) for each in outcomes) == 1
-    assert {each.code for each in outcomes if isinstance(each, Refused)} == {Code.CONFLICT}
+    assert {each.code for each in outcomes if isinstance(each, Rejected)} == {Code.CONFLICT}
 
 
 async def test_whoever_takes_part_in_the_trace_may_correct_what_the_trace_may_read(depot: Depot) -> None:

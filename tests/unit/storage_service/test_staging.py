@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.replies import Code
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from storage_service.refusals import NotAStagingAddress
 from storage_service.staging import upload_key
 from tests.hostile_addresses import hostile_addresses
@@ -60,7 +60,7 @@ async def test_hostile_addresses_open_no_socket_and_write_nothing(depot: Depot, 
     before = sorted(depot.folder.rglob("*"))
 
     for address in addresses:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Rejected) as refused:
             await depot.register(depot.manifest(b"findings", uri=address))
         assert refused.value.code is Code.INVALID, address
 
@@ -75,7 +75,7 @@ async def test_hostile_addresses_open_no_socket_and_write_nothing(depot: Depot, 
 async def test_the_address_of_another_owners_upload_is_refused(depot: Depot) -> None:
     theirs = depot.stage(b"findings", "agent.critic")
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await depot.register(depot.manifest(b"findings", uri=theirs))
 
     assert refused.value.code is Code.INVALID

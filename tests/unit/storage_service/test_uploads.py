@@ -11,7 +11,7 @@ from bus_schema.artifacts import Manifest
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact
 from bus_schema.uploads import MAX_CLAIM_BYTES, OpenClaim, RequestClaim, RequestUpload, Upload
-from mindbus.bus.failures import Refused
+from mindbus.errors import Rejected
 from tests.clocks import NOON
 from tests.hostile_addresses import hostile_addresses, hostile_names
 from tests.signatures import query_of, with_signatures
@@ -66,7 +66,7 @@ async def test_an_address_minted_before_is_signed_again(signing: Depot, is_whole
 async def test_nothing_is_signed_for_another_owners_folder(signing: Depot) -> None:
     theirs = signing.files.uri(signing.upload_key("agent.critic"))
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await upload_of(signing, uri=theirs)
 
     assert refused.value.code is Code.INVALID
@@ -74,7 +74,7 @@ async def test_nothing_is_signed_for_another_owners_folder(signing: Depot) -> No
 
 
 async def test_what_storage_would_not_take_is_not_signed_for(signing: Depot) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await upload_of(signing, size_bytes=signing.max_artifact_bytes + 1)
 
     assert refused.value.code is Code.TOO_LARGE
@@ -125,7 +125,7 @@ async def test_a_hostile_address_is_not_signed(signing: Depot, connections: list
     addresses = [address for address in hostile_addresses(signing.files.url, good) if len(address) <= 1024]
 
     for address in addresses:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Rejected) as refused:
             await upload_of(signing, uri=address)
         assert refused.value.code is Code.INVALID, address
 

@@ -36,7 +36,7 @@ from memory.embedding.nano import MODEL
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.glm.vector_relay import IndexGone
 from memory.vectors.index import IndexAway
-from mindbus import MessageContext, Refused, Settings
+from mindbus import MessageContext, Rejected, Settings
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.bus.worker import utc_now
@@ -126,7 +126,7 @@ async def for_ever(tick: Callable[[], Awaitable[None]]) -> None:
 
 
 async def refusal(desk: Desk, command: Command[Any], by: str = CRITIC) -> tuple[Code, str]:
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await desk.hear(command, by)
     return no.value.code, str(no.value)
 
@@ -425,7 +425,7 @@ async def test_memory_goes_over_to_the_model_of_its_settings(settings: Settings)
     ],
 )
 def test_a_batch_whose_artifact_is_no_batch_is_refused(raw: bytes, code: Code, complaint: str) -> None:
-    with pytest.raises(Refused, match=complaint) as no:
+    with pytest.raises(Rejected, match=complaint) as no:
         drafts_of(raw)
 
     assert no.value.code is code

@@ -14,8 +14,8 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from memory.embedding.failures import EmbedderAway
-from mindbus import MessageContext, Refused, Settings
-from mindbus.bus.failures import TemporaryFailure
+from mindbus import MessageContext, Rejected, Settings
+from mindbus.errors import TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
 from tests.kps_kit import ObedientMemory, kps_opening, kps_with
@@ -166,7 +166,7 @@ async def test_a_model_that_is_away_at_the_start_is_asked_again(tmp_path: Path) 
 async def test_what_memory_refuses_is_refused(desk: Desk) -> None:
     desk.memory.refuses = Code.CONFLICT
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await desk.process(raw_content="One text.")
 
     assert refused.value.code is Code.CONFLICT
@@ -192,7 +192,7 @@ async def test_vectors_that_memory_does_not_take_are_left_to_memory(desk: Desk) 
     ],
 )
 async def test_bad_input_is_refused_in_words(desk: Desk, fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(Rejected, match=words):
         await desk.process(**fields)
 
     assert desk.memory.kems == {}

@@ -31,7 +31,7 @@ from bus_schema.process import (
     StepStatus,
 )
 from bus_schema.replies import Code
-from mindbus import MessageContext, Refused, Settings
+from mindbus import MessageContext, Rejected, Settings
 from mindbus.bus.handlers import Publish, Send
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -123,7 +123,7 @@ async def desk(tmp_path: Path, database_of: DatabaseOf) -> AsyncIterator[Desk]:
 
 
 async def refusal(desk: Desk, command: Command[Any], by: str = ANNA) -> tuple[Code, str]:
-    with pytest.raises(Refused) as no:
+    with pytest.raises(Rejected) as no:
         await desk.hear(command, by)
     return no.value.code, str(no.value)
 
@@ -383,7 +383,7 @@ async def test_with_a_user_go_the_runs_that_they_started_alone(desk: Desk) -> No
 async def test_no_agent_has_runs_removed(desk: Desk, command: Command[Any]) -> None:
     await desk.begun(a_step("one"))
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         await desk.hear(command, by="agent.critic.1")
 
     assert refused.value.code is Code.UNAUTHORIZED

@@ -9,7 +9,7 @@ from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
 from bus_schema.replies import Code
 from memory.swm.glm import GlmAway
 from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
-from mindbus.bus.failures import PermanentFailure, TemporaryFailure
+from mindbus.errors import PermanentFailure, TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.memory_kit import a_draft
 from workers.swm.glm_link import GlmLink

@@ -1,0 +1,111 @@
+"""The one tree of errors: each says with which code the asker hears of it, and how the message that met it ends."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from inspect import cleandoc
+from typing import Any, ClassVar
+
+from bus_schema.replies import Code
+
+
+class Ending(StrEnum):
+    """What becomes of a message whose handler raised."""
+
+    REFUSE = "refuse"
+    RETRY = "retry"
+    DEAD_LETTER = "dead_letter"
+
+
+class MindBusError(Exception):
+    """MindBus could not do what it was asked.
+
+    `code` is what the asker reads; `ending` is what becomes of the message that was being handled; `details` travel
+    with an error reply. Without a message of its own, an error says its docstring.
+    """
+
+    code: Code = Code.INTERNAL
+    ending: ClassVar[Ending] = Ending.RETRY
+
+    def __init__(
+        self, message: str | None = None, *, code: Code | None = None, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(cleandoc(type(self).__doc__ or "") if message is None else message)
+        if code is not None:
+            self.code = code
+        self.details = dict(details or {})
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later, unchanged."""
+        return self.code.retryable
+
+
+class Rejected(MindBusError):
+    """The request is refused with a code: the asker hears it, nothing is retried, nothing has been written.
+
+    `is_denied`, which would tell the absent from the hidden, goes to the log alone; other keywords are `details`.
+    """
+
+    code = Code.INVALID
+    ending = Ending.REFUSE
+
+    def __init__(
+        self,
+        code: Code | None = None,
+        message: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        *,
+        is_denied: bool = False,
+        **about: object,
+    ) -> None:
+        super().__init__(message, code=code, details={**(details or {}), **about})
+        self.is_denied = is_denied
+
+
+class TemporaryFailure(MindBusError):
+    """Something that is needed is not there just now; the message is tried again within its budget, after `delay`."""
+
+    code = Code.UNAVAILABLE
+    ending = Ending.RETRY
+
+    def __init__(self, message: str | None = None, delay: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.delay = delay
+
+
+class PermanentFailure(MindBusError):
+    """This message can never succeed; it is dead-lettered with the reason."""
+
+    code = Code.INTERNAL
+    ending = Ending.DEAD_LETTER
+
+    def __init__(self, message: str | None = None, code: Code | None = None) -> None:
+        super().__init__(message, code=code)
+
+
+class BusUnavailable(TemporaryFailure):
+    """RabbitMQ cannot be reached, or does not confirm; what was published may or may not arrive."""
+
+
+class Unroutable(BusUnavailable):
+    """No queue takes this command: start its worker once, or check the service's name."""
+
+
+class ReplyError(MindBusError):
+    """The reply to a command was an error; `code`, `message` and `details` are the service's."""
+
+    ending = Ending.RETRY
+
+    def __init__(self, code: Code, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{code.value}: {message}", code=code, details=details)
+        self.message = message
+
+
+class NoReply(ReplyError):
+    """No reply by the deadline; the command may still be carried out."""
+
+    def __init__(self, wire_type: str, waited_s: float) -> None:
+        super().__init__(
+            Code.UNAVAILABLE, f"no answer to {wire_type} within {waited_s:g} s; it may still be carried out"
+        )
