@@ -15,6 +15,7 @@ from statistics import median, quantiles
 from agents.dialogue.agent import Dialogue
 from agents.models.language_model import Message
 from agents.models.offline import OfflineModel
+from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
 from bus_schema.dialogue import Invoke, conversation_trace
 from mindbus.bus.client import Client
@@ -22,7 +23,6 @@ from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
-from tests.killed_workers import workers_of
 
 _TEXTS = (
     "Борис, подготовь договор с поставщиком до пятницы, бюджет 500 тысяч рублей.",

@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.locomo_baselines import baselines
 from benchmarks.locomo_data import CATEGORIES, Conversation, DatasetMissing, Question, conversations
+from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import WarmContent
 from bus_schema.lsm import GetEpisode, RecordExchange
 from bus_schema.lsm_care import GetEpisodeStats
@@ -29,7 +30,6 @@ from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
-from tests.killed_workers import workers_of
 
 BUDGETS = (600, 1200, 2400)
 DEFAULT_DATA = "../shared/data/locomo_dev.json"

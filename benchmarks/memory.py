@@ -16,6 +16,7 @@ from statistics import quantiles
 from qdrant_client import AsyncQdrantClient
 
 from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batches, questions
+from benchmarks.servers.workers import workers_of
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
 from memory.glm.service import GlobalMemory, database_of, open_memory
@@ -30,7 +31,6 @@ from mindbus.principal import Principal
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.health import HealthFolder
-from tests.killed_workers import workers_of
 
 HITS = 10
 ASKER = Principal("agent.researcher.1")

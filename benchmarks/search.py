@@ -15,6 +15,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.catalogue import BEGIN, fill, hidden_manifests, manifests, members, trace_of
+from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database
 from bus_schema.storage import SearchArtifacts
 from mindbus.logs import configure_logs
 from mindbus.principal import Principal
@@ -22,8 +23,6 @@ from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.catalog import Catalog
 from storage_service.models import MIGRATIONS
-from tests.postgres import Postgres
-from tests.postgres_server import PostgresMissing, PrivatePostgres
 
 CORPORA = {"everyday": manifests, "hidden": hidden_manifests}
 
@@ -130,8 +129,7 @@ async def _databases(folder: Path) -> AsyncIterator[Iterator[tuple[str, str, Dat
     try:
         server = PrivatePostgres()
         await server.start()
-        made = Postgres(server.url)
-        found += [("postgresql", corpus, Database(made.create(), "storage")) for corpus in CORPORA]
+        found += [("postgresql", corpus, Database(create_database(server.url), "storage")) for corpus in CORPORA]
     except PostgresMissing as missing:
         print(missing, file=sys.stderr)
     yield iter(found)

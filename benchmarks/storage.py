@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed
 from benchmarks.storage_children import Child, child
 from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
@@ -22,7 +23,6 @@ from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.health import HealthFolder, Unwell
-from tests.seaweed_server import BUCKET, PrivateSeaweed
 
 _SEED = 20261121
 _MIB = 1024 * 1024

@@ -12,10 +12,10 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import pytest
 
+from mindbus.testing.wait import eventually, until
 from mindbus_fleet.node.failures import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.management import Management
-from tests.waiting import eventually, until
 
 CONTAINER_IMAGE = "rabbitmq:4-management"
 CONTAINER_WITHIN_S = 120

@@ -13,7 +13,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.ids import mint
 from mindbus import Settings, connect
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 TRACE = "run_under_fire"
 _SHARED = 12

@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 
+from mindbus.testing.wait import ConditionNotMet, until
 from tests.compose_stack import Failed, NoEngine, Stack, call
 from tests.management import Management, Queue
-from tests.waiting import NeverHappened, until
 from workers.fleet import FLEET
 
 STEPS = ["research", "ideas", "draft", "critique", "edit", "final"]
@@ -40,7 +40,7 @@ async def main() -> int:
                 raise
             async with timed("take it down, volumes and all"):
                 await stack.take_down()
-    except (NoEngine, Failed, Wrong, NeverHappened, TimeoutError) as trouble:
+    except (NoEngine, Failed, Wrong, ConditionNotMet, TimeoutError) as trouble:
         print(f"compose smoke FAILED after {time.monotonic() - started:.0f} s\n{trouble}", file=sys.stderr)
         return 1
     print(f"compose smoke passed in {time.monotonic() - started:.0f} s")

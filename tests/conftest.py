@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres
+from benchmarks.servers.seaweed import PrivateSeaweed, SeaweedMissing
 from mindbus.logs import configure_logs
 from mindbus_fleet.node.failures import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.management import Management
 from tests.postgres import DatabaseOf, Postgres, migrate, some_postgres
-from tests.postgres_server import PostgresMissing, PrivatePostgres
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis, some_redis
 from tests.seaweed import ObjectServer, Place, some_object_server
-from tests.seaweed_server import PrivateSeaweed, SeaweedMissing
 
 ON_RABBIT = {"broker", "own_node", "used_node"}
 ON_BACKENDS = {"postgres", "own_postgres", "object_server", "own_object_server", "redis_server", "own_redis"}

@@ -10,8 +10,8 @@ from bus_schema.dialogue import Answered, DialogueMessage, Invoke, MessageKind, 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus import Settings
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from tests.waiting import until
 from workers.fleet import FLEET
 
 RUNTIME = ("storage", "history", "tracker", "task_manager", "context_manager", "mood_watcher", "context", "dialogue")

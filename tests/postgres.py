@@ -11,16 +11,16 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 from sqlalchemy.engine import make_url
 
+from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database, libpq_url
 from memory.glm import tables as glm_tables
 from memory.history import tables as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from mindbus.testing.wait import eventually
 from storage_service import models, run_tables
 from tests.brokers import do_without
-from tests.postgres_server import PostgresMissing, PrivatePostgres
-from tests.waiting import eventually
 
 CONTAINER_IMAGE = "postgres:17-alpine"
 CONTAINER_WITHIN_S = 120
@@ -59,10 +59,7 @@ class Postgres:
 
     def create(self, template: str | None = None) -> str:
         """The URL of a fresh database, empty or a copy of another."""
-        name = f"mindbus_test_{secrets.token_hex(6)}"
-        copied = SQL("") if template is None else SQL(" TEMPLATE {}").format(Identifier(_name_of(template)))
-        self._run(SQL("CREATE DATABASE {}").format(Identifier(name)) + copied)
-        return make_url(self.url).set(database=name).render_as_string(hide_password=False)
+        return create_database(self.url, template)
 
     def drop(self, url: str) -> None:
         """Delete it, whoever is still connected."""
@@ -81,11 +78,6 @@ class Postgres:
     def _run(self, statement: SQL | psycopg.sql.Composed) -> None:
         with psycopg.connect(libpq_url(self.url), autocommit=True) as connection:
             connection.execute(statement)
-
-
-def libpq_url(url: str) -> str:
-    """The same address as PostgreSQL's own programs write it."""
-    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 async def migrate(database_of: DatabaseOf) -> None:

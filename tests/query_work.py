@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 from sqlalchemy import event
 
+from benchmarks.servers.postgres import libpq_url
 from mindbus.postgresql import session_options
 from mindbus.sql.database import Database
-from tests.postgres import libpq_url
 
 _STEPS_COUNTED_BY = 100
 

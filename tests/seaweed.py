@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
+from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
 from mindbus.files import FileStore, open_files
 from mindbus.s3 import Bucket, S3Account, open_bucket
 from mindbus.settings import Settings
+from mindbus.testing.wait import eventually
 from tests.brokers import do_without
-from tests.seaweed_server import BUCKET, PrivateSeaweed, SeaweedMissing
-from tests.waiting import eventually
 
 CONTAINER_IMAGE = "chrislusf/seaweedfs:latest"
 CONTAINER_WITHIN_S = 120

@@ -9,8 +9,8 @@ from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from bus_schema.ids import derived
 from bus_schema.sim import SimCounts, SimStopped, StartSim
 from bus_schema.timeline import TimelineEvent
+from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime
-from tests.waiting import until
 
 AGENTS = ("context_manager", "mood_watcher", "task_manager")
 

@@ -16,9 +16,9 @@ from subprocess import PIPE, Popen
 from bus_schema.fleet import State
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
+from mindbus.testing.wait import until
 from mindbus_fleet.supervision.health import HealthFolder
 from mindbus_fleet.supervision.hosting import host, stop_on_signals
-from tests.waiting import until
 from workers.fleet import whole_fleet
 from workers.third_party import Maker
 

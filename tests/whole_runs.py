@@ -25,6 +25,7 @@ from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, 
 from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus import BusUnavailable, Client, ReplyError, Settings, connect
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import ConditionNotMet, until
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import tail
 from mindbus_fleet.supervision.health import HealthFolder
@@ -32,7 +33,6 @@ from mindbus_fleet.supervision.run_folder import RunFolder
 from tests.brokers import registered
 from tests.llm_server import Call, read_calls
 from tests.taps import DurableTap
-from tests.waiting import NeverHappened, until
 
 SUPERVISED = ("orchestrator", "pushkin")
 UNHARMED = ("researcher", "ideator", "critic", "editor")
@@ -109,7 +109,7 @@ class WholeFleet:
 
         try:
             await until(lambda: not missing(), STARTED_WITHIN_S)
-        except NeverHappened as late:
+        except ConditionNotMet as late:
             late.add_note(f"not ready: {missing()}\n{self.last_words()}")
             raise
 
@@ -238,7 +238,7 @@ class WholeRun:
     async def _until(self, condition: Callable[[], Any], what: str) -> Any:
         try:
             return await until(condition, COMPLETED_WITHIN_S, what)
-        except NeverHappened as never:
+        except ConditionNotMet as never:
             never.add_note(f"{await self.look()}\n{self.fleet.last_words()}")
             raise
 

@@ -12,13 +12,13 @@ import pytest
 
 from mindbus import BusUnavailable, Settings
 from mindbus.bus.deadletters import DeadLetters
+from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import registered
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.greetings import Greet, Greeter, Hold, Listener
 from tests.management import Management
 from tests.raw_amqp import an_envelope, raw_publisher
-from tests.waiting import until
 
 FROZEN_S = 30
 pytestmark = pytest.mark.chaos

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import Workers, workers_of
 from bus_schema.sim import GetSimStatus, StartSim
+from mindbus.testing.wait import until
 from tests.dialogue_kit import RUNTIME, Runtime, dialogue_settings, runtime
-from tests.killed_workers import Workers, workers_of
 from tests.simulated_days import require_whole, whole_day
-from tests.waiting import until
 
 pytestmark = pytest.mark.chaos
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import ColdContent, Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import PackRun, RunPacking
@@ -17,7 +18,6 @@ from memory.packing.verifying import verify
 from mindbus import BusUnavailable, Client, ReplyError, connect
 from tests.fleets import settings_for
 from tests.generated_episodes import Generated, generated_episodes
-from tests.killed_workers import workers_of
 
 CHATS_A_KILL = 4
 RUN_WITHIN_S = 60.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import Invoke, conversation_trace
 from bus_schema.history import chat_key
+from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings
-from tests.killed_workers import workers_of
 from tests.llm_server import LlmServer, Reply, Request, Says
 from tests.subagent_kit import delegates, master, told, with_subagent
-from tests.waiting import until
 
 CHATS = 20
 DELEGATIONS = 10

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.history import AppendHistory, GetHistory, HistoryMessage, ShowHistory, chat_key, subagent_key
 from mindbus import Client, connect
+from mindbus.testing.wait import until
 from tests.fleets import settings_for
 from tests.history_kit import exchange, said
-from tests.killed_workers import workers_of
-from tests.waiting import until
 
 CHATS = 20
 DELEGATIONS = 10

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.swm import AcquireLock, GetCounter, GetLockInfo, IncrementCounter
 from mindbus import Client, connect
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
-from tests.killed_workers import workers_of
 from tests.lock_holder import LEASE_MS, LOCK
-from tests.waiting import until
 from workers.fleet import FLEET
 
 ROOT = Path(__file__).parents[2]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import SaveMessage
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from mindbus import BusUnavailable, Client, ReplyError, connect
+from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.fleets import settings_for
-from tests.killed_workers import workers_of
-from tests.waiting import until
 
 MESSAGES_A_KILL = 20
 TOLD, HEARD = "told", "heard"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.glm import BatchStoreKems, CheckMemory, RetrieveKems
 from bus_schema.ids import mint
 from bus_schema.kem_query import KemQuery
@@ -17,11 +18,10 @@ from memory.vectors.embedded import EmbeddedIndex
 from mindbus import Client, connect
 from mindbus.sql.database import Database
 from mindbus.tasks import end
+from mindbus.testing.wait import until
 from tests.fleets import settings_for
-from tests.killed_workers import workers_of
 from tests.memory_kit import RESEARCHER, SPACE, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf
-from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 WRITERS, BATCH, ANSWERED_WITHIN_S = 4, 25, 120.0

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.servers.postgres import PrivatePostgres
 from bus_schema.envelope import Envelope
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration
 from mindbus import Client, ReplyError
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files import open_files
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.postgres_proxy import CommitCutter, Fate, cutting
-from tests.postgres_server import PrivatePostgres
 from tests.storage_kit import Depot
 from tests.taps import DurableTap
-from tests.waiting import until
 from workers.fleet import FLEET
 
 pytestmark = pytest.mark.chaos

@@ -12,11 +12,11 @@ import pytest
 from bus_schema.process import ExecuteStep, Run, StepCompleted, StepPendingStorage, StepStatus
 from bus_schema.storage import ArtifactRegistered
 from mindbus.bus.deadletters import DeadLetters
+from mindbus.testing.wait import until
 from mindbus_fleet.node.failures import RabbitMQMissing
 from mindbus_fleet.node.installation import find_rabbitmq
 from tests.brokers import do_without
 from tests.llm_server import Call
-from tests.waiting import until
 from tests.whole_runs import WholeFleet, WholeRun, inputs_of, whole_fleet_on
 
 BRIEF_FILE = Path("config/briefs/ru.md")

@@ -14,6 +14,7 @@ from bus_schema.fleet import State
 from mindbus import Settings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from tests.busy_agents import Crowd, crowd_of
 from tests.care_kit import Keeper
 from tests.fleets import settings_for
@@ -23,7 +24,6 @@ from tests.seaweed import Place
 from tests.storage_kit import Depot
 from tests.storage_nursery import Nursery
 from tests.taps import DurableTap
-from tests.waiting import until
 
 AGENTS = 20
 SETTLED_WITHIN_S = 120

@@ -15,8 +15,8 @@ from mindbus import Settings
 from mindbus.bus.connecting import connect, open_transport
 from mindbus.bus.service import Service, build
 from mindbus.bus.transport import Transport
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
-from tests.waiting import until
 
 KEYS = ("аня", "boris", "вера", "gleb")
 

@@ -11,9 +11,9 @@ from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from mindbus import NoReply, ReplyError, Settings, Unroutable, Worker, on_event
 from mindbus.bus.handlers import PublishTo
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeting, Hold, Listener, Misbehave, Recite
-from tests.waiting import until
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])

@@ -19,11 +19,11 @@ from mindbus import AgentSDK, ReplyError, Settings, SyncAgentSDK
 from mindbus.sdk.memory_failures import LockLost, MemoryAway, NotOpen
 from mindbus.sdk.patience import Patience
 from mindbus.sdk.swm_events import SwmEvent
+from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.sdk_kit import Naps
-from tests.waiting import until
 from workers.fleet import FLEET
 
 # One fleet for all: what a test says is about a project of its own.

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import conversation_trace
 from bus_schema.notification import NotificationGenerated
 from mindbus import Settings
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
-from tests.killed_workers import workers_of
 
 
 def a_notification(number: int, message: str, **fields: Any) -> NotificationGenerated:

@@ -13,10 +13,10 @@ import pytest
 from bus_schema.replies import Code
 from mindbus import ReplyError, Settings
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.greetings import Count, Greet, Greeter, Misbehave
 from tests.raw_amqp import RawPublisher, an_envelope, properties_for, raw_publisher
-from tests.waiting import until
 
 
 @pytest.fixture

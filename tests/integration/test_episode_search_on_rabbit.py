@@ -12,11 +12,11 @@ from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneSearch
 from bus_schema.replies import Code
 from mindbus import ReplyError, WorkerContext
+from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
 from tests.lsm_kit import ANNA
-from tests.waiting import until
 from workers.lsm.worker import LsmWorker, lsm_with
 
 TALK = ("My dog Rex is ill.", "Did you see a vet?", "Yes, Doctor Pavlova gave us pills.")

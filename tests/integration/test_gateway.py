@@ -14,10 +14,10 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke
 from bus_schema.timeline import GetTimeline
 from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
 from tests.greetings import Greeter, Misbehave
-from tests.waiting import until
 from workers.dialogue.worker import DialogueWorker
 from workers.fleet import FLEET
 from workers.sim.worker import SimWorker

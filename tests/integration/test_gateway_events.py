@@ -11,10 +11,10 @@ import pytest
 
 import mindbus
 from mindbus import Client, Settings
+from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import fleet_of
 from tests.gateways import Frame, Served, gateway_settings, serving
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.tracker import TrackerWorker
 

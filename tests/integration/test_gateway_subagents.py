@@ -9,10 +9,10 @@ import pytest
 from bus_schema.dialogue import conversation_trace
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from mindbus import Client
+from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Frame, Served, gateway_settings, serving
 from tests.integration.test_gateway_events import take
-from tests.waiting import until
 from workers.fleet import FLEET
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

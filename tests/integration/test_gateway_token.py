@@ -12,10 +12,10 @@ from gateway.gate import COOKIE
 from gateway.tokens import token_file
 from mindbus import Settings
 from mindbus.logs import configure_logs
+from mindbus.testing.wait import eventually
 from tests.brokers import Broker
 from tests.command_line import Shell
 from tests.gateways import gateway_settings, serving
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.rabbit
 PAGE = {"Accept": "text/html"}

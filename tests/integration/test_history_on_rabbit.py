@@ -26,11 +26,11 @@ from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus import Client, Settings, connect
 from mindbus.errors import ReplyError
+from mindbus.testing.wait import until
 from tests.command_line import Ended, Shell
 from tests.fleets import fleet_of, settings_for
 from tests.history_kit import KEY, exchange, said
 from tests.redis_server import PrivateRedis
-from tests.waiting import until
 from workers.fleet import FLEET
 
 pytestmark = pytest.mark.slow

@@ -21,11 +21,11 @@ from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
 from bus_schema.replies import Code
 from mindbus import ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
 from tests.lsm_kit import ANNA, a_report, packed
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.lsm.worker import LsmWorker, lsm_with
 

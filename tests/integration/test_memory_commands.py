@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(300)]
 

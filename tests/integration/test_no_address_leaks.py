@@ -11,13 +11,13 @@ from mindbus import ReplyError, Settings, connect
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeter
 from tests.management import Management
 from tests.raw_amqp import an_envelope, raw_publisher
 from tests.seaweed import Place
 from tests.taps import Body, every_body
-from tests.waiting import until
 from workers.fleet import FLEET
 
 SIGNATURE = b"X-Amz-Signature"

@@ -19,6 +19,7 @@ import httpx
 import pytest
 from pamqp.common import FieldTable
 
+from mindbus.testing.wait import until
 from mindbus_fleet.node.address import NodeAddress
 from mindbus_fleet.node.failures import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
 from mindbus_fleet.node.installation import Installation, find_rabbitmq
@@ -26,7 +27,6 @@ from mindbus_fleet.node.private import PrivateNode, running_node
 from mindbus_fleet.node.probes import speaks_amqp
 from tests.brokers import Broker, do_without, registered
 from tests.management import Management
-from tests.waiting import until
 
 pytestmark = pytest.mark.rabbit
 

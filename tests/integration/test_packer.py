@@ -14,10 +14,10 @@ from bus_schema.replies import Code
 from memory.packing.verifying import verify
 from memory.packing.words import words_of
 from mindbus import Client, Settings, Worker, WorkerContext
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.generated_episodes import Generated, generated_episodes
 from tests.scripted_model import ScriptedModel
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.packer.worker import PackerWorker
 

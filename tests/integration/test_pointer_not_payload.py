@@ -13,11 +13,11 @@ from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
 from mindbus import Settings, TemporaryFailure, Worker, WorkerContext, on_command
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeted, Greeting
 from tests.management import Management
 from tests.taps import Body, every_body
-from tests.waiting import until
 from workers.fleet import FLEET
 
 LARGEST_BODY = 64 * 1024

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import EndDialogue
 from mindbus import DialogueFragment, Event, ProcessingAgent
 from mindbus.bus.deadletters import DeadLetters
+from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 from tests.fleets import fleet_of
-from tests.killed_workers import workers_of
-from tests.waiting import until
 from workers.fleet import FLEET
 
 ROOT = Path(__file__).parents[2]

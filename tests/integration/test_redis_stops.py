@@ -15,11 +15,11 @@ from bus_schema.swm import Lock
 from mindbus import AgentSDK
 from mindbus.sdk.memory_failures import MemoryAway
 from mindbus.sdk.patience import Patience
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
-from tests.waiting import until
 from workers.fleet import FLEET
 
 pytestmark = pytest.mark.proof

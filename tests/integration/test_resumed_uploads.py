@@ -16,10 +16,10 @@ from mindbus.s3_upload import WHOLE_BYTES
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.degradation import Degradation
+from mindbus.testing.wait import until
 from tests.metered_link import MeteredLink, metered_link
 from tests.sdk_kit import TRACE, FakeStorage, Naps
 from tests.seaweed import Place
-from tests.waiting import until
 
 MIB = 1024 * 1024
 PART_BYTES = 5 * MIB

@@ -21,10 +21,10 @@ from bus_schema.storage import GetArtifact, RegisterArtifact, SetTraceMembers
 from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, Audit, CollectGarbage, GetStorageStats, Rebuild
 from mindbus import Client, ReplyError, Settings, Worker, WorkerContext
 from mindbus.files import FileStore, open_files
+from mindbus.testing.wait import until
 from tests.command_line import Shell
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.passing_blobs import PassingBlobs
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.storage.worker import StorageWorker
 

@@ -25,8 +25,8 @@ from bus_schema.storage import (
 from mindbus import Client, ReplyError, Settings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files import FileStore, open_files
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from tests.waiting import until
 from workers.fleet import FLEET
 
 TRACE = "run_1"

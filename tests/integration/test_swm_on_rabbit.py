@@ -29,11 +29,11 @@ from bus_schema.swm import (
     Unsubscribe,
 )
 from mindbus import Client, ReplyError, Settings
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.memory_kit import SPACE, a_draft
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.swm.worker import SwmWorker
 

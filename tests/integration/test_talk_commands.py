@@ -13,8 +13,8 @@ from bus_schema.conversations import SaveMessage
 from bus_schema.dialogue import conversation_trace
 from mindbus.bus.connecting import connect
 from mindbus.settings import Settings
+from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
-from tests.waiting import eventually
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 

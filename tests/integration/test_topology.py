@@ -10,10 +10,10 @@ from mindbus import Settings
 from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, of_subscriber, rungs_of
 from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
 from mindbus.management import Management
+from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeter
-from tests.waiting import until
 
 WANTED = backbone(rungs_of("50ms,100ms,300ms")) + of_service("greeter", takes_commands=True, event_keys=())
 

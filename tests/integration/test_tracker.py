@@ -8,8 +8,8 @@ import mindbus
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus import Settings
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from tests.waiting import until
 from workers.fleet import FLEET
 from workers.tracker import TrackerWorker
 

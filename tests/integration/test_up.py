@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
 from tests.third_party import ECHO, install
-from tests.waiting import eventually
 from workers.fleet import FLEET
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]

@@ -22,9 +22,9 @@ from bus_schema.storage import GetArtifact
 from mindbus import Client, Worker, WorkerContext
 from mindbus.bus.testing import running
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.assignments import BRIEF
 from tests.fleets import settings_for
-from tests.waiting import until
 from tests.writers import CountingModel
 from workers.creative import CreativeWorker
 from workers.fleet import FLEET

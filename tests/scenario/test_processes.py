@@ -24,6 +24,7 @@ from bus_schema.process import (
 )
 from bus_schema.replies import Code
 from mindbus import Client, ReplyError, Settings
+from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.process_kit import (
     ROLES,
@@ -39,7 +40,6 @@ from tests.process_kit import (
     failed,
     registered,
 )
-from tests.waiting import until
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])

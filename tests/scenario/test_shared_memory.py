@@ -18,8 +18,8 @@ from bus_schema.storage import GetArtifact
 from mindbus import Settings
 from mindbus.cli.owners import FORGET
 from mindbus.sdk.artifacts import open_artifacts
+from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow]
 

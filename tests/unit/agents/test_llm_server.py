@@ -12,8 +12,8 @@ import pytest
 from agents.models.choice import open_model
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material, lay_out
+from mindbus.testing.wait import until
 from tests.llm_server import read_calls
-from tests.waiting import until
 
 DRAFT = lay_out("draft", "write", "You write.", "Write.", [Material("art_1", "brief", "The harbour froze in May.")])
 

@@ -11,7 +11,7 @@ from mindbus.bus.connecting import connect, open_transport
 from mindbus.bus.leadership import Leadership
 from mindbus.bus.service import Service, build
 from mindbus.sql.leadership import FileLock
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 
 class Leader(mindbus.Nothing):

@@ -9,7 +9,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
 from gateway.feed import Feed, Listener, Missed
 from mindbus import Client, Event, Settings, connect
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 
 class Rained(Event, topic="weather", name="rained_here"):

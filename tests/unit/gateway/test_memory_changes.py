@@ -15,8 +15,8 @@ from gateway.feed import Feed, Listener, Missed
 from gateway.memory_changes import KemChange, MemoryChanges, MemoryEar, Readable
 from memory.filters import parse_filter
 from mindbus import Client, Settings, connect
+from mindbus.testing.wait import until
 from tests.clocks import NOON, Clock
-from tests.waiting import until
 
 
 def a_kem(kem_id: str = "kem_1", version: int = 1, **fields: Any) -> Kem:

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message
 
 from gateway.streams import EventStream, Streams, TooManyStreams
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 
 class Client:

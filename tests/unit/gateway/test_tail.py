@@ -14,7 +14,7 @@ from gateway.feed import Feed, Missed
 from gateway.tail import NoSuchPlace, Tail
 from gateway.timeline_reader import fits
 from mindbus import ReplyError, Settings, connect
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 START = datetime(2026, 3, 14, 12, tzinfo=UTC)
 

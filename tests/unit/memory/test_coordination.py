@@ -17,9 +17,9 @@ from memory.swm.redis_link import WrongRedis
 from memory.swm.refusals import CoordinationAway, CounterFull, LockLost, LockNotFree
 from memory.swm.turnstile import Turnstile
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.redis_server import PrivateRedis
-from tests.waiting import until
 
 LEASE = timedelta(seconds=30)
 

@@ -19,10 +19,10 @@ from memory.history.store import KNOWN_FOR, HistoryStore
 from memory.history.stored import digest_of
 from memory.swm.redis_link import WrongRedis
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
 from tests.redis_server import PrivateRedis
-from tests.waiting import until
 
 LIMITS = Limits(max_history=100)
 _TWIN = "SELECT messages FROM histories WHERE key = :key"

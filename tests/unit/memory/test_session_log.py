@@ -14,9 +14,9 @@ from memory.history.redaction import REDACTED, redacted
 from memory.history.session_files import OLDER, SessionFiles
 from memory.history.session_log import SessionLog
 from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
+from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
-from tests.waiting import until
 
 MAX_BYTES = 2000
 

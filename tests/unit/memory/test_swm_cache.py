@@ -12,10 +12,10 @@ from memory.swm.embedded_cache import EmbeddedCache
 from memory.swm.matching import page_of
 from memory.swm.redis_cache import RedisCache
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_vector
 from tests.postgres import DatabaseOf
 from tests.swm_kit import INDEXED, a_kem
-from tests.waiting import until
 
 
 @pytest.fixture(params=["embedded", pytest.param("redis", marks=pytest.mark.backends)])

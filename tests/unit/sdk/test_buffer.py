@@ -11,9 +11,9 @@ from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.disk import Disk
 from mindbus.sdk.entry import Entry
+from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench
-from tests.waiting import until
 
 
 class Crashed(BaseException):

@@ -7,9 +7,9 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
+from benchmarks.servers.postgres import PrivatePostgres
 from mindbus.sdk.checkpoints import forget_before, open_checkpoints
 from tests.postgres import DatabaseOf
-from tests.postgres_server import PrivatePostgres
 
 
 def thread(name: str) -> RunnableConfig:

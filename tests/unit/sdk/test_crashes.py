@@ -8,8 +8,8 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
 from mindbus.folder_files import FolderFiles
+from mindbus.testing.wait import until
 from tests.sdk_kit import TRACE, Bench, FakeStorage
-from tests.waiting import until
 
 
 class Crashed(BaseException):

@@ -3,8 +3,8 @@
 import asyncio
 
 from bus_schema.artifacts import AIContext
+from mindbus.testing.wait import until
 from tests.sdk_kit import TRACE, Bench, PartingStorage
-from tests.waiting import until
 
 
 async def test_storage_away_means_three_tries_with_growing_jitter_then_the_buffer(bench: Bench) -> None:

@@ -18,9 +18,9 @@ from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactRefused
 from mindbus.sdk.folder_access import FolderAccess
+from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench, FakeStorage
-from tests.waiting import until
 
 CONTENT = "Отчёт: 12 facts.\n".encode()
 LONG_AGO = timedelta(days=3).total_seconds()

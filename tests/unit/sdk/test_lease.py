@@ -9,7 +9,7 @@ from bus_schema.replies import Code
 from mindbus import ReplyError
 from mindbus.sdk.lease import kept
 from mindbus.sdk.memory_failures import LockLost, NoAnswer
-from tests.waiting import until
+from mindbus.testing.wait import until
 
 LEASE_S = 0.3
 

@@ -14,10 +14,10 @@ from mindbus.sdk.breaker import Breaker
 from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer, Silence
 from mindbus.sdk.memory_link import MemoryLink, minted
 from mindbus.sdk.patience import Patience
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
 from tests.raw_amqp import an_envelope
 from tests.sdk_kit import Naps
-from tests.waiting import until
 
 
 class MoodyCounters(Worker):

@@ -11,8 +11,8 @@ from bus_schema.replies import Code
 from bus_schema.subagent import CancelTask, ExecuteTask, TaskDone
 from mindbus import Client, Delegated, ReplyError, SubAgent
 from mindbus.bus.testing import running
+from mindbus.testing.wait import until
 from tests.fleets import settings_for
-from tests.waiting import until
 
 
 class Patient(SubAgent):

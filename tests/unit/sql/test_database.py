@@ -9,11 +9,11 @@ from sqlalchemy import insert, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from benchmarks.servers.postgres import PrivatePostgres
 from mindbus.postgresql import PatientConnection
 from mindbus.sql.database import Database, DatabaseAway
 from storage_service.models import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
-from tests.postgres_server import PrivatePostgres
 
 
 @pytest.fixture

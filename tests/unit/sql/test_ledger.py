@@ -14,10 +14,10 @@ from mindbus.bus.transport import Outgoing
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
 from mindbus.sql.ledger import KEPT, SqlLedger
+from mindbus.testing.wait import until
 from storage_service.inserts import next_number
 from storage_service.models import CounterRow, ledger
 from tests.postgres import DatabaseOf
-from tests.waiting import until
 
 OpenLedger = Callable[[], SqlLedger]
 

@@ -15,6 +15,7 @@ import pytest
 from psycopg.sql import SQL, Identifier, Literal
 from sqlalchemy.engine import make_url
 
+from benchmarks.servers.postgres import PrivatePostgres, libpq_url
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
@@ -23,16 +24,15 @@ from mindbus.errors import TemporaryFailure
 from mindbus.files import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
+from mindbus.testing.wait import until
 from storage_service.blobs import Declared
 from storage_service.carrying import NEW
 from storage_service.local_blobs import LocalBlobs
 from storage_service.service import StorageService
 from tests.fleets import settings_for
-from tests.postgres import DatabaseOf, libpq_url
-from tests.postgres_server import PrivatePostgres
+from tests.postgres import DatabaseOf
 from tests.small_disks import SmallDisk, small_disk_at
 from tests.storage_kit import Depot
-from tests.waiting import until
 from workers.fleet import FLEET
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ import pytest
 import mindbus
 from bus_schema.fleet import Heartbeat
 from mindbus.bus.connecting import connect
+from mindbus.testing.wait import until
 from mindbus_fleet.supervision.health import HealthFolder
 from mindbus_fleet.supervision.hosting import NamedOtherwise, host
-from tests.waiting import until
 
 
 class Answer(mindbus.Nothing):

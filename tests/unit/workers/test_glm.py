@@ -41,11 +41,11 @@ from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.bus.worker import utc_now
 from mindbus.tasks import end
+from mindbus.testing.wait import until
 from tests.fleets import settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
-from tests.waiting import until
 from workers.drafts import drafts_of
 from workers.fleet import FLEET
 from workers.glm.worker import GlmWorker

@@ -16,11 +16,11 @@ from bus_schema.replies import Code
 from memory.embedding.failures import EmbedderAway
 from mindbus import MessageContext, Rejected, Settings
 from mindbus.errors import TemporaryFailure
+from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
 from tests.hashing_embedder import HashingEmbedder
 from tests.kps_kit import ObedientMemory, kps_opening, kps_with
 from tests.storage_kit import an_envelope
-from tests.waiting import until
 from workers.kps import KpsWorker
 
 pytestmark = pytest.mark.slow

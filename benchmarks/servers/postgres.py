@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import psycopg
+from psycopg.sql import SQL, Identifier
+from sqlalchemy.engine import make_url
 
 from mindbus_fleet.node.processes import Guarded
 
@@ -171,3 +173,17 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind((_LOOPBACK, 0))
         return int(taken.getsockname()[1])
+
+
+def create_database(server_url: str, template: str | None = None) -> str:
+    """The SQLAlchemy URL of a new database on the server, empty or a copy of `template` (a URL)."""
+    name = f"mindbus_test_{secrets.token_hex(6)}"
+    copied = SQL("") if template is None else SQL(" TEMPLATE {}").format(Identifier(str(make_url(template).database)))
+    with psycopg.connect(libpq_url(server_url), autocommit=True) as connection:
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)) + copied)
+    return make_url(server_url).set(database=name).render_as_string(hide_password=False)
+
+
+def libpq_url(url: str) -> str:
+    """A SQLAlchemy URL as PostgreSQL's own programs write it."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""Workers in processes of their own, for tests that kill them."""
+"""Workers in processes of their own, for benchmarks and for tests that kill them."""
 
 import subprocess
 import sys
@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from mindbus import Settings
+from mindbus.testing.wait import until
 from mindbus_fleet.supervision.health import HealthFolder, Unwell
-from tests.waiting import until
 
 _READY_WITHIN_S = 60
 

@@ -1,4 +1,4 @@
-"""Waits for what must become true, instead of sleeping."""
+"""Waiting for a condition with a deadline, for tests: in the place of `sleep`."""
 
 import asyncio
 import inspect
@@ -10,8 +10,8 @@ T = TypeVar("T")
 POLL_S = 0.02
 
 
-class NeverHappened(AssertionError):
-    """What the test waited for did not come true by the deadline."""
+class ConditionNotMet(AssertionError):
+    """The condition did not become true by the deadline."""
 
 
 @overload
@@ -21,7 +21,7 @@ async def until(
 @overload
 async def until(condition: Callable[[], T], deadline_s: float = 10, what: str | None = None) -> T: ...
 async def until(condition: Callable[[], Any], deadline_s: float = 10, what: str | None = None) -> Any:
-    """The condition's first true result. `what` names it in the error, else its own source does."""
+    """Poll the condition until it is true and return its result. Raises ConditionNotMet, which names it by `what`."""
     started = time.monotonic()
     while True:
         result = condition()
@@ -30,12 +30,12 @@ async def until(condition: Callable[[], Any], deadline_s: float = 10, what: str 
             return value
         if time.monotonic() - started > deadline_s:
             awaited = what or _source(condition)
-            raise NeverHappened(f"not within {deadline_s:g} s: {awaited} (the last look gave {value!r})")
+            raise ConditionNotMet(f"not within {deadline_s:g} s: {awaited} (the last look gave {value!r})")
         await asyncio.sleep(POLL_S)
 
 
 def eventually(condition: Callable[[], object], deadline_s: float, what: str) -> None:
-    """The same where there is no event loop: in a fixture, or where a command run in this process needs its own."""
+    """Wait for a condition where no event loop runs, such as in a fixture. Raises ConditionNotMet."""
     asyncio.run(until(lambda: asyncio.to_thread(condition), deadline_s, what))
 
 
