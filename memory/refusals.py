@@ -60,10 +60,6 @@ class WrongVector(Rejected):
     """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
 
 
-class NotACursor(Rejected):
-    """The cursor is not one that this question was given; begin without one."""
-
-
 class AnotherModel(Rejected):
     """Memory goes over to the model of its settings alone; set MINDBUS_EMBEDDING_MODEL for it, start it anew."""
 

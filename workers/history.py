@@ -30,13 +30,13 @@ from memory.history.session_log import SessionLog
 from memory.history.sql_store import SqlStore
 from memory.history.store import HistoryStore
 from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
-from memory.refusals import NotACursor
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
+from retrieval.cursors import InvalidCursor
 from workers.refusing import refusing
 
 # Whoever waits for an answer is to have it soon after the store is back.
@@ -97,7 +97,7 @@ class HistoryWorker(Worker):
     async def list_keys(self, query: ListHistories, context: MessageContext) -> HistoryPage:
         with _answering(context):
             if query.cursor is not None and not is_history_key(query.cursor):
-                raise NotACursor(reason="is none at all")
+                raise InvalidCursor(reason="not a cursor")
             items = await self.histories.page(query.chat_id, query.cursor or "", query.limit)
         return HistoryPage(items=tuple(items), next_cursor=items[-1].key if len(items) == query.limit else None)
 

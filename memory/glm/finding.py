@@ -18,7 +18,7 @@ class Finding:
         self.retrieval, self.ranking, self.following = retrieval, ranking, following
 
     async def find(self, wanted: RetrieveKems, principal: Principal) -> KemPage:
-        """Raises NotACursor, WrongVector, DatabaseAway; IndexAway where there are no words to look for instead."""
+        """Raises InvalidCursor, WrongVector, DatabaseAway; IndexAway where there are no words to look for instead."""
         query = wanted.query
         if not query.is_ranked:
             return await self.retrieval.page(query, principal, wanted.cursor, wanted.page_size)

@@ -18,9 +18,7 @@ from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
 from memory.glm.acl import readable_by
-from memory.glm.bm25 import WordHit
 from memory.glm.conditions import meeting_but_for_metadata
-from memory.glm.fusion import by_score, fused, nearness
 from memory.glm.nearness import Nearness
 from memory.glm.tables import KemRow
 from memory.glm.words import Words
@@ -28,12 +26,15 @@ from memory.vectors.index import IndexAway
 from mindbus.logs import logger
 from mindbus.metadata import meets
 from mindbus.principal import Principal
+from retrieval.bm25 import LexicalScore
+from retrieval.fusion import best_first, fuse
+from retrieval.similarity import centred_cosines
 
 # So many of the nearest compete with what the words find.
 _NEAREST = 200
 _QUESTIONS = 500
 _EMBEDDED_WITHIN_S = 5.0
-_NO_WORDS = WordHit(0.0, ())
+_NO_WORDS = LexicalScore(0.0, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Ranking:
         return found if query.order_by is None else Ranked(_in_order(found, query.order_by)[:limit], found.is_degraded)
 
     async def _meaning(
-        self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, WordHit]
+        self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
     ) -> dict[str, float] | None:
         """How near the nearest units are, those with the words besides; nothing where it cannot be told."""
         try:
@@ -91,11 +92,11 @@ class Ranking:
         return vector
 
     async def _nearness(
-        self, vector: Embedding, query: KemQuery, principal: Principal, words: Mapping[str, WordHit]
+        self, vector: Embedding, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
     ) -> dict[str, float]:
         hits = await self.nearness.index.nearest(vector.raw, query, principal, _NEAREST)
         candidates = {hit.kem_id for hit in hits} | words.keys()
-        return nearness(vector.raw, await self._vectors(candidates, query, principal))
+        return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
 
     async def _vectors(self, kem_ids: Collection[str], query: KemQuery, principal: Principal) -> dict[str, bytes]:
         space = self.nearness.index.space
@@ -111,7 +112,7 @@ class Ranking:
 
     async def _found(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
         scores = evidence.scores
-        best = by_score(scores)[:limit]
+        best = best_first(scores)[:limit]
         kems = await self.nearness.retrieval.among(best, query, principal)
         return [
             FoundKem(kem=kems[key], score=scores[key], explain=evidence.explanation(key)) for key in best if key in kems
@@ -122,13 +123,13 @@ class Ranking:
 class _Evidence:
     """What speaks for each unit: its words; its meaning, where that could be told."""
 
-    words: Mapping[str, WordHit]
+    words: Mapping[str, LexicalScore]
     meaning: Mapping[str, float] | None
 
     @property
     def scores(self) -> dict[str, float]:
         words = {key: hit.score for key, hit in self.words.items()}
-        return words if self.meaning is None else fused(words, self.meaning)
+        return words if self.meaning is None else fuse(words, self.meaning)
 
     def explanation(self, key: str) -> Explanation:
         hit = self.words.get(key, _NO_WORDS)

@@ -9,13 +9,14 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting, meeting_but_for_metadata
-from memory.glm.cursors import Place, cursor_after, place_of
+from memory.glm.cursors import cursor_after, page_key_of
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow
 from memory.refusals import NoSuchKem
 from mindbus.metadata import meets
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
+from retrieval.cursors import PageKey
 
 _NEWEST = "updated_at desc"
 
@@ -36,9 +37,9 @@ class Retrieval:
         return as_kem(row)
 
     async def page(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
-        """In the order asked for; the newest `updated_at` first otherwise. Raises NotACursor."""
+        """In the order asked for; the newest `updated_at` first otherwise. Raises InvalidCursor."""
         order = _Order(query.order_by or _NEWEST)
-        place = place_of(cursor, query)
+        place = page_key_of(cursor, query)
         rows = order.sorted(select(KemRow).where(meeting(query), readable_by(principal)))
         if place is not None:
             rows = rows.where(order.after(place))
@@ -75,13 +76,13 @@ class _Order:
         columns = [KemRow.id] if self._by_id else [self._time, KemRow.id]
         return query.order_by(*(column.desc() if self._is_descending else column.asc() for column in columns))
 
-    def after(self, place: Place) -> ColumnElement[bool]:
+    def after(self, place: PageKey) -> ColumnElement[bool]:
         time, kem_id = self._time, KemRow.id
-        beyond = kem_id < place.kem_id if self._is_descending else kem_id > place.kem_id
+        beyond = kem_id < place.id if self._is_descending else kem_id > place.id
         if self._by_id:
             return beyond
         later = time < place.time if self._is_descending else time > place.time
         return or_(later, and_(time == place.time, beyond))
 
-    def place(self, row: KemRow) -> Place:
-        return Place(row.id, row.updated_at if self._time is KemRow.updated_at else row.created_at)
+    def place(self, row: KemRow) -> PageKey:
+        return PageKey(row.updated_at if self._time is KemRow.updated_at else row.created_at, row.id)

@@ -24,12 +24,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem_query import KemQuery
 from memory.glm.acl import readable_by
-from memory.glm.bm25 import WordHit, rarity, word_hits
 from memory.glm.conditions import meeting
 from memory.glm.tables import KemRow, TextRow
 from memory.stems import questioned
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
+from retrieval.bm25 import LexicalScore, idf, lexical_scores
 
 # As many as the index of words proposes, of which scores are made.
 _CANDIDATES = 300
@@ -55,7 +55,7 @@ class Words:
     def __init__(self, database: Database, candidates: int = _CANDIDATES, common: int = _COMMON) -> None:
         self.database, self._candidates, self._common = database, candidates, common
 
-    async def found(self, text: str, query: KemQuery, principal: Principal) -> dict[str, WordHit]:
+    async def found(self, text: str, query: KemQuery, principal: Principal) -> dict[str, LexicalScore]:
         """Those that the question means apart from its text, by their ids. Raises DatabaseAway."""
         asked = dict(list(questioned(text).items())[:_MOST_STEMS])
         if not asked:
@@ -70,7 +70,7 @@ class Words:
                 wanted = proposed.where(meeting(query), readable_by(principal)).limit(self._candidates)
                 if texts := {row.id: row.stems for row in await session.execute(wanted)}:
                     break
-        return await asyncio.to_thread(word_hits, asked, texts, total, counts)
+        return await asyncio.to_thread(lexical_scores, asked, texts, total, counts)
 
     async def _counts(
         self, session: AsyncSession, asked: Collection[str], principal: Principal, total: int
@@ -90,7 +90,7 @@ class Words:
 
     def _proposals(self, counts: Mapping[str, int], total: int, newest: int) -> Iterator[Select[str, str]]:
         """Each only where the one before it finds nothing."""
-        rare = {stem: rarity(count, total) for stem, count in counts.items() if count < self._common}
+        rare = {stem: idf(count, total) for stem, count in counts.items() if count < self._common}
         if rare:
             yield self._best(rare)
         elif counts:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.glm.cursors import Place, cursor_after, place_of
+from memory.glm.cursors import cursor_after, page_key_of
 from memory.swm.rights import is_readable
 from mindbus.kem_matching import in_order, is_meant, order_of
 from mindbus.principal import Principal
+from retrieval.cursors import PageKey
 
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -17,17 +18,17 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
     """Of these units, those that are meant, that the asker may read; cursors are those of the global memory.
 
-    Raises NotACursor.
+    Raises InvalidCursor.
     """
-    last = place_of(cursor, query)
+    last = page_key_of(cursor, query)
     name, is_descending = order_of(query)
 
-    def rank(place: Place) -> tuple[datetime, str]:
+    def rank(place: PageKey) -> tuple[datetime, str]:
         # No two units have the same place.
-        return (_ANY_TIME if name == "id" else place.time, place.kem_id)
+        return (_ANY_TIME if name == "id" else place.time, place.id)
 
-    def place_in(kem: Kem) -> Place:
-        return Place(kem.id, kem.updated_at if name == "updated_at" else kem.created_at)
+    def place_in(kem: Kem) -> PageKey:
+        return PageKey(kem.updated_at if name == "updated_at" else kem.created_at, kem.id)
 
     found = in_order((kem for kem in kems if is_readable(kem, principal) and is_meant(kem, query)), query)
     if last is not None:

@@ -38,7 +38,7 @@ class WorkingMemory:
         return outcomes
 
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
-        """Among the units at hand; while the cache is away, in the global memory. Raises NotACursor, MemoryAway."""
+        """Among the units at hand; while the cache is away, in the global memory. Raises InvalidCursor, MemoryAway."""
         try:
             page = page_of(await self._shelf.candidates(query), query, principal, cursor, page_size)
             await self._shelf.cache.used([item.kem.id for item in page.items])

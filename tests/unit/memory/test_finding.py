@@ -13,8 +13,8 @@ from memory.glm.nearness import Nearness
 from memory.glm.ranking import Ranking
 from memory.glm.vector_relay import VectorRelay
 from memory.glm.words import Words
-from memory.refusals import NotACursor
 from memory.vectors.embedded import EmbeddedIndex
+from retrieval.cursors import InvalidCursor
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import RESEARCHER, Library, a_draft
 
@@ -74,7 +74,7 @@ async def test_pages_of_what_is_ranked_lead_past_everything_once(desk: Desk) -> 
 async def test_a_cursor_goes_with_its_own_words(desk: Desk) -> None:
     cursor = (await desk.page("release", page_size=4)).next_cursor
 
-    with pytest.raises(NotACursor):
+    with pytest.raises(InvalidCursor):
         await desk.page("releases", cursor, page_size=4)
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from bus_schema.kem_query import KemQuery
-from memory.refusals import NoSuchKem, NotACursor
+from memory.refusals import NoSuchKem
 from mindbus.metadata import meets
 from mindbus.principal import Principal
+from retrieval.cursors import InvalidCursor
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
 
 SWM = Principal("svc.swm", is_trusted=True)
@@ -128,11 +129,11 @@ async def test_a_cursor_goes_with_its_own_question(library: Library) -> None:
     cursor = (await library.page(size=1, metadata_filters={"a": 1})).next_cursor
     assert cursor is not None
 
-    with pytest.raises(NotACursor) as other:
+    with pytest.raises(InvalidCursor) as other:
         await library.page(size=1, cursor=cursor, metadata_filters={"a": 2})
     assert other.value.details == {"reason": "belongs to another question"}
     for nonsense in ("", "x", "bnVsbA", "W10", "WyJhIiwiYiIsImMiXQ", "я", "[" * 300):
-        with pytest.raises(NotACursor):
+        with pytest.raises(InvalidCursor):
             await library.page(cursor=nonsense, metadata_filters={"a": 1})
 
 
