@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from agents.dialogue.agent import Dialogue
-from agents.models.language_model import Message
+from agents.models.language_model import ModelMessage
 from agents.models.offline import OfflineModel
 from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
@@ -107,13 +107,13 @@ async def _talk(bus: Client, user_id: str, messages: int) -> list[float]:
 
 async def _model_alone(messages: int) -> list[float]:
     """What of it is thinking: the offline model with as much of a talk before it, nothing in between."""
-    agent, said, took = Dialogue(OfflineModel()), list[Message](), []
+    agent, said, took = Dialogue(OfflineModel()), list[ModelMessage](), []
     for number in range(messages):
-        said.append(Message(role="user", content=f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
+        said.append(ModelMessage(role="user", content=f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
         began = time.perf_counter()
         answer = "".join([piece async for piece in agent.answer(said[-40:])])
         took.append(1000 * (time.perf_counter() - began))
-        said.append(Message(role="assistant", content=answer))
+        said.append(ModelMessage(role="assistant", content=answer))
     return took
 
 

@@ -4,8 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.assignment import Assignment, Input
-from agents.materials import read_material
+from agents.creative.assignment import Assignment, Input, read_material
 from bus_schema.artifacts import Manifest
 from bus_schema.process import ExecuteStep, NamedInput
 

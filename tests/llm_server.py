@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from agents.models import prompt
-from agents.models.failures import ModelRefused
-from agents.models.language_model import Message, ToolCall
+from agents.models.errors import ModelRefused
+from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.offline import answer
-from agents.models.verdict import Verdict
+from agents.models.prompt import Verdict
 
 NAME = "scripted-1"
 _PIECE_CHARS = 24
@@ -83,8 +83,8 @@ class Request:
         return bool(self.body.get("stream"))
 
     @property
-    def messages(self) -> list[Message]:
-        return [Message(role=each["role"], content=each.get("content") or "") for each in self.body["messages"]]
+    def messages(self) -> list[ModelMessage]:
+        return [ModelMessage(role=each["role"], content=each.get("content") or "") for each in self.body["messages"]]
 
     @property
     def prompt(self) -> prompt.Prompt:

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from agents.models.failures import ModelFailure
-from agents.models.language_model import DEFAULTS, Chunk, Completion, Message, ModelParams, Tool
+from agents.models.errors import ModelFailure
+from agents.models.language_model import DEFAULTS, Chunk, Completion, ModelMessage, ModelParams, Tool
 
 Answer = BaseModel | str | ModelFailure
 
@@ -18,11 +18,11 @@ class ScriptedModel:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
-        self.asked: list[Sequence[Message]] = []
+        self.asked: list[Sequence[ModelMessage]] = []
 
     async def complete(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[ModelMessage],
         *,
         tools: Sequence[Tool] = (),
         schema: type[BaseModel] | None = None,
@@ -36,7 +36,7 @@ class ScriptedModel:
         return Completion(text=text, model_name=self.name, took=timedelta())
 
     async def stream(
-        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         completion = await self.complete(messages, tools=tools, params=params)
         for word in completion.text.split(" "):

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from agents.sim.engine import Simulation
-from agents.sim.library import Library
+from agents.sim.generator import Simulation
+from agents.sim.scenarios import Library
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from bus_schema.ids import derived
 from bus_schema.sim import SimCounts, SimStopped, StartSim

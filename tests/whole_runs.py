@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.cards import shipped_card
-from agents.roles import role_names
+from agents.configuration.prompts import role_names
+from agents.processes.cards import shipped_card
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint

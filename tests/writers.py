@@ -11,7 +11,7 @@ from agents.models.language_model import (
     DEFAULTS,
     Chunk,
     Completion,
-    Message,
+    ModelMessage,
     ModelParams,
     TokenUsage,
     Tool,
@@ -29,13 +29,13 @@ class CountingModel:
     def __init__(self, rounds: int = 1, before: Callable[[int], None] = lambda number: None) -> None:
         self.name = "counting-1"
         self.asked: list[Step] = []
-        self.prompts: list[Sequence[Message]] = []
+        self.prompts: list[Sequence[ModelMessage]] = []
         self.params: list[ModelParams] = []
         self._rounds, self._before = rounds, before
 
     async def complete(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[ModelMessage],
         *,
         tools: Sequence[Tool] = (),
         schema: type[BaseModel] | None = None,
@@ -50,7 +50,7 @@ class CountingModel:
         return Completion(text=text, usage=usage, model_name=self.name, took=timedelta(seconds=1))
 
     async def stream(
-        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         yield Chunk(completion=await self.complete(messages, tools=tools, params=params))
 

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from agents.context.agent import ContextAgent, Ruling
-from agents.context.desk import Decision, Delivery, Desk
-from agents.context.habits import open_habits
-from agents.context.rules import Moment
-from agents.context.settled import settled_by_facts, settled_by_moods, settled_by_tasks
+from agents.context.decisions import Moment
+from agents.context.preferences import open_habits
+from agents.context.state import Decision, Delivery, Desk, settled_by_facts, settled_by_moods, settled_by_tasks
 from agents.models.language_model import LanguageModel
+from agents.models.selection import model_of
 from bus_schema.context import ReviewDesk
 from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DeliverNotification, DialogueMessage, conversation_trace
@@ -23,7 +23,6 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.notebook import Notebook, Said
-from workers.minds import model_of
 
 _TALK_MESSAGES = 12
 _LOOKS_S = 0.5

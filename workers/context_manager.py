@@ -5,12 +5,13 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.context.habits import open_habits
+from agents.context.preferences import open_habits
 from agents.context_manager.agent import ContextManager, big_picture
 from agents.context_manager.knowledge import Knowledge
-from agents.context_manager.memorable import memorable
+from agents.context_manager.memory_records import memorable
 from agents.models.language_model import LanguageModel
-from agents.roster import open_roster
+from agents.models.selection import model_of
+from agents.people_directory import open_roster
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
@@ -19,7 +20,6 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.notebook import Said
 from mindbus.sdk.pictures import Known, Pictures
 from mindbus.sdk.processing_agent import ProcessingAgent
-from workers.minds import model_of
 
 _TEAM = "team"
 

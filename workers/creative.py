@@ -5,14 +5,13 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from agents.assignment import Assignment, Input
-from agents.creative import Mind, NothingWritten, Thought
-from agents.materials import LARGEST_INPUT_BYTES, UnusableInput, read_material
-from agents.models.failures import ModelFailure, ModelUnavailable
+from agents.configuration.prompts import NotTheirCraft, Role, shipped_role
+from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
+from agents.creative.loop import Mind, NothingWritten, Thought
+from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material
-from agents.recollection import recollected
-from agents.roles import NotTheirCraft, Role, shipped_role
+from agents.models.prompt import Material, recollected
+from agents.models.selection import model_of
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from mindbus.bus.context import MessageContext
@@ -26,7 +25,6 @@ from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
 from mindbus.sdk.recall import Recall
 from mindbus.sdk.steps import StepArtifacts
-from workers.minds import model_of
 
 _RECALLED_WORDS = 400
 _IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)

@@ -45,7 +45,7 @@ def _storage() -> Maker:
 
 
 def _orchestrator() -> Maker:
-    from agents.roles import role_names
+    from agents.configuration.prompts import role_names
     from workers.orchestrator import open_orchestrator
 
     return lambda worker_context: open_orchestrator(worker_context, role_names())
@@ -95,7 +95,7 @@ def _tracker() -> Maker:
 
 def _dialogue() -> Maker:
     from workers.dialogue.worker import DialogueWorker
-    from workers.known_subagents import known_subagents
+    from workers.subagent_registry import known_subagents
 
     return lambda worker_context: DialogueWorker(
         worker_context, known_subagents=known_subagents(worker_context.settings, whole_fleet().makers)

@@ -29,8 +29,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.asking import ask
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
-from workers.forgotten import forget, is_forgotten
-from workers.superseding import supersede
+from workers.unit_removal import forget, is_forgotten, supersede
 
 _BATCH = 32
 

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from agents.models.language_model import LanguageModel
-from agents.mood_watcher.agent import MoodWatcher
-from agents.mood_watcher.history import MoodHistory
+from agents.models.selection import model_of
+from agents.mood_watcher import MoodHistory, MoodWatcher
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import MoodAssessed
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
-from workers.minds import model_of
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):

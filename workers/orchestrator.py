@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from agents import orchestrator as rules
-from agents.card_rules import BadCard
-from agents.cards import UnknownCard, card_of
-from agents.run_orders import role_of
+from agents.processes import saga as rules
+from agents.processes.cards import BadCard, UnknownCard, card_of
+from agents.processes.steps import role_of
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.process import (

@@ -3,20 +3,19 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from agents.guides import Guide
+from agents.configuration.prompts import Guide
 from agents.models.conversation import TALK
-from agents.models.failures import ModelFailure, ModelUnavailable
-from agents.models.histories import from_history, kept_calls
-from agents.models.language_model import LanguageModel, Message, ToolCall
+from agents.models.errors import ModelFailure, ModelUnavailable
+from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
+from agents.models.messages import from_history, kept_calls, sayable
 from agents.models.prompt import Material
-from agents.models.tool_calls import sayable
-from agents.subagents.mind import NothingAnswered, Thinker
-from agents.subagents.toolbox import Instrument, Toolbox
+from agents.models.selection import model_of
+from agents.subagents.loop import NothingAnswered, Thinker
+from agents.subagents.tools import Instrument, Toolbox
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import PermanentFailure, TemporaryFailure
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.subagent import SubAgent
-from workers.minds import model_of
 
 _MOST_ROUNDS = 8
 _STATUS_CHARS = 200
@@ -43,7 +42,7 @@ class ThinkingSubagent(SubAgent):
 
     async def execute(self, work: Delegated) -> str:
         """What the model comes to."""
-        said = [*from_history(work.history), Message(role="user", content=work.task)]
+        said = [*from_history(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         try:
             return sayable(await self._thinker.answer(said, _materials(work), toolbox, _Told(work)))

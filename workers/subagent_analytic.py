@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.guides import shipped_guide
+from agents.configuration.prompts import shipped_guide
 from agents.models.language_model import LanguageModel
-from agents.recollection import recollected
-from agents.subagents.table_reading import BadTable, read_table
-from agents.subagents.tables import Reckoning, reckon
-from agents.subagents.toolbox import Instrument, ToolFailed
+from agents.models.prompt import recollected
+from agents.subagents.tables import BadTable, Reckoning, read_table, reckon
+from agents.subagents.tools import Instrument, ToolFailed
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway

@@ -5,11 +5,12 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.context.habits import open_habits
+from agents.context.preferences import open_habits
 from agents.models.language_model import LanguageModel
-from agents.roster import open_roster
+from agents.models.selection import model_of
+from agents.people_directory import open_roster
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.book import TaskBook
+from agents.task_manager.tasks import TaskBook
 from bus_schema.dialogue import DialogueFragment, conversation_trace
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
@@ -17,7 +18,6 @@ from bus_schema.processing import TasksFound
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
-from workers.minds import model_of
 
 _TEAM = "team"
 _LOOKS_AT_DUE_DATES_S = 30

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from agents.context.desk import Decision, Delivery, Desk
-from agents.context.judgement import judged
-from agents.context.rules import Moment, decide
+from agents.context.decisions import Moment, decide, judged
+from agents.context.state import Decision, Delivery, Desk
 from agents.models.language_model import LanguageModel
 from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueMessage

@@ -4,15 +4,12 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, timedelta, tzinfo
 
-from agents.context_manager.knowledge import Knowledge, content
-from agents.context_manager.ledger import Ledger
-from agents.context_manager.second_reading import read_by_model
-from agents.context_manager.statements import statement_in
+from agents.context_manager.extraction import read_by_model, statement_in
+from agents.context_manager.knowledge import Knowledge, Ledger, content
+from agents.fragments import Outcome, linked, utterances
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.processing import Outcome, linked
 from agents.text import Language, language_of
-from agents.utterances import utterances
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated

@@ -3,15 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from agents.dialogue.help import Alone, Help, no_end
-from agents.guides import Guide, shipped_guide
+from agents.configuration.prompts import Guide, shipped_guide
+from agents.dialogue.delegation import Alone, Help, no_end
 from agents.models.conversation import lay_out_chat
-from agents.models.histories import blocks
-from agents.models.language_model import LanguageModel, Message, Tool, ToolCall
-from agents.models.prompt import Material
-from agents.models.tool_calls import in_order
-from agents.recollection import MEMORY
-from agents.text import words
+from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
+from agents.models.messages import in_order, message_groups
+from agents.models.prompt import MEMORY, Material
+from agents.text import Language, language_of, words
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 
 AGENT = "dialogue"
@@ -49,7 +47,7 @@ class Dialogue:
         self._window_words, self._memory_words = window_words, memory_words
 
     async def answer(
-        self, said: Sequence[Message], memory: Sequence[Snippet] = (), help: Help | None = None
+        self, said: Sequence[ModelMessage], memory: Sequence[Snippet] = (), help: Help | None = None
     ) -> AsyncIterator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
@@ -57,7 +55,7 @@ class Dialogue:
         """
         helper = help or Alone()
         shown = self.prompt(said, memory)
-        rounds: list[Message] = []
+        rounds: list[ModelMessage] = []
         for number in range(helper.most_rounds + 1):
             if number < len(helper.had):
                 had = helper.had[number]
@@ -77,7 +75,7 @@ class Dialogue:
                 yield BETWEEN
             rounds += (await helper.give(number, turn.text, in_order(turn.calls, prefix=f"call_{number}"))).messages
 
-    def prompt(self, said: Sequence[Message], memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:
+    def prompt(self, said: Sequence[ModelMessage], memory: Sequence[Snippet] = ()) -> tuple[ModelMessage, ...]:
         """What the model is shown: as much of the talk, of what is remembered as there is room for."""
         window = in_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
@@ -101,7 +99,7 @@ class _ModelTurn:
         self.text = ""
         self.calls: tuple[ToolCall, ...] = ()
 
-    async def spoken(self, messages: Sequence[Message], tools: Sequence[Tool]) -> AsyncIterator[str]:
+    async def spoken(self, messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> AsyncIterator[str]:
         """Its words, piece by piece. Raises ModelFailure."""
         async for chunk in self._model.stream(messages, tools=tools, params=self._guide.model):
             piece = chunk.text
@@ -113,11 +111,11 @@ class _ModelTurn:
                 yield piece
 
 
-def in_window(said: Sequence[Message], budget_words: int) -> list[Message]:
+def in_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMessage]:
     """The end of the talk that fits, the last message in any case; it begins with the user."""
-    window: list[list[Message]] = []
+    window: list[list[ModelMessage]] = []
     room = budget_words
-    for block in reversed(blocks(said)):
+    for block in reversed(message_groups(said)):
         room -= sum(len(words(message.content)) for message in block)
         if window and room < 0:
             break
@@ -129,16 +127,31 @@ def in_window(said: Sequence[Message], budget_words: int) -> list[Message]:
     return [message for block in window for message in block]
 
 
-def spoken(message: DialogueMessage) -> Message:
+def spoken(message: DialogueMessage) -> ModelMessage:
     """As a model is told of it: only the kind makes an instruction of a message, its mark is what anybody can type."""
     text = message.content or ""
     if message.kind is MessageKind.HIDDEN:
-        return Message(role="system", content=text.removeprefix(HIDDEN_MARK))
-    return Message(role=message.role, content=text)
+        return ModelMessage(role="system", content=text.removeprefix(HIDDEN_MARK))
+    return ModelMessage(role=message.role, content=text)
 
 
-def _said_at_last(rounds: Sequence[Message]) -> str:
+def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
     """What to say where the model says nothing. Raises NothingSaid where there is nothing either."""
     if not rounds:
         raise NothingSaid(NothingSaid.__doc__)
     return no_end(rounds)
+
+
+_PHRASES = {
+    Language.ENGLISH: ("Tell the user: {message}", "What may help to say it: {context}"),
+    Language.RUSSIAN: ("Сообщи пользователю: {message}", "Что поможет сказать это: {context}"),
+}
+
+
+def hidden_instruction(message: str, context: str = "") -> str:
+    """The content of the hidden message, as it is stored."""
+    tell, helpful = _PHRASES[language_of(message)]
+    lines = [tell.format(message=" ".join(message.split()))]
+    if context.strip():
+        lines.append(helpful.format(context=" ".join(context.split())))
+    return HIDDEN_MARK + "\n".join(lines)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.models import prompt
-from agents.models.language_model import Message
+from agents.models.language_model import ModelMessage
 from agents.models.prompt import Material
 
 TASK = "reply"
@@ -46,16 +46,18 @@ class Conversation:
     words: str
     instruction: str | None = None
     memory: tuple[Material, ...] = ()
-    results: tuple[Message, ...] = ()
+    results: tuple[ModelMessage, ...] = ()
     earlier: tuple[Turn, ...] = field(default=())
 
 
-def lay_out_chat(system: str, said: Iterable[Message], memory: Iterable[Material] = ()) -> tuple[Message, ...]:
+def lay_out_chat(
+    system: str, said: Iterable[ModelMessage], memory: Iterable[Material] = ()
+) -> tuple[ModelMessage, ...]:
     """The messages that ask for the next turn; turns of one side are joined, since models expect them to alternate.
 
     What the system says in between is an instruction. Calls of tools stay as they are, each with its results.
     """
-    joined: list[Message] = []
+    joined: list[ModelMessage] = []
     for message in map(_laid_out, said):
         last = joined[-1] if joined else None
         if last and last.role == message.role in ("user", "assistant") and not (last.tool_calls or message.tool_calls):
@@ -66,15 +68,15 @@ def lay_out_chat(system: str, said: Iterable[Message], memory: Iterable[Material
     if remembered and joined:
         last = joined[-1]
         joined[-1] = last.model_copy(update={"content": "\n\n".join((*remembered, last.content))})
-    return (Message(role="system", content=f"Task: {TASK}\n\n{system}"), *joined)
+    return (ModelMessage(role="system", content=f"Task: {TASK}\n\n{system}"), *joined)
 
 
-def read_conversation(messages: Sequence[Message]) -> Conversation:
+def read_conversation(messages: Sequence[ModelMessage]) -> Conversation:
     """What such messages ask for."""
     said, since = since_user(messages)
     turns = [message for message in said if message.role in ("user", "assistant") and message.content]
     last = turns[-1].content if turns else ""
-    asked = prompt.read([Message(role="user", content=last)])
+    asked = prompt.read([ModelMessage(role="user", content=last)])
     instructions = _INSTRUCTION.findall(asked.instructions)
     is_last = asked.instructions.endswith("</instruction>")
     return Conversation(
@@ -89,13 +91,13 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
     )
 
 
-def since_user(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+def since_user(messages: Sequence[ModelMessage]) -> tuple[Sequence[ModelMessage], Sequence[ModelMessage]]:
     """What was said up to the user's last words, what has come of them since."""
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
     return messages[: last + 1], messages[last + 1 :]
 
 
-def _laid_out(message: Message) -> Message:
+def _laid_out(message: ModelMessage) -> ModelMessage:
     if message.role == "system":
-        return Message(role="user", content=f"<instruction>\n{_TAG.sub('‹', message.content)}\n</instruction>")
+        return ModelMessage(role="user", content=f"<instruction>\n{_TAG.sub('‹', message.content)}\n</instruction>")
     return message.model_copy(update={"content": _TAG.sub("‹", message.content)})

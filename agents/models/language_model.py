@@ -22,7 +22,7 @@ class ToolCall(_Value):
     arguments: str
 
 
-class Message(_Value):
+class ModelMessage(_Value):
     role: Role
     content: str
     name: str | None = None
@@ -84,7 +84,7 @@ class LanguageModel(Protocol):
 
     async def complete(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[ModelMessage],
         *,
         tools: Sequence[Tool] = (),
         schema: type[BaseModel] | None = None,
@@ -94,9 +94,48 @@ class LanguageModel(Protocol):
         ...
 
     def stream(
-        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         """Answer piece by piece; never retried once the first piece is out, since it may have been shown."""
         ...
 
     async def aclose(self) -> None: ...
+
+
+class Metered:
+    """A language model that adds up what its answers cost."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.calls = 0
+        self.usage = TokenUsage()
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(
+        self,
+        messages: Sequence[ModelMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        params: ModelParams = DEFAULTS,
+    ) -> Completion:
+        return self._count(await self._model.complete(messages, tools=tools, schema=schema, params=params))
+
+    async def stream(
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+    ) -> AsyncIterator[Chunk]:
+        async for chunk in self._model.stream(messages, tools=tools, params=params):
+            if chunk.completion:
+                self._count(chunk.completion)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
+
+    def _count(self, completion: Completion) -> Completion:
+        self.calls += 1
+        self.usage += completion.usage
+        return completion

@@ -10,24 +10,24 @@ from pydantic import BaseModel
 
 from agents.markdown import quoted
 from agents.models import conversation, prompt
+from agents.models.errors import NeedsLanguageModel
 from agents.models.extractive.desk import TASKS, Desk
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.reading import read_source
-from agents.models.failures import NeedsLanguageModel
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
     Completion,
-    Message,
+    ModelMessage,
     ModelParams,
     TokenUsage,
     Tool,
     ToolCall,
 )
+from agents.models.prompt import Verdict
 from agents.models.replying.delegating import next_delegation
 from agents.models.replying.reply import knows_answer, reply_to
 from agents.models.replying.tool_use import next_tool
-from agents.models.verdict import Verdict
 from agents.text import language_of, words
 
 NAME = "offline-extractive-1"
@@ -49,7 +49,7 @@ class OfflineModel:
 
     async def complete(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[ModelMessage],
         *,
         tools: Sequence[Tool] = (),
         schema: type[BaseModel] | None = None,
@@ -72,7 +72,7 @@ class OfflineModel:
         )
 
     async def stream(
-        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
+        self, messages: Sequence[ModelMessage], *, tools: Sequence[Tool] = (), params: ModelParams = DEFAULTS
     ) -> AsyncIterator[Chunk]:
         completion = await self.complete(messages, tools=tools, params=params)
         for piece in _PIECE.findall(completion.text):
@@ -83,7 +83,7 @@ class OfflineModel:
         """Nothing to close."""
 
 
-def next_call(messages: Sequence[Message], tools: Sequence[Tool]) -> ToolCall | None:
+def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCall | None:
     """The tool that is to be used before there is anything to answer."""
     if prompt.read(messages).task != conversation.TASK:
         return None
@@ -93,7 +93,7 @@ def next_call(messages: Sequence[Message], tools: Sequence[Tool]) -> ToolCall | 
     return call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
 
 
-def answer(messages: Sequence[Message], schema: type[BaseModel] | None = None) -> str:
+def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = None) -> str:
     asked = prompt.read(messages)
     if schema is Verdict or (schema is None and asked.step == "self-critique"):
         remarks = Desk(asked).remarks()

@@ -17,7 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from agents.models.language_model import Message
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.models.language_model import ModelMessage
+from agents.text import first_words, words
+from bus_schema.glm import Explanation, FoundKem
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"
@@ -52,11 +56,11 @@ class Prompt:
 
 def lay_out(
     task: str, step: Step, role: str, instructions: str, materials: Iterable[Material]
-) -> tuple[Message, Message]:
+) -> tuple[ModelMessage, ModelMessage]:
     """The two messages that ask for this step of the task."""
     return (
-        Message(role="system", content=f"Task: {task}\nStep: {step}\n\n{role}"),
-        Message(role="user", content="\n\n".join((instructions, *blocks(materials)))),
+        ModelMessage(role="system", content=f"Task: {task}\nStep: {step}\n\n{role}"),
+        ModelMessage(role="user", content="\n\n".join((instructions, *blocks(materials)))),
     )
 
 
@@ -72,7 +76,7 @@ def remarks(lines: Iterable[str]) -> Material:
     return Material(REMARKS, REMARKS, "\n".join(f"- {' '.join(line.split())}" for line in lines))
 
 
-def read(messages: Sequence[Message]) -> Prompt:
+def read(messages: Sequence[ModelMessage]) -> Prompt:
     """The task in these messages; one without a task line has an empty task."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     user = "\n\n".join(message.content for message in messages if message.role == "user")
@@ -96,3 +100,36 @@ def _guarded(text: str) -> str:
 
 def _unguarded(text: str) -> str:
     return text.replace("<\\/material>", "</material>")
+
+
+class Verdict(BaseModel):
+    """The answer to a self-critique: satisfied, or what to change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    satisfied: bool
+    remarks: list[str] = Field(max_length=8)
+
+
+MEMORY = "memory"
+_LONGEST_WORDS = 120
+# Of the words of a question that weigh anything, such a share; or so near in meaning, whatever the words.
+_WORDS, _MEANING = 0.15, 0.32
+
+
+def recollected(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:
+    """The texts that bear on the question, as far as there is room, under the ids of their units."""
+    materials = []
+    for each in found:
+        text = first_words((each.kem.content or "").strip(), _LONGEST_WORDS)
+        if not text or not _bears_on_it(each.explain or Explanation()):
+            continue
+        room_words -= len(words(text))
+        if room_words < 0:
+            break
+        materials.append(Material(each.kem.id, MEMORY, text))
+    return tuple(materials)
+
+
+def _bears_on_it(why: Explanation) -> bool:
+    """Something always comes nearest; that alone does not make it of use."""
+    return (why.lexical or 0) >= _WORDS or (why.dense or 0) >= _MEANING

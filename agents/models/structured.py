@@ -7,8 +7,8 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from agents.models.failures import ModelFailure, NeedsLanguageModel, NotTheSchema
-from agents.models.language_model import DEFAULTS, LanguageModel, Message, ModelParams
+from agents.models.errors import ModelFailure, NeedsLanguageModel, NotTheSchema
+from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -18,14 +18,14 @@ _FENCE = re.compile(r"\A```[a-z]*\n(.*)\n```\Z", re.DOTALL)
 
 
 async def complete_as(
-    model: LanguageModel, messages: Sequence[Message], schema: type[S], params: ModelParams = DEFAULTS
+    model: LanguageModel, messages: Sequence[ModelMessage], schema: type[S], params: ModelParams = DEFAULTS
 ) -> S:
     """Ask for an answer that fits; on a misfit show the model its error, once."""
     first = await model.complete(messages, schema=schema, params=params)
     try:
         return _read(first.text, schema)
     except ValidationError as error:
-        repair = (*messages, Message(role="assistant", content=first.text), _correction(error))
+        repair = (*messages, ModelMessage(role="assistant", content=first.text), _correction(error))
     second = await model.complete(repair, schema=schema, params=params)
     try:
         return _read(second.text, schema)
@@ -34,7 +34,7 @@ async def complete_as(
 
 
 async def attempt_as(
-    model: LanguageModel, messages: Sequence[Message], schema: type[S], params: ModelParams = DEFAULTS
+    model: LanguageModel, messages: Sequence[ModelMessage], schema: type[S], params: ModelParams = DEFAULTS
 ) -> S | None:
     """An answer that fits, or none: for those who can do without, whatever ails the model."""
     try:
@@ -53,8 +53,8 @@ def _read(text: str, schema: type[S]) -> S:
     return schema.model_validate_json(fenced[1] if fenced else bare)
 
 
-def _correction(error: ValidationError) -> Message:
-    return Message(
+def _correction(error: ValidationError) -> ModelMessage:
+    return ModelMessage(
         role="user",
         content=f"That answer does not fit the schema: {_complaints(error)}. "
         "Answer again with the corrected JSON object alone.",

@@ -3,14 +3,25 @@
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.located_yaml import Place
-from agents.sim.profiles import Feeling, Language, names_in, read_shipped
-from agents.sim.wording import Value, Wording, gaps_in
-from agents.yaml_problems import BadFile, Problem, as_model, nearest, read_document
+from agents.configuration.located_yaml import Place
+from agents.configuration.validation import BadFile, Problem, as_model, nearest, read_document
+from agents.sim.teams import (
+    Feeling,
+    Language,
+    Team,
+    UnknownTeam,
+    names_in,
+    parse_team,
+    read_shipped,
+    shipped_team,
+    team_names,
+)
+from agents.sim.templates import Value, Wording, gaps_in
 from bus_schema.sim import SimFile
 
 _FOLDER = "sim/scenarios"
@@ -139,3 +150,48 @@ def _wordings(trigger: Trigger) -> Iterator[tuple[Place, str]]:
                 yield ("stages", at, "facts", number, way), wording
         for number, wording in enumerate(stage.asks):
             yield ("stages", at, "asks", number), wording
+
+
+class Library:
+    """Looks a name up; names are plain words, so that they lead nowhere else."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def team(self, name: str) -> Team:
+        """Raises UnknownTeam, BadTeam."""
+        own = self._own("profiles", name)
+        if own is not None:
+            return parse_team(own.read_bytes(), str(own))
+        if name not in team_names():
+            raise UnknownTeam(name, self.team_names)
+        return shipped_team(name)
+
+    def scenario(self, name: str) -> Scenario:
+        """Raises UnknownScenario, BadScenario."""
+        own = self._own("scenarios", name)
+        if own is not None:
+            return parse_scenario(own.read_bytes(), str(own))
+        if name not in scenario_names():
+            raise UnknownScenario(name, self.scenario_names)
+        return shipped_scenario(name)
+
+    @property
+    def team_names(self) -> tuple[str, ...]:
+        """Every team there is."""
+        return self._names("profiles", team_names())
+
+    @property
+    def scenario_names(self) -> tuple[str, ...]:
+        """Every scenario there is."""
+        return self._names("scenarios", scenario_names())
+
+    def _own(self, kind: str, name: str) -> Path | None:
+        if self._folder is None:
+            return None
+        file = self._folder / kind / f"{name}.yaml"
+        return file if file.is_file() else None
+
+    def _names(self, kind: str, shipped: tuple[str, ...]) -> tuple[str, ...]:
+        own = (file.stem for file in (self._folder / kind).glob("*.yaml")) if self._folder else ()
+        return tuple(sorted({*own, *shipped}))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agents.cards import card_names
+from agents.processes.cards import card_names
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.ids import mint
 from bus_schema.process import (

@@ -1,7 +1,7 @@
 """The simulation's controls."""
 
-from agents.sim.profiles import team_names
 from agents.sim.scenarios import scenario_names
+from agents.sim.teams import team_names
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, Simulation, StartSim, StopSim
 from mindbus.bus.client import Client
 

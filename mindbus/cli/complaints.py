@@ -4,8 +4,7 @@ from inspect import cleandoc
 
 import typer
 
-from agents.card_rules import BadCard
-from agents.cards import UnknownCard
+from agents.processes.cards import BadCard, UnknownCard
 from bus_schema.replies import Code
 from memory.glm.vector_relay import IndexGone
 from memory.swm.redis_link import WrongRedis

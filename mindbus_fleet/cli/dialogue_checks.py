@@ -4,17 +4,17 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlsplit
 
-from agents.context.habits import open_habits
-from agents.models.failures import ModelHalfConfigured
-from agents.roster import open_roster
-from agents.sim.library import Library
-from agents.yaml_problems import BadFile
+from agents.configuration.validation import BadFile
+from agents.context.preferences import open_habits
+from agents.models.errors import ModelHalfConfigured
+from agents.models.selection import model_of
+from agents.people_directory import open_roster
+from agents.sim.scenarios import Library
 from mindbus.bus.topology import commands_queue, events_queue
 from mindbus.management import QueueState
 from mindbus.settings import Settings
 from mindbus_fleet.cli.finding import Finding
 from mindbus_fleet.cli.sim_files import scenarios_of, teams_of
-from workers.minds import model_of
 
 _QUEUES = (
     commands_queue("storage"),

@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.live import Live
 from rich.table import Table
 
-from agents.cards import card_from_file, shipped_card
-from agents.roles import role_names
+from agents.configuration.prompts import role_names
+from agents.processes.cards import card_from_file, shipped_card
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint

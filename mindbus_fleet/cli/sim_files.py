@@ -6,11 +6,10 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
-from agents.sim.engine import AnotherLanguage, NobodyResponsible, Simulation
-from agents.sim.library import Library
-from agents.sim.profiles import Team, parse_team
-from agents.sim.scenarios import UnknownScenario, parse_scenario
-from agents.yaml_problems import BadFile, read_document
+from agents.configuration.validation import BadFile, read_document
+from agents.sim.generator import AnotherLanguage, NobodyResponsible, Simulation
+from agents.sim.scenarios import Library, UnknownScenario, parse_scenario
+from agents.sim.teams import Team, parse_team
 from mindbus.cli.failures import Misused
 
 ListedT = TypeVar("ListedT", bound="Listed")

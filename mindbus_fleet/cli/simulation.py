@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from agents.sim.library import Library
+from agents.sim.scenarios import Library
 from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.models.failures import ModelRefused, ModelUnavailable
+from agents.models.errors import ModelRefused, ModelUnavailable
 from bus_schema.dialogue import Answered, DialogueFragment, EndDialogue, Invoke, MessageKind, conversation_trace
 from bus_schema.replies import Code
 from mindbus import ReplyError, Settings, WorkerContext

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.roles import role_names
+from agents.configuration.prompts import role_names
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
 from mindbus import Settings, TemporaryFailure, Worker, WorkerContext, on_command

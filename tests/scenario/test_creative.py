@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.models.failures import CutOff, ModelFailure, ModelRefused, ModelUnavailable, NotTheSchema
+from agents.configuration.prompts import shipped_role
+from agents.models.errors import CutOff, ModelFailure, ModelRefused, ModelUnavailable, NotTheSchema
 from agents.models.language_model import LanguageModel
-from agents.roles import shipped_role
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint

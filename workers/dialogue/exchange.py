@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
-from agents.models.failures import ModelFailure, ModelUnavailable
-from agents.models.tool_calls import sayable
+from agents.models.errors import ModelFailure, ModelUnavailable
+from agents.models.messages import sayable
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
@@ -15,10 +15,9 @@ from bus_schema.replies import Code
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.histories import Histories
-from workers.dialogue.delegating import Delegating
-from workers.dialogue.record import Record
-from workers.dialogue.remembering import Remembering
-from workers.dialogue.subagents import Subagents
+from workers.dialogue.delegation import Delegating, Subagents
+from workers.dialogue.memory import Remembering
+from workers.dialogue.transcript import Record
 
 # Enough to see what it answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
-from agents.dialogue.agent import Dialogue
-from agents.dialogue.instructions import hidden_instruction
+from agents.dialogue.agent import Dialogue, hidden_instruction
 from agents.models.language_model import LanguageModel
+from agents.models.selection import model_of
 from bus_schema.dialogue import (
     MAX_PREVIEW_CHARS,
     Answered,
@@ -41,10 +41,9 @@ from mindbus.sdk.histories import Histories
 from mindbus.sdk.pictures import Pictures
 from mindbus.sdk.recall import Recall
 from workers.dialogue.closing import Closing
+from workers.dialogue.delegation import Subagents
 from workers.dialogue.exchange import Exchange, Exchanges, Mind
-from workers.dialogue.remembering import Remembering
-from workers.dialogue.subagents import Subagents
-from workers.minds import model_of
+from workers.dialogue.memory import Remembering
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).

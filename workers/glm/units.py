@@ -24,8 +24,8 @@ from memory.glm.writing import RejectedDraft, Written
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.principal import Principal
-from workers.drafts import Drafts
 from workers.glm.answering import answering
+from workers.kem_drafts import Drafts
 
 
 class UnitDesk:

@@ -13,10 +13,10 @@ from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.ledger import SqlLedger
-from workers.drafts import Drafts
 from workers.glm.care import CareDesk
 from workers.glm.texts import Texts
 from workers.glm.units import UnitDesk
+from workers.kem_drafts import Drafts
 
 _AGAIN_S = 1.0
 _EMBED_AGAIN_S = 10.0

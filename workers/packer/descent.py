@@ -8,8 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from agents.models.language_model import LanguageModel
-from agents.packer.cold import read_cold
-from agents.packer.warm import read_warm
+from agents.packer import read_cold, read_warm
 from bus_schema.episodes import Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode
 from bus_schema.lsm_packing import ApplyPack

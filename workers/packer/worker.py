@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 from agents.models.language_model import LanguageModel
+from agents.models.selection import model_of
 from bus_schema.episodes import Layer
 from bus_schema.lsm_packing import DueEpisode, GetDueEpisodes
 from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
@@ -12,7 +13,6 @@ from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from workers.minds import model_of
 from workers.packer.descent import Descent, Step
 from workers.packer.tally import Tally
 

@@ -6,11 +6,10 @@ from itertools import islice
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from agents.sim.engine import AnotherLanguage, NobodyResponsible, Simulation
-from agents.sim.library import Library
-from agents.sim.profiles import UnknownTeam
-from agents.sim.scenarios import UnknownScenario
-from agents.yaml_problems import BadFile
+from agents.configuration.validation import BadFile
+from agents.sim.generator import AnotherLanguage, NobodyResponsible, Simulation
+from agents.sim.scenarios import Library, UnknownScenario
+from agents.sim.teams import UnknownTeam
 from bus_schema import sim
 from bus_schema.data import ClearData, Removed
 from bus_schema.ids import derived
@@ -23,8 +22,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.notebook import Notebook, Said
 from mindbus.tasks import end
-from workers.sim.play import Play
-from workers.sim.tally import Tally
+from workers.sim.player import Play, Tally
 
 _ONLY = "simulation"
 _LOOKS_AGAIN_S = 1.0

@@ -16,7 +16,7 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from workers.drafts import Drafts
+from workers.kem_drafts import Drafts
 from workers.swm.answering import answering
 from workers.swm.telling import Telling, told
 

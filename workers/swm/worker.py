@@ -18,7 +18,7 @@ from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
-from workers.drafts import Drafts
+from workers.kem_drafts import Drafts
 from workers.swm.coordination import CoordinationDesk
 from workers.swm.data import DataDesk
 from workers.swm.glm_link import GlmLink

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from agents.keywords import coverage, key_terms, rarity
 from agents.markdown import Block, Kind, plain
-from agents.salience import coverage, key_terms, rarity
 from agents.text import leans_back, sentences, terms
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from agents.models.language_model import Message, Tool, ToolCall
+from agents.models.language_model import ModelMessage, Tool, ToolCall
 
 DELEGATE = "delegate_to_"
 _THEN = re.compile(
@@ -33,7 +33,7 @@ def delegations(said: str, names: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def next_delegation(said: str, since: Sequence[Message], tools: Sequence[Tool]) -> ToolCall | None:
+def next_delegation(said: str, since: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCall | None:
     """What is to be called next, one after the other, given what has been called since this was said."""
     names = [tool.name.removeprefix(DELEGATE) for tool in tools if tool.name.startswith(DELEGATE)]
     called = sum(len(message.tool_calls) for message in since)

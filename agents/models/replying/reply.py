@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from agents.dates.reading import dates_in
+from agents.keywords import coverage, rarity
 from agents.markdown import Kind, parse, plain
 from agents.models.conversation import TALK, Conversation
-from agents.models.language_model import Message
+from agents.models.language_model import ModelMessage
 from agents.models.replying.delegating import DELEGATE
 from agents.models.replying.naming import asks_who_they_are, name_told, only_tells_name
 from agents.models.replying.phrases import PHRASES, Phrases
 from agents.models.replying.small_talk import one_of, small_talk
 from agents.models.replying.tool_use import SEARCH
-from agents.salience import coverage, rarity
 from agents.text import Language, first_words, language_of, sentences, terms, words
-from agents.tone.hearing import tone_of
+from agents.tone import analyse_tone
 
 _ASKING = re.compile(
     r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
@@ -61,7 +61,7 @@ def knows_answer(asked: Conversation) -> bool:
     return bool(_best(asked.words, [*_remembered(asked), *said], _ANSWERS))
 
 
-def _reported(results: Sequence[Message], phrases: Phrases) -> str:
+def _reported(results: Sequence[ModelMessage], phrases: Phrases) -> str:
     """What sub-agents and tools have answered; what was looked up is remembered instead."""
     lines = []
     for result in results:
@@ -115,7 +115,7 @@ def _answer(question: str, asked: Conversation, phrases: Phrases) -> str:
 
 def _acknowledgement(spoken: str, asked: Conversation, phrases: Phrases) -> str:
     parts = []
-    tone = tone_of(spoken)
+    tone = analyse_tone(spoken)
     if abs(tone.value) >= _FELT:
         parts.append(one_of(phrases.good_news if tone.value > 0 else phrases.bad_news, spoken))
     matter = sorted(sentences(spoken), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from agents.models.language_model import Message, Tool, ToolCall
+from agents.models.language_model import ModelMessage, Tool, ToolCall
 
 SEARCH = "search_memory"
 _ARTIFACT = re.compile(r"\bart_[A-Za-z0-9_-]{1,64}")
@@ -21,7 +21,7 @@ _GROUPED = re.compile(r"\b(?:by|per|for each|по|для кажд\w+)\s+(?:ко�
 _NOT_COLUMNS = frozenset({"rows", "row", "строк", "строки", "строка", "each", "in", "of", "в", "из", "для", "по", "by"})
 
 
-def next_tool(task: str, since: Sequence[Message], tools: Sequence[Tool], is_known: bool) -> ToolCall | None:
+def next_tool(task: str, since: Sequence[ModelMessage], tools: Sequence[Tool], is_known: bool) -> ToolCall | None:
     """The one call that the task asks for, unless it has been made: to reckon, to read, else to look up a question."""
     names = {tool.name for tool in tools}
     if any(message.tool_calls for message in since):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from agents.cards import UnknownCard, shipped_card
-from agents.roles import role_names
+from agents.configuration.prompts import role_names
+from agents.processes.cards import UnknownCard, shipped_card
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
 from bus_schema.process import BRIEF, Run, Step, StepStatus

@@ -7,8 +7,8 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from agents.sim.profiles import Profile, Team
 from agents.sim.scenarios import Scenario, Trigger
+from agents.sim.teams import Profile, Team
 from bus_schema.envelope import Envelope
 from gateway.ui.icons import icon
 from gateway.ui.parts import anchor, attributes, box, moment, person, show_if, text

@@ -3,8 +3,8 @@
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
-from agents.sim.profiles import UnknownTeam, shipped_team
 from agents.sim.scenarios import shipped_scenario
+from agents.sim.teams import UnknownTeam, shipped_team
 from bus_schema.envelope import Envelope
 from bus_schema.sim import SimState
 from bus_schema.timeline import GetTimeline

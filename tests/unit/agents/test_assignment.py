@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents.materials import InputEmpty, InputNotText, InputTooLarge, read_material
+from agents.configuration.prompts import shipped_role
+from agents.creative.assignment import InputEmpty, InputNotText, InputTooLarge, read_material
 from agents.models import prompt
 from agents.models.prompt import Material, Step
-from agents.roles import shipped_role
 from tests.assignments import BRIEF, a_manifest, an_assignment, an_input
 
 ATTACK = """\

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.card_rules import BadCard
-from agents.cards import UnknownCard, card_from_file, card_names, parse_card, require_runnable, shipped_card
+from agents.processes.cards import (
+    BadCard,
+    UnknownCard,
+    card_from_file,
+    card_names,
+    parse_card,
+    require_runnable,
+    shipped_card,
+)
 from bus_schema.process import Card, CardStep
 
 ROLES = frozenset({"researcher", "ideator", "critic", "editor", "pushkin"})

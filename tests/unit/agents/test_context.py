@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.context.agent import ContextAgent
-from agents.context.desk import Decision, Delivery, Desk
-from agents.context.habits import BadHabits, Habits, parse_habits, shipped_habits
-from agents.context.judgement import Judgement
-from agents.context.rules import Moment
-from agents.context.settled import settled_by_tasks
-from agents.models.failures import ModelUnavailable
+from agents.context.decisions import Judgement, Moment
+from agents.context.preferences import BadHabits, Habits, parse_habits, shipped_habits
+from agents.context.state import Decision, Delivery, Desk, settled_by_tasks
+from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
 from bus_schema.dialogue import DialogueMessage

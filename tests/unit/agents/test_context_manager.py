@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.context_manager.agent import ContextManager, big_picture
+from agents.context_manager.extraction import ReadFact, ReadFacts, statement_in
 from agents.context_manager.knowledge import Knowledge, content
-from agents.context_manager.second_reading import ReadFact, ReadFacts
-from agents.context_manager.statements import statement_in
-from agents.models.failures import ModelUnavailable
+from agents.fragments import utterances
+from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
 from agents.people import People, Person
-from agents.utterances import utterances
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import FactKind, FactUpdate

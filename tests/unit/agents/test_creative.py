@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from agents.assignment import Assignment
-from agents.creative import Mind, NothingWritten, Thought
-from agents.models.failures import ModelUnavailable
+from agents.configuration.prompts import Role, shipped_role
+from agents.creative.assignment import Assignment
+from agents.creative.loop import Mind, NothingWritten, Thought
+from agents.models.errors import ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material
-from agents.roles import Role, shipped_role
 from agents.text import Language, language_of
 from mindbus.sdk.checkpoints import open_checkpoints
 from tests.assignments import an_assignment, an_input

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialogue.agent import Dialogue, NothingSaid, Snippet, in_window, spoken
-from agents.dialogue.instructions import hidden_instruction
-from agents.models.failures import ModelUnavailable
-from agents.models.language_model import Message
+from agents.dialogue.agent import Dialogue, NothingSaid, Snippet, hidden_instruction, in_window, spoken
+from agents.models.errors import ModelUnavailable
+from agents.models.language_model import ModelMessage
 from agents.models.offline import OfflineModel
 from agents.text import Language, language_of, words
 from bus_schema.dialogue import MessageKind
@@ -33,13 +32,13 @@ def instruction(message: str, context: str = "") -> Said:
     return ("user", HIDDEN, hidden_instruction(message, context))
 
 
-def talk(*said: Said) -> list[Message]:
+def talk(*said: Said) -> list[ModelMessage]:
     return [
         spoken(a_message(f"msg_{at}", "anna", each, MORNING + timedelta(minutes=at))) for at, each in enumerate(said)
     ]
 
 
-def shown(*said: Said, memory: Sequence[Snippet] = ()) -> tuple[Message, ...]:
+def shown(*said: Said, memory: Sequence[Snippet] = ()) -> tuple[ModelMessage, ...]:
     return Dialogue(OfflineModel()).prompt(talk(*said), memory)
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from agents.context_manager.knowledge import Knowledge
-from agents.task_manager.book import TaskBook
+from agents.task_manager.tasks import TaskBook
 from bus_schema.processing import Fact, FactKind, Task
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)

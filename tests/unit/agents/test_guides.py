@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from agents.guides import BadGuide, parse_guide, shipped_guide
+from agents.configuration.prompts import BadGuide, parse_guide, shipped_guide
 
 NAMES = sorted(
     file.name.removesuffix(".yaml") for file in (resources.files("config") / "guides").iterdir() if file.is_file()

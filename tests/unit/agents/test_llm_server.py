@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.models.choice import open_model
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material, lay_out
+from agents.models.selection import open_model
 from mindbus.testing.wait import until
 from tests.llm_server import read_calls
 

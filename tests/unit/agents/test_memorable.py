@@ -2,7 +2,7 @@
 
 from agents.context_manager.agent import ContextManager
 from agents.context_manager.knowledge import Knowledge
-from agents.context_manager.memorable import memorable
+from agents.context_manager.memory_records import memorable
 from agents.models.offline import OfflineModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models.choice import open_model
-from agents.models.failures import CutOff, ModelHalfConfigured, ModelUnavailable
+from agents.models.errors import CutOff, ModelHalfConfigured, ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.openai_compatible import OpenAICompatible
+from agents.models.selection import open_model
 
 
 @pytest.mark.parametrize("unset", [None, ""])

@@ -4,11 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models.failures import ModelUnavailable
+from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
-from agents.mood_watcher.agent import MoodWatcher, ReadMood
-from agents.mood_watcher.history import MoodHistory
+from agents.mood_watcher import MoodHistory, MoodWatcher, ReadMood
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Mood

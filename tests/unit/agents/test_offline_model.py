@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agents.markdown import Kind, parse, plain
+from agents.models.errors import ModelRefused
 from agents.models.extractive.statements import Wording, statements
-from agents.models.failures import ModelRefused
-from agents.models.language_model import Message, TokenUsage
+from agents.models.language_model import ModelMessage, TokenUsage
 from agents.models.offline import NAME, OfflineModel, answer
-from agents.models.prompt import Material, Step, lay_out, remarks
+from agents.models.prompt import Material, Step, Verdict, lay_out, remarks
 from agents.models.structured import complete_as
-from agents.models.verdict import Verdict
 from agents.text import sentences, words
 from tests.unit.agents.briefs import ALL, ENGLISH, ONE_REQUEST, RUSSIAN
 
@@ -371,12 +370,12 @@ class Invoice(BaseModel):
 
 async def test_a_schema_it_cannot_fill_is_refused_with_what_to_do() -> None:
     with pytest.raises(ModelRefused, match="MINDBUS_LLM_BASE_URL"):
-        await complete_as(OfflineModel(), [Message(role="user", content="How much?")], Invoice)
+        await complete_as(OfflineModel(), [ModelMessage(role="user", content="How much?")], Invoice)
 
 
 def test_a_question_without_a_task_gets_quotes_with_a_plain_word_about_it() -> None:
-    english = answer([Message(role="user", content=f"What does it cost?\n\n{ENGLISH}")])
-    russian = answer([Message(role="user", content="Сколько стоит бур? Бур стоит 64 тысячи рублей.")])
+    english = answer([ModelMessage(role="user", content=f"What does it cost?\n\n{ENGLISH}")])
+    russian = answer([ModelMessage(role="user", content="Сколько стоит бур? Бур стоит 64 тысячи рублей.")])
 
     assert english.startswith("No language model is configured")
     assert english.count("\n> ") == 3

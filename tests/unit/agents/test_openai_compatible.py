@@ -9,16 +9,24 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from agents.models.failures import CutOff, ModelRefused, ModelUnavailable, NotTheSchema
-from agents.models.language_model import Completion, LanguageModel, Message, ModelParams, TokenUsage, Tool, ToolCall
-from agents.models.metered import Metered
+from agents.models.errors import CutOff, ModelRefused, ModelUnavailable, NotTheSchema
+from agents.models.language_model import (
+    Completion,
+    LanguageModel,
+    Metered,
+    ModelMessage,
+    ModelParams,
+    TokenUsage,
+    Tool,
+    ToolCall,
+)
 from agents.models.openai_compatible import OpenAICompatible
+from agents.models.prompt import Verdict
 from agents.models.structured import complete_as
-from agents.models.verdict import Verdict
 from mindbus.logs import configure_logs
 from tests.llm_server import NAME, Fails, HangsUp, LlmServer, Reply, Says, Sends, Stalls
 
-ASK = [Message(role="system", content="Be brief."), Message(role="user", content="the secret question")]
+ASK = [ModelMessage(role="system", content="Be brief."), ModelMessage(role="user", content="the secret question")]
 WEATHER = Tool(name="weather", description="Now", parameters={"type": "object", "properties": {}})
 CALLS = (
     ToolCall(id="c1", name="weather", arguments='{"city": "Пермь"}'),
@@ -67,8 +75,8 @@ async def test_a_question_comes_back_answered_with_its_cost() -> None:
 async def test_the_request_carries_model_key_messages_params_tools() -> None:
     history = [
         *ASK,
-        Message(role="assistant", content="", tool_calls=CALLS[:1]),
-        Message(role="tool", content="-3", tool_call_id="c1"),
+        ModelMessage(role="assistant", content="", tool_calls=CALLS[:1]),
+        ModelMessage(role="tool", content="-3", tool_call_id="c1"),
     ]
     async with endpoint(Says("cold")) as (model, server):
         await model.complete(history, tools=[WEATHER], params=ModelParams(temperature=0, max_tokens=90, seed=1))
@@ -330,7 +338,7 @@ class Unfit(BaseModel):
 async def test_the_server_answers_creative_prompts_as_the_offline_model_does() -> None:
     async with endpoint() as (model, server):
         verdict = await complete_as(
-            model, [Message(role="system", content="Task: draft\nStep: self-critique")], Verdict
+            model, [ModelMessage(role="system", content="Task: draft\nStep: self-critique")], Verdict
         )
         with pytest.raises(ModelRefused, match="no such schema"):
             await complete_as(model, ASK, Unfit)

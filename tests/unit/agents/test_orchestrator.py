@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agents.orchestrator import (
+from agents.processes.saga import (
     ArtifactFound,
     CancelRequested,
     Happening,
@@ -15,7 +15,7 @@ from agents.orchestrator import (
     members_of,
     open_run,
 )
-from agents.run_steps import pause_after
+from agents.processes.steps import pause_after
 from bus_schema.artifacts import AIContext, ArtifactRef
 from bus_schema.messages import Event
 from bus_schema.process import (

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agents.orchestrator import (
+from agents.processes.saga import (
     OVER,
     ArtifactFound,
     CancelRequested,

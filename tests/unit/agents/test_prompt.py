@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.models.language_model import Message
+from agents.models.language_model import ModelMessage
 from agents.models.prompt import Material, lay_out, read, remarks
 
 BRIEF = Material("art_1", "brief", "# Река\n\nЛёд тонкий.\n")
@@ -47,7 +47,7 @@ def test_material_that_talks_about_material_comes_through() -> None:
     ],
 )
 def test_the_task_is_in_the_first_lines_of_the_system_message(system: str, task: str, step: str) -> None:
-    prompt = read([Message(role="system", content=system), Message(role="user", content="Go.")])
+    prompt = read([ModelMessage(role="system", content=system), ModelMessage(role="user", content="Go.")])
 
     assert (prompt.task, prompt.step) == (task, step)
     assert prompt.attempt is None

@@ -1,6 +1,6 @@
 """Of what memory finds, only what bears on the matter is shown to a model."""
 
-from agents.recollection import recollected
+from agents.models.prompt import recollected
 from bus_schema.glm import Explanation, FoundKem
 from bus_schema.kem import Kem
 from tests.clocks import NOON

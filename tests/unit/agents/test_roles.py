@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from agents.configuration.prompts import BadRole, NotTheirCraft, UnknownRole, parse_role, role_names, shipped_role
 from agents.models.extractive.desk import TASKS
-from agents.roles import BadRole, NotTheirCraft, UnknownRole, parse_role, role_names, shipped_role
 
 GOOD = """\
 name: poet

@@ -1,6 +1,6 @@
 """What a text is about."""
 
-from agents.salience import KeyTerm, coverage, key_terms, rarity, salience
+from agents.keywords import KeyTerm, coverage, key_terms, rarity, salience
 from agents.text import terms
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from agents.models.offline import OfflineModel
 from agents.people import People
-from agents.sim.engine import AnotherLanguage, NobodyResponsible, NothingNewToSay, Simulation
-from agents.sim.profiles import BadTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
+from agents.sim.generator import AnotherLanguage, NobodyResponsible, NothingNewToSay, SimMessage, Simulation
 from agents.sim.scenarios import (
     BadScenario,
     Scenario,
@@ -19,12 +18,12 @@ from agents.sim.scenarios import (
     scenario_names,
     shipped_scenario,
 )
-from agents.sim.stories import SimMessage
-from agents.sim.wording import counted, filled
+from agents.sim.teams import BadTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
+from agents.sim.templates import counted, filled
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.book import TaskBook
+from agents.task_manager.tasks import TaskBook
 from agents.text import Language, language_of
-from agents.tone.hearing import tone_of
+from agents.tone import analyse_tone
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from tests.fragments import MORNING, a_fragment
 
@@ -97,7 +96,7 @@ def test_every_message_tells_at_least_two_facts_with_names_or_figures(team: str)
 def test_every_message_is_coloured_as_its_event_feels(team: str) -> None:
     messages = said(team)
     sign = {"glad": 1, "calm": 1, "upset": -1}
-    heard = [tone_of(message.text).value * sign[message.feeling] for message in messages]
+    heard = [analyse_tone(message.text).value * sign[message.feeling] for message in messages]
 
     assert sum(value > 0 for value in heard) >= 0.9 * len(heard)
     assert {message.feeling for message in messages} == {"glad", "upset", "calm"}

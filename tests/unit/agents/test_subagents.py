@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agents.models.language_model import Message, Tool, ToolCall
+from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.messages import MOST_AT_ONCE, in_order
 from agents.models.replying.delegating import delegations
 from agents.models.replying.naming import asks_who_they_are, name_told
 from agents.models.replying.tool_use import next_tool
-from agents.models.tool_calls import MOST_AT_ONCE, in_order
-from agents.subagents.table_reading import BadTable, number_of, read_table
-from agents.subagents.tables import Reckoning, reckon
-from agents.subagents.toolbox import Instrument, Toolbox, ToolFailed
+from agents.subagents.tables import BadTable, Reckoning, number_of, read_table, reckon
+from agents.subagents.tools import Instrument, Toolbox, ToolFailed
 
 CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
 JSON = json.dumps([{"region": "south", "amount": 10}, {"region": "north", "amount": 2.5}, {"region": "south"}])
@@ -160,6 +159,6 @@ def test_without_a_model_a_tool_is_used_once_where_the_task_names_what_it_takes(
         "column": "amount",
         "group_by": "region",
     }
-    used = [Message(role="assistant", content="", tool_calls=(reckoning,))]
+    used = [ModelMessage(role="assistant", content="", tool_calls=(reckoning,))]
     assert next_tool("Sum of amount by region in art_7?", used, tools, is_known=False) is None
     assert next_tool("Какой бюджет?", [], tools, is_known=True) is None

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models.failures import ModelUnavailable
+from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
 from agents.people import People, Person
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.book import TaskBook
-from agents.task_manager.second_reading import ReadTask, ReadTasks
+from agents.task_manager.model_extraction import ReadTask, ReadTasks
+from agents.task_manager.tasks import TaskBook
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import TaskStatus, TaskUpdate

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.fragments import utterances
 from agents.people import People, Person
-from agents.task_manager.changes import reports_in
-from agents.task_manager.cues import Doer
-from agents.task_manager.drafts import Draft, drafts_in
+from agents.task_manager.extraction import Draft, drafts_in
+from agents.task_manager.patterns import Doer
+from agents.task_manager.status_reports import reports_in
 from agents.text import stem, words
-from agents.utterances import utterances
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
 

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.tone.hearing import Tone, together, tone_of
+from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from tests.unit.agents.mood_talk import DEVELOPMENT, HELD_OUT
 
 PLAIN = 0.15
 
 
 def sign_of(text: str) -> int:
-    value = tone_of(text).value
+    value = analyse_tone(text).value
     return 0 if abs(value) < PLAIN else 1 if value > 0 else -1
 
 
 @pytest.mark.parametrize(("text", "sign"), [*DEVELOPMENT, *HELD_OUT])
 def test_a_text_sounds_glad_or_upset_or_plain(text: str, sign: int) -> None:
-    assert sign_of(text) == sign, tone_of(text)
+    assert sign_of(text) == sign, analyse_tone(text)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_text_sounds_glad_or_upset_or_plain(text: str, sign: int) -> None:
     ],
 )
 def test_what_makes_a_feeling_stronger_is_heard(weaker: str, stronger: str) -> None:
-    assert abs(tone_of(weaker).value) < abs(tone_of(stronger).value)
+    assert abs(analyse_tone(weaker).value) < abs(analyse_tone(stronger).value)
 
 
 @pytest.mark.parametrize(
@@ -47,25 +47,25 @@ def test_what_makes_a_feeling_stronger_is_heard(weaker: str, stronger: str) -> N
     ],
 )
 def test_a_tone_names_the_words_that_it_was_heard_in(text: str, evidence: set[str]) -> None:
-    assert set(tone_of(text).evidence) == evidence
+    assert set(analyse_tone(text).evidence) == evidence
 
 
 def test_a_negated_feeling_is_a_weaker_one_of_the_other_kind() -> None:
-    assert 0 > tone_of("Мне не нравится").value > -tone_of("Мне нравится").value
-    assert tone_of("It's not a problem").value > 0
+    assert 0 > analyse_tone("Мне не нравится").value > -analyse_tone("Мне нравится").value
+    assert analyse_tone("It's not a problem").value > 0
 
 
 def test_of_several_texts_the_last_count_for_more_and_plain_ones_hardly() -> None:
-    glad, upset, plain = tone_of("Отлично!"), tone_of("Ужас!"), tone_of("Встреча в десять.")
+    glad, upset, plain = analyse_tone("Отлично!"), analyse_tone("Ужас!"), analyse_tone("Встреча в десять.")
 
-    assert together([upset, glad]).value > together([glad, upset]).value
-    assert together([glad, plain]).value > 0.6 * glad.value
-    assert together([]) == Tone(0.0)
+    assert combine_tones([upset, glad]).value > combine_tones([glad, upset]).value
+    assert combine_tones([glad, plain]).value > 0.6 * glad.value
+    assert combine_tones([]) == ToneAnalysis(0.0)
 
 
 @given(st.text(max_size=200))
 def test_any_text_has_a_tone(text: str) -> None:
-    tone = tone_of(text)
+    tone = analyse_tone(text)
 
     assert -1 <= tone.value <= 1
     assert bool(tone.value) <= bool(tone.evidence)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from agents.sim.profiles import team_names
 from agents.sim.scenarios import scenario_names
+from agents.sim.teams import team_names
 from mindbus.cli.main import app
 
 Invoke = Callable[..., Result]

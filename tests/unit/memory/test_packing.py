@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.packer.reading import ReadEntity, ReadPoint, ReadWarm
-from agents.packer.warm import read_warm
+from agents.packer import ReadEntity, ReadPoint, ReadWarm, read_warm
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
 from memory.packing.cold import cold_of
 from memory.packing.decisions import decisions_of

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agents.orchestrator import MembersConfirmed, advance, open_run
+from agents.processes.saga import MembersConfirmed, advance, open_run
 from bus_schema.process import Run, RunStatus, StepStatus
 from mindbus.sql.database import Database
 from storage_service.runs import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.roles import role_names
+from agents.configuration.prompts import role_names
 from mindbus.bus.connecting import connect
 from mindbus.bus.worker import WorkerContext
 from mindbus.settings import Settings

@@ -46,9 +46,9 @@ from tests.fleets import settings_for
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
-from workers.drafts import drafts_of
 from workers.fleet import FLEET
 from workers.glm.worker import GlmWorker
+from workers.kem_drafts import drafts_of
 
 RESEARCHER, CRITIC, ANNA = "agent.researcher.1", "agent.critic.1", "user.anna"
 EAST, NORTH = a_vector(1, 0, 0, 0), a_vector(0, 1, 0, 0)

@@ -1,0 +1,115 @@
+"""Who the members of the team are, from YAML."""
+
+from functools import cache
+from importlib import resources
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agents.configuration.validation import BadFile, Problem, read_file
+from agents.models.language_model import ModelParams
+from bus_schema.artifacts import ArtifactType
+from bus_schema.identities import ServiceName
+
+
+class Craft(BaseModel):
+    """How a role makes one type of artifact: what to write, what to look for in the own attempt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    write: str = Field(min_length=1, max_length=8000)
+    check: str = Field(min_length=1, max_length=8000)
+
+
+class NotTheirCraft(ValueError):
+    """A card asks a role for something that it does not make; give the step to another role."""
+
+
+class Role(BaseModel):
+    """A member of the team; `prompt_version` changes with every word that the model is told.
+
+    One that `remembers` is shown what memory has on the matter, beside what it is given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    name: ServiceName
+    description: str = Field(min_length=1, max_length=500)
+    prompt_version: str = Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", max_length=20)
+    max_rounds: int = Field(default=2, ge=0, le=10)
+    remembers: bool = False
+    model: ModelParams = ModelParams()
+    system: str = Field(min_length=1, max_length=8000)
+    produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)
+
+    def require_craft(self, artifact_type: str) -> None:
+        """Raises NotTheirCraft."""
+        if artifact_type not in self.produces:
+            makes = ", ".join(self.produces)
+            raise NotTheirCraft(f"{NotTheirCraft.__doc__} ({self.name} makes {makes}, not {artifact_type})")
+
+    @model_validator(mode="after")
+    def _leaves_the_headline_to_the_layout(self) -> Self:
+        texts = [self.system, *(text for craft in self.produces.values() for text in (craft.write, craft.check))]
+        if any("</material>" in text for text in texts):
+            raise ValueError("prompts must not contain </material>: it ends the material")
+        return self
+
+
+class BadRole(BadFile):
+    """The role cannot be played; each line says where, what is wrong, what to do."""
+
+
+class UnknownRole(LookupError):
+    """There is no such role; add a file to config/roles."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no role {name!r}; there are {', '.join(role_names())}")
+
+
+@cache
+def role_names() -> tuple[str, ...]:
+    """The roles that come with MindBus."""
+    files = (resources.files("config") / "roles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+def shipped_role(name: str) -> Role:
+    """A role that comes with MindBus. Raises UnknownRole, BadRole."""
+    if name not in role_names():
+        raise UnknownRole(name)
+    source = f"config/roles/{name}.yaml"
+    role = parse_role((resources.files("config") / "roles" / f"{name}.yaml").read_bytes(), source)
+    if role.name != name:
+        raise BadRole([Problem(source, None, ("name",), f"must be {name!r}, like the file")])
+    return role
+
+
+def parse_role(text: bytes, source: str) -> Role:
+    """Read a role from YAML; `source` is what its errors call it. Raises BadRole with every problem found."""
+    return read_file(text, source, Role, BadRole)
+
+
+class Guide(BaseModel):
+    """Instructions for one kind of thinking; `prompt_version` changes with every word of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    name: ServiceName
+    description: str = Field(min_length=1, max_length=500)
+    prompt_version: str = Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", max_length=20)
+    model: ModelParams = ModelParams()
+    system: str = Field(min_length=1, max_length=8000)
+
+
+class BadGuide(BadFile):
+    """The guide cannot be followed; each line says where, what is wrong, what to do."""
+
+
+@cache
+def shipped_guide(name: str) -> Guide:
+    """A guide that comes with MindBus. Raises BadGuide."""
+    source = f"config/guides/{name}.yaml"
+    return parse_guide((resources.files("config") / "guides" / f"{name}.yaml").read_bytes(), source)
+
+
+def parse_guide(text: bytes, source: str) -> Guide:
+    """Read a guide from YAML; `source` is what its errors call it. Raises BadGuide with every problem found."""
+    return read_file(text, source, Guide, BadGuide)

@@ -1,0 +1,145 @@
+"""What is wrong with a YAML file, said so that its writer can put it right."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from agents.configuration.located_yaml import Located, NotUsableYaml, Place, read_located
+
+M = TypeVar("M", bound=BaseModel)
+
+_OUT_OF_RANGE = "{given!r} is out of range; {said}"
+_PLAINLY = {
+    "missing": "is missing; add it",
+    "string_type": "must be text, not {given!r}; put it in quotes",
+    "string_pattern_mismatch": "{given!r} has characters that do not fit here; it must match {pattern}",
+    "greater_than": _OUT_OF_RANGE,
+    "greater_than_equal": _OUT_OF_RANGE,
+    "less_than_equal": _OUT_OF_RANGE,
+    "finite_number": _OUT_OF_RANGE,
+    "too_short": "is empty; list at least one",
+    "string_too_short": "is empty; say something",
+    "bool_parsing": "must be true or false, not {given!r}",
+    "bool_type": "must be true or false, not {given!r}",
+    "float_parsing": "must be a number, not {given!r}",
+    "float_type": "must be a number, not {given!r}",
+    "int_parsing": "must be a whole number, not {given!r}",
+    "int_type": "must be a whole number, not {given!r}",
+    "int_from_float": "must be a whole number, not {given!r}",
+    "tuple_type": "must be a list; write [name, …] or one `- …` a line",
+    "model_type": "must be a mapping of fields such as `id:`, `role:`, `instructions:`",
+    "model_attributes_type": "must be a mapping of fields such as `id:`, `role:`, `instructions:`",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong; what came by message has no lines."""
+
+    source: str
+    line: int | None
+    place: Place | str
+    message: str
+
+    @property
+    def field(self) -> str:
+        """The field's path, such as `steps[2].inputs[0]`."""
+        if isinstance(self.place, str):
+            return self.place
+        named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.place)
+        return named.removeprefix(".") or "file"
+
+    def __str__(self) -> str:
+        where = self.source if self.line is None else f"{self.source}:{self.line}"
+        return f"{where}: {self.field}: {self.message}"
+
+
+class BadFile(ValueError):
+    """The file cannot be used; each line says where, what is wrong, what to do."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+def read_file(text: bytes, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
+    """Read a model from YAML; `source` is what its errors call it. Raises the refusal with every problem found."""
+    return as_model(read_document(text, source, refusal), source, schema, refusal)
+
+
+def as_model(document: Located, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
+    """The model that a document is. Raises the refusal with every problem found."""
+    try:
+        return schema.model_validate(document.value)
+    except ValidationError as invalid:
+        raise refusal(said_by_schema(invalid, source, document.line_of, schema)) from invalid
+
+
+def read_document(text: bytes, source: str, refusal: type[BadFile] = BadFile) -> Located:
+    """Read YAML whose values know their lines. Raises the refusal."""
+    try:
+        return read_located(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as undecodable:
+        line = text.count(b"\n", 0, undecodable.start) + 1
+        problem = Problem(source, line, "file", "is not text in UTF-8; save it in that encoding")
+        raise refusal([problem]) from undecodable
+    except NotUsableYaml as unusable:
+        raise refusal([Problem(source, unusable.line, "file", unusable.message)]) from unusable
+
+
+def said_by_schema(
+    invalid: ValidationError, source: str, line_of: Callable[[Place], int], schema: type[BaseModel]
+) -> list[Problem]:
+    """The schema's own complaints, in words for people who write such files."""
+    errors = invalid.errors(include_url=False)
+    return [
+        Problem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
+        for error in errors
+        # A list whose items are wrong also counts as too short; its items have been named already.
+        if not (error["type"] == "too_short" and any(_is_within(other, error) for other in errors))
+    ]
+
+
+def _is_within(other: ErrorDetails, error: ErrorDetails) -> bool:
+    return len(other["loc"]) > len(error["loc"]) and other["loc"][: len(error["loc"])] == error["loc"]
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """A guess at what a word was to be, with all that it could be."""
+    near = get_close_matches(word, known, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"{meant} known: {', '.join(sorted(set(known)))}"
+
+
+def _plainly(error: ErrorDetails, schema: type[BaseModel]) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"there is no such field{nearest(str(error['loc'][-1]), _fields_at(schema, error['loc'][:-1]))}"
+    if error["type"] == "too_short" and error["input"]:
+        return f"has {error['ctx']['actual_length']}; list at least {error['ctx']['min_length']}"
+    said = error["msg"].removeprefix("Input ").removeprefix("Value error, ").lower()
+    pattern = error.get("ctx", {}).get("pattern")
+    return _PLAINLY.get(error["type"], "{said}").format(given=error["input"], said=said, pattern=pattern)
+
+
+def _fields_at(schema: type[BaseModel], place: tuple[Any, ...]) -> Collection[str]:
+    """The fields that there are at a place, as far as the schema's annotations lead."""
+    found: Any = schema
+    for part in place:
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            field = found.model_fields.get(str(part))
+            found = field.annotation if field else None
+        else:
+            found = next(iter(reversed([each for each in get_args(found) if each is not Ellipsis])), None)
+        found = _bare(found)
+    return found.model_fields if isinstance(found, type) and issubclass(found, BaseModel) else ()
+
+
+def _bare(annotation: Any) -> Any:
+    if get_origin(annotation) in (Union, UnionType):
+        return next((each for each in get_args(annotation) if each is not type(None)), None)
+    return annotation

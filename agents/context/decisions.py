@@ -1,0 +1,195 @@
+"""Whether a user is told something now, later or not at all, with the reason."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.prompts import shipped_guide
+from agents.context.preferences import Habits
+from agents.context.state import Decision, Desk
+from agents.fragments import borne_out
+from agents.models.language_model import LanguageModel
+from agents.models.prompt import Material, lay_out
+from agents.models.structured import attempt_as
+from agents.text import terms
+from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.notification import NotificationGenerated, Urgency
+
+_HOUR = timedelta(hours=1)
+_SAME_ABOUT_FOR = timedelta(hours=24)
+_SAME_WORDS_FOR = timedelta(hours=6)
+_SAME_WORDS = 0.8
+_MERGED_WITHIN = timedelta(minutes=15)
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When it is, for whom, and when they last said something."""
+
+    now: datetime
+    habits: Habits
+    last_activity: datetime | None = None
+
+
+def decide(notification: NotificationGenerated, desk: Desk, moment: Moment) -> Decision:
+    """The first rule that has something to say decides."""
+    ignored = _needless(notification, desk, moment)
+    if ignored:
+        return _decision(notification, "ignore", ignored)
+    if notification.urgency is Urgency.HIGH:
+        return _decision(notification, "deliver", "urgent")
+    wait = _wait(notification, desk, moment)
+    if wait is None:
+        return _decision(notification, "deliver", "nothing speaks against it")
+    until, reason, is_firm = wait
+    if notification.expires and notification.expires <= until:
+        if is_firm:
+            return _decision(notification, "ignore", f"{reason}, by then it is stale")
+        return _decision(notification, "deliver", f"would be stale if it waited ({reason})")
+    return _deferred(notification, desk, until, reason)
+
+
+def _needless(notification: NotificationGenerated, desk: Desk, moment: Moment) -> str:
+    if notification.expires and notification.expires <= moment.now:
+        return f"stale: expired at {notification.expires:%Y-%m-%d %H:%M}"
+    settled = _subjects(notification) & set(desk.settled)
+    if settled:
+        return f"settled meanwhile: {', '.join(sorted(settled))}"
+    for told in reversed(desk.told):
+        if _is_repeated(notification, told.about, told.message, moment.now - told.at):
+            return f"the same as {told.notification_id}, told at {told.at:%Y-%m-%d %H:%M}"
+    for waiting in desk.waiting:
+        other = waiting.notification
+        is_other = other.notification_id != notification.notification_id
+        if is_other and _is_repeated(notification, other.about, other.message, timedelta()):
+            return f"the same as {other.notification_id}, which waits until {waiting.until:%Y-%m-%d %H:%M}"
+    return ""
+
+
+def _wait(notification: NotificationGenerated, desk: Desk, moment: Moment) -> tuple[datetime, str, bool] | None:
+    """Until when, why, and whether it is rather not told at all than before then."""
+    quiet = moment.habits.end_of_quiet(moment.now)
+    if quiet:
+        return quiet, f"quiet hours until {quiet:%H:%M}", True
+    if notification.urgency is Urgency.LOW and moment.last_activity:
+        rested = moment.last_activity + moment.habits.pause
+        if rested > moment.now:
+            return rested, "waits for a pause in the talk", True
+    last = max((told.at for told in desk.told), default=None)
+    if last and last + moment.habits.gap > moment.now:
+        return last + moment.habits.gap, "gathers with what comes close after another", False
+    recent = desk.told_since(moment.now - _HOUR)
+    if len(recent) >= moment.habits.most_per_hour:
+        frees = sorted(told.at for told in recent)[-moment.habits.most_per_hour] + _HOUR
+        return frees, f"more than {moment.habits.most_per_hour} an hour", False
+    return None
+
+
+def _deferred(notification: NotificationGenerated, desk: Desk, until: datetime, reason: str) -> Decision:
+    """It joins what waits for about the same time, so that both go out as one."""
+    for waiting in desk.waiting:
+        other = waiting.notification.notification_id
+        is_near = abs(waiting.until - until) <= _MERGED_WITHIN and waiting.until >= until
+        if other != notification.notification_id and is_near:
+            return Decision(
+                notification_id=notification.notification_id,
+                verdict="merge",
+                reason=f"{reason}; goes out with {other}",
+                until=waiting.until,
+                into=other,
+            )
+    return Decision(notification_id=notification.notification_id, verdict="defer", reason=reason, until=until)
+
+
+def _decision(notification: NotificationGenerated, verdict: str, reason: str) -> Decision:
+    return Decision.model_validate(
+        {"notification_id": notification.notification_id, "verdict": verdict, "reason": reason}
+    )
+
+
+def _is_repeated(notification: NotificationGenerated, about: str, message: str, ago: timedelta) -> bool:
+    if notification.about and notification.about == about:
+        return ago < _SAME_ABOUT_FOR
+    return ago < _SAME_WORDS_FOR and _same_words(notification.message, message)
+
+
+def _same_words(one: str, other: str) -> bool:
+    if set(_NUMBER.findall(one)) != set(_NUMBER.findall(other)):
+        return False
+    ours, theirs = set(terms(one)), set(terms(other))
+    return bool(ours) and len(ours & theirs) / len(ours | theirs) >= _SAME_WORDS
+
+
+def _subjects(notification: NotificationGenerated) -> set[str]:
+    """What it is about: a reminder of a task is settled with the task, news of its end is not."""
+    subject, _, rest = notification.about.partition(" ")
+    return {notification.about, subject} if rest.endswith(("due_soon", "overdue")) else {notification.about}
+
+
+_MOST_DEFERRED = timedelta(hours=4)
+_TALK_MESSAGES = 8
+_LONGEST_CHARS = 1000
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+class Judgement(BaseModel):
+    """A model's decision on one notification."""
+
+    model_config = ConfigDict(extra="forbid")
+    decision: Literal["deliver", "defer", "ignore"]
+    defer_minutes: int | None = Field(ge=0, le=24 * 60)
+    reason: str = Field(max_length=300)
+    message: str = Field(max_length=_LONGEST_CHARS)
+
+
+async def judged(
+    notification: NotificationGenerated, talk: Sequence[DialogueMessage], model: LanguageModel, now: datetime
+) -> tuple[Decision | None, str]:
+    """A decision other than to deliver, if the model has one that it may take; the words to deliver it in."""
+    guide = shipped_guide("context")
+    matter = f"{notification.message}\n{notification.context}\nurgency: {notification.urgency}"
+    materials = [
+        Material(notification.notification_id, "notification", matter),
+        Material("talk", "talk", _told(talk) or "nothing has been said"),
+    ]
+    asked = lay_out("notification", "write", guide.system, "Decide as JSON.", materials)
+    judgement = await attempt_as(model, asked, Judgement, guide.model)
+    if judgement is None:
+        return None, notification.message
+    message = judgement.message if _is_faithful(judgement.message, notification) else notification.message
+    return _allowed(judgement, notification, now), message
+
+
+def _allowed(judgement: Judgement, notification: NotificationGenerated, now: datetime) -> Decision | None:
+    """What is urgent goes out; only what is unimportant may be dropped; nothing is put off until it is stale."""
+    reason = f"model: {judgement.reason}"
+    if judgement.decision == "ignore" and notification.urgency is Urgency.LOW:
+        return Decision(notification_id=notification.notification_id, verdict="ignore", reason=reason)
+    if judgement.decision == "defer" and judgement.defer_minutes and notification.urgency is not Urgency.HIGH:
+        until = now + min(timedelta(minutes=judgement.defer_minutes), _MOST_DEFERRED)
+        if notification.expires is None or until < notification.expires:
+            return Decision(notification_id=notification.notification_id, verdict="defer", reason=reason, until=until)
+    return None
+
+
+def _is_faithful(message: str, notification: NotificationGenerated) -> bool:
+    """Whether the words say what was to be said: every number kept, nothing made up."""
+    given = f"{notification.message} {notification.context}"
+    kept = set(_FIGURE.findall(notification.message)) <= set(_FIGURE.findall(message))
+    return (
+        bool(message.strip()) and kept and borne_out(notification.message, message) and _adds_no_number(message, given)
+    )
+
+
+def _adds_no_number(message: str, given: str) -> bool:
+    return set(_FIGURE.findall(message)) <= set(_FIGURE.findall(given))
+
+
+def _told(talk: Sequence[DialogueMessage]) -> str:
+    shown = [each for each in talk if each.kind is not MessageKind.HIDDEN][-_TALK_MESSAGES:]
+    return "\n".join(f"{each.role}: {each.content}" for each in shown)

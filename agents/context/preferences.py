@@ -1,0 +1,91 @@
+"""When people may be disturbed, and how often."""
+
+from datetime import datetime, time, timedelta
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from agents.configuration.validation import BadFile, read_file
+from bus_schema.identities import UserId
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as unknown:
+        raise ValueError(f"there is no time zone {name!r}; write one like Europe/Moscow") from unknown
+    return name
+
+
+class Habits(BaseModel):
+    """One person's: quiet hours on their own clock, how many notifications an hour, how far apart.
+
+    `pause_minutes` is how long a talk must rest before something unimportant may break into it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    quiet_from: time | None = time(22)
+    quiet_until: time | None = time(8)
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    most_per_hour: int = Field(default=6, ge=1, le=60)
+    gap_minutes: float = Field(default=2, ge=0, le=120)
+    pause_minutes: float = Field(default=5, ge=0, le=120)
+
+    @property
+    def gap(self) -> timedelta:
+        return timedelta(minutes=self.gap_minutes)
+
+    @property
+    def pause(self) -> timedelta:
+        return timedelta(minutes=self.pause_minutes)
+
+    def end_of_quiet(self, now: datetime) -> datetime | None:
+        """When the quiet hours that it is now end; None where it is not quiet."""
+        if self.quiet_from is None or self.quiet_until is None or self.quiet_from == self.quiet_until:
+            return None
+        here = now.astimezone(ZoneInfo(self.zone))
+        clock = here.time().replace(tzinfo=None)
+        over_midnight = self.quiet_from > self.quiet_until
+        if over_midnight:
+            is_quiet = clock >= self.quiet_from or clock < self.quiet_until
+        else:
+            is_quiet = self.quiet_from <= clock < self.quiet_until
+        if not is_quiet:
+            return None
+        day = here.date() + timedelta(days=over_midnight and clock >= self.quiet_from)
+        return datetime.combine(day, self.quiet_until, tzinfo=ZoneInfo(self.zone))
+
+
+class HabitsFile(BaseModel):
+    """Everybody's habits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    default: Habits = Habits()
+    users: dict[UserId, Habits] = {}
+
+    def of(self, user_id: str) -> Habits:
+        return self.users.get(user_id, self.default)
+
+
+class BadHabits(BadFile):
+    """The habits cannot be kept; each line says where, what is wrong, what to do."""
+
+
+@cache
+def shipped_habits() -> HabitsFile:
+    """The habits that come with MindBus. Raises BadHabits."""
+    return parse_habits((resources.files("config") / "habits.yaml").read_bytes(), "config/habits.yaml")
+
+
+def open_habits(file: str | None) -> HabitsFile:
+    """Those of a YAML file, or those that come with MindBus. Raises BadHabits, OSError."""
+    return shipped_habits() if file is None else parse_habits(Path(file).read_bytes(), file)
+
+
+def parse_habits(text: bytes, source: str) -> HabitsFile:
+    """Read habits from YAML; `source` is what its errors call it. Raises BadHabits with every problem found."""
+    return read_file(text, source, HabitsFile, BadHabits)

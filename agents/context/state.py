@@ -1,0 +1,132 @@
+"""What lies on the context agent's desk for one user: what was told, what waits, what was decided."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from bus_schema.notification import NotificationGenerated
+from bus_schema.processing import FactUpdate, Mood, TaskUpdate
+
+_MOST_TOLD = 60
+_MOST_DECIDED = 120
+_MOST_SETTLED = 300
+
+Verdict = Literal["deliver", "defer", "merge", "ignore"]
+
+
+class Decision(BaseModel):
+    """What becomes of a notification, with the reason; `merge` waits for `into` and goes out along with it."""
+
+    model_config = ConfigDict(frozen=True)
+    notification_id: str
+    verdict: Verdict
+    reason: str
+    until: AwareDatetime | None = None
+    into: str | None = None
+
+
+class Delivery(BaseModel):
+    """What the user is to be told now; `merged` go out in the same breath."""
+
+    model_config = ConfigDict(frozen=True)
+    to_user: str
+    notification_id: str
+    merged: tuple[str, ...] = ()
+    message: str
+    context: str = ""
+
+
+class Told(BaseModel):
+    """Something that the user has been told."""
+
+    model_config = ConfigDict(frozen=True)
+    notification_id: str
+    about: str
+    message: str
+    at: AwareDatetime
+
+
+class Waiting(BaseModel):
+    """Something that waits; the decision is taken again at its time."""
+
+    model_config = ConfigDict(frozen=True)
+    notification: NotificationGenerated
+    until: AwareDatetime
+    reason: str
+
+
+class Desk(BaseModel):
+    """All of it; what is on it survives the process that put it there."""
+
+    model_config = ConfigDict(frozen=True)
+    told: tuple[Told, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    decided: tuple[Decision, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    def decision_on(self, notification_id: str) -> Decision | None:
+        return next((each for each in self.decided if each.notification_id == notification_id), None)
+
+    def delivery_of(self, notification_id: str) -> Delivery | None:
+        return next((each for each in self.deliveries if each.notification_id == notification_id), None)
+
+    def told_since(self, moment: datetime) -> tuple[Told, ...]:
+        return tuple(each for each in self.told if each.at > moment)
+
+    def due(self, now: datetime) -> tuple[Waiting, ...]:
+        """What has waited long enough, the most urgent first."""
+        order = ("high", "normal", "low")
+        due = [each for each in self.waiting if each.until <= now]
+        return tuple(sorted(due, key=lambda each: (order.index(each.notification.urgency), each.until)))
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When to look at it again."""
+        return min((each.until for each in self.waiting), default=None)
+
+    def with_settled(self, ids: Iterable[str]) -> Self:
+        """What these are about needs no telling any more."""
+        settled = tuple(dict.fromkeys((*self.settled, *ids)))[-_MOST_SETTLED:]
+        return self.model_copy(update={"settled": settled})
+
+    def having_decided(self, decision: Decision, notification: NotificationGenerated) -> Self:
+        """A decision replaces the one before it; what it defers waits, what it ends waits no longer."""
+        decided = (*(each for each in self.decided if each.notification_id != decision.notification_id), decision)
+        waiting = [each for each in self.waiting if each.notification.notification_id != decision.notification_id]
+        if decision.until is not None:
+            waiting.append(Waiting(notification=notification, until=decision.until, reason=decision.reason))
+        return self.model_copy(update={"decided": decided[-_MOST_DECIDED:], "waiting": tuple(waiting)})
+
+    def having_told(self, delivery: Delivery, notifications: Iterable[NotificationGenerated], now: datetime) -> Self:
+        told = [
+            Told(notification_id=each.notification_id, about=each.about, message=each.message, at=now)
+            for each in notifications
+        ]
+        return self.model_copy(
+            update={
+                "told": (*self.told, *told)[-_MOST_TOLD:],
+                "deliveries": (*self.deliveries, delivery)[-_MOST_TOLD:],
+            }
+        )
+
+
+_WELL_AGAIN = -0.2
+
+
+def settled_by_tasks(updates: Iterable[TaskUpdate]) -> tuple[str, ...]:
+    """The tasks that nobody needs to be reminded of."""
+    return tuple(update.task.task_id for update in updates if update.change in ("done", "cancelled"))
+
+
+def settled_by_facts(updates: Iterable[FactUpdate]) -> tuple[str, ...]:
+    """News of a fact that is no longer true itself."""
+    replaced = (update.fact.supersedes for update in updates if update.change == "superseded")
+    return tuple(f"{fact_id} superseded" for fact_id in replaced if fact_id)
+
+
+def settled_by_moods(moods: Iterable[Mood]) -> tuple[str, ...]:
+    """Concern for somebody who sounds well again."""
+    return tuple(f"mood down {mood.assessed_at:%Y-%m-%d}" for mood in moods if mood.tone > _WELL_AGAIN)

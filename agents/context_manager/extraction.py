@@ -1,0 +1,152 @@
+"""Sentences that are worth remembering, told from those that are not."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.prompts import shipped_guide
+from agents.context_manager.knowledge import Ledger
+from agents.dates.reading import dates_in
+from agents.fragments import Utterance, borne_out, quoted_in
+from agents.models.language_model import LanguageModel
+from agents.models.prompt import Material, lay_out
+from agents.models.structured import attempt_as
+from agents.people import People
+from agents.task_manager.extraction import drafts_in
+from agents.task_manager.status_reports import reports_in
+from agents.text import first_words, leans_back, terms, words
+from bus_schema.dialogue import DialogueMessage
+from bus_schema.processing import FactKind
+
+_LONGEST_WORDS = 60
+_FEWEST_TERMS = 2
+
+
+def _any_of(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b(?:{each})\b" for each in alternatives), re.IGNORECASE)
+
+
+_DECISION = _any_of(
+    r"решили|решено|решила?|договорились|выбрали|выбираем|утвердили|утверждено|согласовали|остановились на",
+    r"приняли решение|будем использовать|использовать будем|переходим на|перешли на|отказались|отказываемся",
+    r"передумали|больше не (?:используем|будем|делаем|работаем)",
+    r"decided|agreed (?:to|on|that|with)|chose|have chosen|approved|settled on|going with|go with|opted for|signed off",
+    r"will use|switching to|switched to|moving to|changed our mind|no longer use|won't use|stop using",
+)
+_PREFERENCE = _any_of(
+    r"предпочитаю|я (?:\w+ )?(?:люблю|не люблю|не ем|не пью|терпеть не могу)",
+    r"мне (?:\w+ )?(?:удобн\w+|нравится|проще)|у меня аллергия|обращай\w+ ко мне",
+    r"(?:зови|называй|пиши|звони)(?:те)? (?:мне|меня)",
+    r"I (?:really |always |usually )?(?:prefer|like|love|enjoy|don't (?:like|eat|drink)|do not like|hate|can't stand)",
+    r"works best for me|is best for me|I'm allergic|I am allergic|I'm (?:a )?(?:vegetarian|vegan)|call me",
+)
+_ROLE = _any_of(
+    r"отвеча(?:ю|ет|ют) за|руковожу|руководит|возглавля\w+|я работаю|работает (?:у нас )?\w+ом|курирую|курирует",
+    r"мой (?:начальник|руководитель|коллега|заместитель)|моя (?:начальница|коллега|помощница)",
+    r"наш[аеи]? (?:\w+ )?(?:директор|дизайнер|разработчик|юрист|подрядчик|клиент|заказчик|менеджер|бухгалтер|аналитик)",
+    r"(?:am|is|are|'m|'s|'re) (?:now )?(?:responsible for|in charge of)|works? as|I lead|leads the|heads the|runs the",
+    r"reports to|my (?:boss|manager|assistant|colleague|deputy)",
+    r"our (?:new )?(?:\w+ )?(?:director|designer|developer|lawyer|contractor|client|customer|manager|accountant)",
+)
+_UNCERTAIN = _any_of(
+    r"возможно|может|наверное|наверно|кажется|думаю|вроде|если|бы|хотел|хотела|хочу|надеюсь|предлагаю|давайте|мечтаю",
+    r"не знаю|maybe|perhaps|might|probably|i (?:think|guess)|if|would|could|wish|hope|wonder|suggest|let's|not sure",
+)
+_SMALL_TALK = re.compile(
+    r"^\W*(?:привет|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|ок|хорошо|"
+    r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon)|ok|okay|bye|sure)\b[^.!?]{0,30}[.!?)]*$",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(r"\d")
+_INSIDE_NAME = re.compile(r"(?<=[^\W\d] )[A-ZА-ЯЁ][\w-]+|[«“\"][^»”\"]{2,40}[»”\"]|\b[A-Z]{2,}\b")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence with the sort of thing that it makes known."""
+
+    text: str
+    kind: FactKind
+
+
+def statement_in(utterance: Utterance, said_at: datetime, people: People) -> Statement | None:
+    """What a sentence makes known, if anything."""
+    text = utterance.text.strip()
+    if utterance.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
+        return None
+    kind = _kind(text)
+    if kind is None and not _UNCERTAIN.search(text) and _informs(utterance, said_at, people):
+        kind = FactKind.FACT
+    if kind is FactKind.DECISION and _UNCERTAIN.search(text):
+        return None
+    return Statement(first_words(text, _LONGEST_WORDS), kind) if kind else None
+
+
+def _kind(text: str) -> FactKind | None:
+    if _DECISION.search(text):
+        return FactKind.DECISION
+    if _PREFERENCE.search(text):
+        return FactKind.PREFERENCE
+    return FactKind.ROLE if _ROLE.search(text) else None
+
+
+def _informs(utterance: Utterance, said_at: datetime, people: People) -> bool:
+    """Whether it can be understood alone, holds something to know, is neither work to do nor work done."""
+    text = utterance.text
+    holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
+    if not holds or leans_back(text) or len(words(text)) < 3:
+        return False
+    if drafts_in(utterance, said_at, people):
+        return False
+    # "Sent the contract" is over once it is said; "the release is moved to May" is to be remembered.
+    is_dated = _FIGURE.search(text) or dates_in(text, said_at)
+    return bool(is_dated) or not reports_in(utterance, said_at, people)
+
+
+class ReadFact(BaseModel):
+    """One thing that the model has read."""
+
+    model_config = ConfigDict(extra="forbid")
+    kind: FactKind
+    message_id: str
+    quote: str
+    text: str
+    supersedes: str | None
+
+
+class ReadFacts(BaseModel):
+    """All that the model has read."""
+
+    model_config = ConfigDict(extra="forbid")
+    items: list[ReadFact] = Field(max_length=40)
+
+
+async def read_by_model(messages: Sequence[DialogueMessage], ledger: Ledger, model: LanguageModel) -> None:
+    """Enter what the rules have missed; what no message says is dropped."""
+    if not messages:
+        return
+    guide = shipped_guide("context_manager")
+    known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in ledger.knowledge.current)
+    materials = [
+        Material("known", "known", known or "nothing"),
+        *(Material(message.message_id, "message", message.content or "") for message in messages),
+    ]
+    asked = lay_out("context", "write", guide.system, "Report what has become known as JSON.", materials)
+    read = await attempt_as(model, asked, ReadFacts, guide.model)
+    for item in read.items if read else ():
+        message = quoted_in(item.quote, messages, item.message_id)
+        if message and borne_out(item.text, item.quote) and not _is_read(item, message, ledger):
+            old = next((fact for fact in ledger.knowledge.current if fact.fact_id == item.supersedes), None)
+            ledger.enter(item.text, item.kind, message, project=None, old=old)
+
+
+def _is_read(item: ReadFact, message: DialogueMessage, ledger: Ledger) -> bool:
+    """Whether the rules have read the same words already."""
+    return any(
+        message.message_id in update.fact.message_ids
+        and (borne_out(item.text, update.fact.text) or borne_out(update.fact.text, item.quote))
+        for update in ledger.updates
+    )

@@ -1,0 +1,140 @@
+"""The master's side of delegation: what its model may call, what has come of that."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.messages import sayable
+from agents.text import Language, language_of
+from bus_schema.subagent import MAX_TASK_CHARS
+
+_PREFIX = "delegate_to_"
+_LONGEST_TEXT = 300
+
+_NO_END = {
+    Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
+    Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
+}
+
+
+@dataclass(frozen=True)
+class Round:
+    """One answer of the model in which it called for help, with what came of each call, in their order."""
+
+    said: ModelMessage
+    results: tuple[ModelMessage, ...]
+
+    @property
+    def messages(self) -> tuple[ModelMessage, ...]:
+        """As the model is shown it afterwards."""
+        return (self.said, *self.results)
+
+
+class Help(Protocol):
+    """Whom the master may turn to while it answers one message."""
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """What its model may call."""
+
+    @property
+    def most_rounds(self) -> int:
+        """How often, until it has to answer."""
+
+    @property
+    def had(self) -> Sequence[Round]:
+        """What has been done already, before a crash."""
+
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+        """Have done what the model calls for; the rounds are counted from 0."""
+        ...
+
+
+class Alone:
+    """Nobody to turn to."""
+
+    tools: Sequence[Tool] = ()
+    most_rounds = 0
+    had: Sequence[Round] = ()
+
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+        """Never called, since there is no tool to call."""
+        raise AssertionError("unreachable: there are no tools")
+
+
+def delegation_tool(name: str, description: str) -> Tool:
+    """How a model gives a task to a sub-agent: a tool of its own each, with one argument, so that small models manage.
+
+    The name of the tool is all that tells which sub-agent is meant.
+    """
+    task = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_TASK_CHARS,
+        "description": "What to do, in full sentences, with all that has to be known for it, in the user's language.",
+    }
+    about = description or "It does what it is asked to."
+    said = f"Give a task to the sub-agent {name!r}, which remembers what it was told before. {about}"
+    parameters = {"type": "object", "properties": {"task": task}, "required": ["task"], "additionalProperties": False}
+    return Tool(name=f"{_PREFIX}{name}", description=said, parameters=parameters)
+
+
+def subagent_of(tool: str) -> str:
+    """Which sub-agent a tool of this name delegates to, whether or not there is one."""
+    return tool.removeprefix(_PREFIX)
+
+
+def no_end(rounds: Sequence[ModelMessage]) -> str:
+    """What to say where a model will not stop calling for help."""
+    results = [message.content for message in rounds if message.role == "tool"]
+    last = results[-1][:_LONGEST_TEXT] if results else "—"
+    return _NO_END[language_of(last)].format(n=len(results), last=last)
+
+
+_NO_SUCH = {
+    Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
+    Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
+}
+_NO_ANSWER = {
+    Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
+    Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
+}
+_UNREADABLE = {
+    Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
+    Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
+}
+_FORM = '{"task": "…"}'
+_LONGEST_REASON = 300
+
+
+class UnreadableCall(Exception):
+    """The model's arguments hold no task."""
+
+
+def task_of(call: ToolCall) -> str:
+    """What a model wants done. Raises UnreadableCall."""
+    try:
+        given = json.loads(call.arguments)
+    except ValueError as broken:
+        raise UnreadableCall(f"it is no JSON ({broken})") from broken
+    task = given.get("task") if isinstance(given, dict) else given
+    if not isinstance(task, str) or not task.strip():
+        raise UnreadableCall("it has no task")
+    return sayable(task).strip()
+
+
+def no_such(name: str, known: Collection[str], language: Language) -> str:
+    """The model has made it up."""
+    return _NO_SUCH[language].format(name=name, known=", ".join(sorted(known)) or "—")
+
+
+def no_answer(name: str, why: str, language: Language) -> str:
+    """The sub-agent is away, too slow, or has failed."""
+    return _NO_ANSWER[language].format(name=name, why=why[:_LONGEST_REASON].rstrip("."))
+
+
+def unreadable(why: str, language: Language) -> str:
+    """The model's JSON is broken, or says nothing."""
+    return _UNREADABLE[language].format(why=why[:_LONGEST_REASON], form=_FORM)

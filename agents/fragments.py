@@ -1,0 +1,95 @@
+"""A message, cut into what can be read by itself."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.keywords import coverage
+from agents.text import Language, language_of, sentences, terms, words
+from bus_schema.dialogue import DialogueMessage
+from bus_schema.links import Link
+from bus_schema.notification import NotificationGenerated
+
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
+_HEADING = re.compile(
+    r"\b(?:todo|to-do|to do|action items?|tasks?|next steps|задачи|план|дела|сделать|поручения)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A sentence; `is_item` in a list of things to do."""
+
+    text: str
+    language: Language
+    is_item: bool = False
+
+    @property
+    def is_question(self) -> bool:
+        return self.text.rstrip("!)» \"'").endswith("?")
+
+
+def utterances(text: str) -> Iterator[Utterance]:
+    language = language_of(text)
+    is_under_heading = False
+    for line in text.replace("’", "'").splitlines():
+        bullet = _BULLET.match(line)
+        said = line[bullet.end() :] if bullet else line
+        for sentence in sentences(said):
+            yield Utterance(sentence, language, is_item=bool(bullet) and is_under_heading)
+        if line.strip() and not bullet:
+            is_under_heading = line.rstrip().endswith(":") and bool(_HEADING.search(line))
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_ENOUGH = 0.6
+_EVENLY: Mapping[str, float] = {}
+
+
+def said_in(quote: str, messages: Iterable[DialogueMessage]) -> bool:
+    """Whether one of the messages says these very words; a piece without words, such as 😡, has to stand there."""
+    wanted = _bare(quote)
+    return any(
+        f" {wanted} " in f" {_bare(each.content or '')} "
+        if wanted
+        else bool(quote.strip()) and quote in (each.content or "")
+        for each in messages
+    )
+
+
+def quoted_in(quote: str, messages: Iterable[DialogueMessage], message_id: str) -> DialogueMessage | None:
+    """The message that says these very words; marks and spaces may differ."""
+    wanted = _bare(quote)
+    named = next((each for each in messages if each.message_id == message_id), None)
+    return named if named and wanted and said_in(quote, [named]) else None
+
+
+def borne_out(claim: str, by: str) -> bool:
+    """Whether most of a claim's words, all of its numbers are in a text."""
+    if not set(_NUMBER.findall(claim)) <= set(_NUMBER.findall(by)):
+        return False
+    return coverage(terms(claim), terms(by), _EVENLY) >= _ENOUGH
+
+
+def _bare(text: str) -> str:
+    return " ".join(words(text.lower().replace("ё", "е")))
+
+
+ItemT = TypeVar("ItemT", bound=BaseModel)
+
+
+class Outcome(BaseModel, Generic[ItemT]):
+    """What an agent has got out of one fragment."""
+
+    model_config = ConfigDict(frozen=True)
+    items: tuple[ItemT, ...] = ()
+    notifications: tuple[NotificationGenerated, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+def linked(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:
+    """Pointers to things of one kind, each once."""
+    return tuple(Link.model_validate({"kind": kind, "id": each}) for each in dict.fromkeys(ids))

@@ -1,0 +1,76 @@
+"""What models say to each other, in the form in which histories keep it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from agents.models.language_model import ModelMessage, ToolCall
+from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
+
+
+def from_history(said: Iterable[ChatMessage]) -> list[ModelMessage]:
+    """As a model is shown it."""
+    return [
+        ModelMessage(
+            role=each.role,
+            content=each.content or "",
+            name=each.name,
+            tool_calls=tuple(
+                ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+                for call in each.tool_calls or ()
+            ),
+            tool_call_id=each.tool_call_id,
+        )
+        for each in said
+    ]
+
+
+def kept_calls(calls: Iterable[ToolCall]) -> tuple[HistoryToolCall, ...]:
+    """Calls as a history keeps them."""
+    return tuple(
+        HistoryToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=call.arguments)) for call in calls
+    )
+
+
+def whole_end(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, ...]:
+    """The last so many messages, beginning with the user; no result of a tool is cut off from its call."""
+    end = list(said[-most:]) if most else []
+    while end and end[0].role != "user":
+        end.pop(0)
+    return tuple(end)
+
+
+def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
+    """What belongs together: a call of tools with its results, anything else for itself."""
+    grouped: list[list[ModelMessage]] = []
+    for is_result, messages in groupby(said, key=lambda each: each.role == "tool"):
+        if is_result and grouped:
+            grouped[-1].extend(messages)
+        else:
+            grouped.extend([each] for each in messages)
+    return grouped
+
+
+# What else a model calls in one breath is left out.
+MOST_AT_ONCE = 16
+_LONGEST_ID = 64
+_LONGEST_NAME = 64
+_LONGEST_ARGUMENTS = 40_000
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def sayable(text: str) -> str:
+    """What a model has written, without what no database keeps: NUL, halves of characters."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def in_order(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
+    """The calls, each with an id of its own by which its result finds it, each with a name."""
+    known: set[str] = set()
+    made = []
+    for number, call in enumerate(calls[:MOST_AT_ONCE]):
+        call_id = call.id if 0 < len(call.id) <= _LONGEST_ID and call.id not in known else f"{prefix}_{number}"
+        known.add(call_id)
+        name = _NOT_IN_A_NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+        made.append(ToolCall(id=call_id, name=name, arguments=sayable(call.arguments)[:_LONGEST_ARGUMENTS]))
+    return tuple(made)

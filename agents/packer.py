@@ -1,0 +1,153 @@
+"""What a language model is to answer when it packs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.prompts import shipped_guide
+from agents.models.language_model import LanguageModel
+from agents.models.prompt import Material, lay_out
+from agents.models.structured import attempt_as
+from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ReadPoint(_Read):
+    """A sentence, or the words of a decision, with the numbers of its turns."""
+
+    text: str
+    turns: list[int]
+
+
+class ReadEntity(_Read):
+    """Something that is named, with the numbers of the turns that name it."""
+
+    name: str
+    kind: Literal["person", "place", "organization", "thing", "date", "amount"]
+    turns: list[int]
+
+
+class ReadWarm(_Read):
+    """What questions can be answered from."""
+
+    summary: str
+    key_points: list[ReadPoint] = Field(max_length=60)
+    entities: list[ReadEntity] = Field(max_length=100)
+    decisions: list[ReadPoint] = Field(max_length=40)
+
+
+class ReadCold(_Read):
+    """What tells whether to look deeper."""
+
+    headline: str
+    tags: list[str] = Field(max_length=100)
+
+
+_LONGEST_TAG_WORDS = 3
+
+
+async def read_cold(warm: WarmContent, words: int, model: LanguageModel) -> ColdContent | None:
+    """In about so many words; None where no model helps."""
+    guide = shipped_guide("packer_cold")
+    kept = Material("summary", "summary", "\n".join(_lines(warm)))
+    order = f"Report headline and tags as JSON, the headline in at most {max(4, words * 2 // 3)} words."
+    read = await attempt_as(model, lay_out("memory", "write", guide.system, order, [kept]), ReadCold, guide.model)
+    if read is None:
+        return None
+    tags = dict.fromkeys(tag.strip() for tag in read.tags if 0 < len(tag.split()) <= _LONGEST_TAG_WORDS)
+    return ColdContent(headline=read.headline.strip(), tags=tuple(tags))
+
+
+def _lines(warm: WarmContent) -> list[str]:
+    names = ", ".join(entity.name for entity in warm.entities)
+    decisions = (f"Decided: {decision.text}" for decision in warm.decisions)
+    return [warm.summary, *(f"- {point}" for point in warm.key_points), *decisions, f"Named: {names or 'nothing'}"]
+
+
+# What a small model takes in at once, with room for its answer.
+_PORTION_WORDS = 1500
+
+
+@dataclass
+class WarmReading:
+    """What the model would keep, by turns of this episode; `unfounded` names turns that there are not."""
+
+    content: WarmContent
+    unfounded: tuple[str, ...] = ()
+
+
+async def read_warm(turns: Sequence[RawTurn], model: LanguageModel) -> WarmReading | None:
+    """None where no model helps: there is none, it is away, or what it answers is not to be understood."""
+    gathered = _Gathered()
+    for portion in _portions(turns):
+        guide = shipped_guide("packer_warm")
+        dialogue = Material("dialogue", "dialogue", "\n".join(_line(number, turn) for number, turn in portion))
+        asked = lay_out("memory", "write", guide.system, "Pack this dialogue as JSON.", [dialogue])
+        read = await attempt_as(model, asked, ReadWarm, guide.model)
+        if read is None:
+            return None
+        gathered.add(read, {number: turn.raw_log_id for number, turn in portion})
+    return gathered.reading()
+
+
+@dataclass
+class _Gathered:
+    """The answers to all portions, as one."""
+
+    summary: list[str] = field(default_factory=list)
+    points: list[tuple[str, RawLogIds]] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    unfounded: list[str] = field(default_factory=list)
+
+    def add(self, read: ReadWarm, ids: dict[int, str]) -> None:
+        self.summary.append(read.summary.strip())
+        for point in read.key_points:
+            if sources := self._sources(point, point.text, ids):
+                self.points.append((point.text, sources))
+        for entity in read.entities:
+            if sources := self._sources(entity, entity.name, ids):
+                self.entities.append(Entity(name=entity.name, kind=entity.kind, raw_log_ids=sources))
+        for decision in read.decisions:
+            if sources := self._sources(decision, decision.text, ids):
+                self.decisions.append(Decision(text=decision.text, raw_log_ids=sources))
+
+    def _sources(self, read: ReadPoint | ReadEntity, text: str, ids: dict[int, str]) -> RawLogIds:
+        sources = tuple(dict.fromkeys(ids[number] for number in read.turns if number in ids))
+        if not sources or not text.strip():
+            self.unfounded.append(text)
+            return ()
+        return sources
+
+    def reading(self) -> WarmReading:
+        content = WarmContent(
+            summary=" ".join(filter(None, self.summary)),
+            key_points=tuple(text for text, _ in self.points),
+            key_point_sources=tuple(sources for _, sources in self.points),
+            entities=tuple(self.entities),
+            decisions=tuple(self.decisions),
+        )
+        return WarmReading(content, tuple(self.unfounded))
+
+
+def _portions(turns: Sequence[RawTurn]) -> Iterator[list[tuple[int, RawTurn]]]:
+    portion: list[tuple[int, RawTurn]] = []
+    words = 0
+    for number, turn in enumerate(turns, 1):
+        length = len(turn.content.split())
+        if portion and words + length > _PORTION_WORDS:
+            yield portion
+            portion, words = [], 0
+        portion.append((number, turn))
+        words += length
+    if portion:
+        yield portion
+
+
+def _line(number: int, turn: RawTurn) -> str:
+    return f"[{number}] {turn.speaker or turn.role}: {turn.content}"

@@ -1,0 +1,230 @@
+"""A run as a pure state machine: what has happened goes in, what is to be sent comes out."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agents.processes.steps import (
+    attempt_ended,
+    begin_steps,
+    cancelled,
+    delivered,
+    found,
+    missed,
+    role_of,
+    timed_out,
+    with_step,
+)
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.identities import Identity
+from bus_schema.messages import Event
+from bus_schema.process import (
+    ArtifactMissing,
+    Card,
+    CardStep,
+    ExecuteStep,
+    ProcessCancelled,
+    ProcessCompleted,
+    ProcessFailed,
+    ProcessStarted,
+    Run,
+    RunStatus,
+    StartProcess,
+    Step,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+    StepStarted,
+    StepStatus,
+)
+
+ORCHESTRATOR = "svc.orchestrator"
+OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+_OPEN = frozenset({StepStatus.PENDING, StepStatus.RUNNING, StepStatus.PENDING_STORAGE})
+
+
+@dataclass(frozen=True)
+class MembersConfirmed:
+    """Storage knows who takes part, so that what the first step reads or makes is theirs alone."""
+
+
+@dataclass(frozen=True)
+class MembersRefused:
+    """Storage will not have these members, however often it is asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class TimePassed:
+    """Some step's time has come: its attempt is over, may be repeated, or its artifact is missed."""
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    """Somebody wants the run to stop."""
+
+    reason: str
+    by: Identity
+
+
+@dataclass(frozen=True)
+class ArtifactFound:
+    """Storage has an artifact by now."""
+
+    artifact: ArtifactRef
+
+
+StepEnding = StepCompleted | StepFailed | StepPendingStorage
+Happening = MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where a happening has brought a run, with the orders to roles and the events that follow from it."""
+
+    run: Run
+    orders: tuple[ExecuteStep, ...] = ()
+    told: tuple[Event, ...] = ()
+
+
+def open_run(command: StartProcess, card: Card, started_by: Identity, now: datetime) -> Run:
+    """A run that waits for its members to be confirmed; nothing has been sent yet."""
+    return Run(
+        run_id=command.run_id,
+        card_name=card.name,
+        status=RunStatus.STARTING,
+        started_by=started_by,
+        started_at=now,
+        inputs=command.inputs,
+        params=command.params,
+        retention=card.retention,
+        steps=tuple(Step(step_id=step.id, role=step.role, critical=step.critical) for step in card.steps),
+    )
+
+
+def fingerprint(command: StartProcess, started_by: Identity) -> str:
+    """Tells a start that is repeated from another that uses the same run id."""
+    said = json.dumps([started_by, command.model_dump(mode="json", exclude_defaults=True)], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def members_of(run: Run) -> tuple[Identity, ...]:
+    """Who may read the run's artifacts: its roles, whoever started it, the orchestrator that watches over them."""
+    return tuple(sorted({*(f"agent.{step.role}" for step in run.steps), run.started_by, ORCHESTRATOR}))
+
+
+def advance(card: Card, run: Run, happened: Happening, now: datetime) -> Moved:
+    """Take in one happening; what is late, repeated or out of place leaves the run as it is."""
+    if run.status in OVER:
+        return Moved(_with_found(run, happened, now))
+    if isinstance(happened, CancelRequested):
+        return _cancel(run, happened, now)
+    moved = _begin(run, happened, now) if run.status is RunStatus.STARTING else _take_in(card, run, happened, now)
+    return _go_on(card, moved, now) if moved.run.status is RunStatus.RUNNING else moved
+
+
+def _begin(run: Run, happened: Happening, now: datetime) -> Moved:
+    match happened:
+        case MembersConfirmed():
+            started = ProcessStarted(run_id=run.run_id, card_name=run.card_name, members=members_of(run))
+            return Moved(run.model_copy(update={"status": RunStatus.RUNNING}), told=(started,))
+        case MembersRefused(reason):
+            return _fail(Moved(run), None, reason, now)
+        case _:
+            return Moved(run)
+
+
+def _take_in(card: Card, run: Run, happened: Happening, now: datetime) -> Moved:
+    match happened:
+        case TimePassed():
+            return _with_timers(card, run, now)
+        case ArtifactFound():
+            return Moved(_with_found(run, happened, now))
+        case StepCompleted() | StepFailed() | StepPendingStorage():
+            return Moved(_with_ending(card, run, happened, now))
+        case _:
+            return Moved(run)
+
+
+def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run:
+    step = next((step for step in run.steps if step.step_id == ending.step_id), None)
+    if step is None or ending.run_id != run.run_id:
+        return run
+    if isinstance(ending, StepFailed):
+        return with_step(run, attempt_ended(step, _plan(card, step), ending, now))
+    missing_after = timedelta(seconds=card.artifact_deadline_s)
+    return with_step(run, delivered(step, ending, now, missing_after))
+
+
+def _with_found(run: Run, happened: Happening, now: datetime) -> Run:
+    if not isinstance(happened, ArtifactFound):
+        return run
+    return run.model_copy(update={"steps": tuple(found(step, happened.artifact, now) for step in run.steps)})
+
+
+def _with_timers(card: Card, run: Run, now: datetime) -> Moved:
+    told: list[Event] = []
+    for step in run.steps:
+        if step.due_at is None or step.due_at > now:
+            continue
+        if step.status is StepStatus.RUNNING:
+            plan = _plan(card, step)
+            over = timed_out(run.run_id, step, plan)
+            told.append(over)
+            run = with_step(run, attempt_ended(step, plan, over, now))
+        elif step.status is StepStatus.PENDING_STORAGE and step.artifact is not None:
+            alert = ArtifactMissing(run_id=run.run_id, step_id=step.step_id, artifact=step.artifact, since=step.due_at)
+            told.append(alert)
+            run = with_step(run, missed(step))
+    return Moved(run, told=tuple(told))
+
+
+def _go_on(card: Card, moved: Moved, now: datetime) -> Moved:
+    run = moved.run
+    for step in run.steps:
+        if step.critical and step.status is StepStatus.FAILED:
+            return _fail(moved, step.step_id, step.reason, now)
+    result = next(step for step in run.steps if step.step_id == card.result)
+    critical_open = any(step.critical and step.status in _OPEN for step in run.steps)
+    if result.artifact is not None and result.status is StepStatus.COMPLETED and not critical_open:
+        return _complete(moved, result.artifact, now)
+    begun, orders = begin_steps(card, run, now)
+    told = (
+        StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
+        for order in orders
+    )
+    return Moved(begun, orders, (*moved.told, *told))
+
+
+def _complete(moved: Moved, result: ArtifactRef, now: datetime) -> Moved:
+    completed = ProcessCompleted(run_id=moved.run.run_id, result=result)
+    # What lies in a buffer will still be registered; whoever is still working need not go on.
+    kept = {StepStatus.PENDING_STORAGE}
+    run = _ended(moved.run, RunStatus.COMPLETED, "", now, "the run was complete without it", kept)
+    return Moved(run.model_copy(update={"result": result}), told=(*moved.told, completed))
+
+
+def _fail(moved: Moved, step_id: str | None, reason: str, now: datetime) -> Moved:
+    failed = ProcessFailed(run_id=moved.run.run_id, step_id=step_id, reason=reason)
+    why = f"step {step_id} failed: {reason}" if step_id else reason
+    return Moved(_ended(moved.run, RunStatus.FAILED, why, now, "the run failed"), told=(*moved.told, failed))
+
+
+def _cancel(run: Run, request: CancelRequested, now: datetime) -> Moved:
+    told = ProcessCancelled(run_id=run.run_id, reason=request.reason, cancelled_by=request.by)
+    return Moved(_ended(run, RunStatus.CANCELLED, request.reason, now, "the run was cancelled"), told=(told,))
+
+
+def _ended(
+    run: Run, status: RunStatus, reason: str, now: datetime, why_steps: str, kept: set[StepStatus] | None = None
+) -> Run:
+    closing = _OPEN - (kept or set())
+    steps = tuple(cancelled(step, why_steps, now) if step.status in closing else step for step in run.steps)
+    return run.model_copy(update={"status": status, "reason": reason, "finished_at": now, "steps": steps})
+
+
+def _plan(card: Card, step: Step) -> CardStep:
+    return next(plan for plan in card.steps if plan.id == step.step_id)

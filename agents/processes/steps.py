@@ -1,0 +1,172 @@
+"""One step of a run, from attempt to attempt."""
+
+from datetime import datetime, timedelta
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.process import (
+    BRIEF,
+    Card,
+    CardStep,
+    ExecuteStep,
+    NamedInput,
+    Run,
+    Step,
+    StepCompleted,
+    StepFailed,
+    StepPendingStorage,
+    StepStatus,
+)
+
+_FIRST_PAUSE = timedelta(seconds=1)
+_LONGEST_PAUSE = timedelta(seconds=60)
+
+
+def pause_after(attempt: int) -> timedelta:
+    """How long to wait before the attempt after this one: 1 s, 2 s, 4 s, at most a minute."""
+    return min(_FIRST_PAUSE * (1 << (attempt - 1)), _LONGEST_PAUSE)
+
+
+def next_attempt(step: Step, plan: CardStep, now: datetime) -> Step:
+    """The step as its next attempt begins; from here on results of earlier attempts are ignored."""
+    return step.model_copy(
+        update={
+            "status": StepStatus.RUNNING,
+            "attempt": step.attempt + 1,
+            "started_at": now,
+            "due_at": now + timedelta(seconds=plan.timeout_s),
+        }
+    )
+
+
+def delivered(step: Step, ending: StepCompleted | StepPendingStorage, now: datetime, missing_after: timedelta) -> Step:
+    """The step with its artifact, if the attempt that made it still counts."""
+    if not _counts(step, ending):
+        return step
+    brought = {"artifact": ending.artifact, "context": ending.context, "reason": ""}
+    if isinstance(ending, StepCompleted):
+        done = {"status": StepStatus.COMPLETED, "finished_at": now, "due_at": None}
+        return step.model_copy(update={**brought, **done})
+    due_at = now + missing_after if step.critical else None
+    return step.model_copy(update={**brought, "status": StepStatus.PENDING_STORAGE, "due_at": due_at})
+
+
+def attempt_ended(step: Step, plan: CardStep, failure: StepFailed, now: datetime) -> Step:
+    """The step after an attempt without an artifact: to be tried again after a pause, or failed for good."""
+    if step.status is not StepStatus.RUNNING or step.attempt != failure.attempt:
+        return step
+    if failure.retryable and step.attempt < plan.attempts:
+        again = {"status": StepStatus.PENDING, "due_at": now + pause_after(step.attempt), "reason": failure.reason}
+        return step.model_copy(update=again)
+    failed = {"status": StepStatus.FAILED, "due_at": None, "finished_at": now, "reason": failure.reason}
+    return step.model_copy(update=failed)
+
+
+def timed_out(run_id: str, step: Step, plan: CardStep) -> StepFailed:
+    """What is said of an attempt that has had its time."""
+    return StepFailed(
+        run_id=run_id,
+        step_id=step.step_id,
+        attempt=step.attempt,
+        retryable=step.attempt < plan.attempts,
+        reason=f"no result within {plan.timeout_s:g} s",
+    )
+
+
+def found(step: Step, artifact: ArtifactRef, now: datetime) -> Step:
+    """The step once storage has the artifact that it waits for; same id with other bytes is not that artifact."""
+    if step.status is not StepStatus.PENDING_STORAGE or not _same(step.artifact, artifact):
+        return step
+    done = {"status": StepStatus.COMPLETED, "finished_at": now, "due_at": None, "reason": ""}
+    return step.model_copy(update=done)
+
+
+def missed(step: Step) -> Step:
+    """The step after its alert: it still waits, but nobody is told again."""
+    return step.model_copy(update={"due_at": None, "reason": "its artifact is not registered yet"})
+
+
+def cancelled(step: Step, reason: str, now: datetime) -> Step:
+    """The step of a run that needs it no more."""
+    return step.model_copy(
+        update={"status": StepStatus.CANCELLED, "due_at": None, "finished_at": now, "reason": reason}
+    )
+
+
+def with_step(run: Run, changed: Step) -> Run:
+    """The run with one of its steps as it is now."""
+    steps = tuple(changed if step.step_id == changed.step_id else step for step in run.steps)
+    return run.model_copy(update={"steps": steps})
+
+
+def _counts(step: Step, ending: StepCompleted | StepPendingStorage) -> bool:
+    if step.attempt != ending.attempt:
+        return False
+    if step.status is StepStatus.PENDING_STORAGE:
+        return isinstance(ending, StepCompleted) and _same(step.artifact, ending.artifact)
+    # While a step pauses before its next attempt, the last one may still deliver: nobody else works on it.
+    return step.status in (StepStatus.RUNNING, StepStatus.PENDING)
+
+
+def _same(expected: ArtifactRef | None, artifact: ArtifactRef) -> bool:
+    return expected is not None and (expected.artifact_id, expected.sha256) == (artifact.artifact_id, artifact.sha256)
+
+
+_SETTLED_IF_CRITICAL = frozenset({StepStatus.COMPLETED})
+# A step that may be missing holds nobody up: who needs it goes on with what is there.
+_SETTLED_IF_NOT = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
+
+
+def begin_steps(card: Card, run: Run, now: datetime) -> tuple[Run, tuple[ExecuteStep, ...]]:
+    """Begin every step whose inputs are there and whose pause is over."""
+    orders = []
+    for plan, step in zip(card.steps, run.steps, strict=True):
+        if step.status is StepStatus.PENDING and _is_due(step, now) and _has_its_inputs(plan, run):
+            attempt = next_attempt(step, plan, now)
+            orders.append(_order(plan, run, attempt.attempt, now))
+            run = with_step(run, attempt)
+    return run, tuple(orders)
+
+
+def role_of(run: Run, order: ExecuteStep) -> str:
+    """The service that an order goes to."""
+    return next(step.role for step in run.steps if step.step_id == order.step_id)
+
+
+def _is_due(step: Step, now: datetime) -> bool:
+    return step.due_at is None or step.due_at <= now
+
+
+def _has_its_inputs(plan: CardStep, run: Run) -> bool:
+    return all(
+        step.status in (_SETTLED_IF_CRITICAL if step.critical else _SETTLED_IF_NOT)
+        for step in run.steps
+        if step.step_id in plan.inputs
+    )
+
+
+def _order(plan: CardStep, run: Run, attempt: int, now: datetime) -> ExecuteStep:
+    return ExecuteStep(
+        run_id=run.run_id,
+        step_id=plan.id,
+        attempt=attempt,
+        produces=plan.produces,
+        instructions=plan.instructions,
+        inputs=_inputs(plan, run),
+        params=run.params,
+        deadline=now + timedelta(seconds=plan.timeout_s),
+        started_by=run.started_by,
+    )
+
+
+def _inputs(plan: CardStep, run: Run) -> tuple[NamedInput, ...]:
+    brief = tuple(NamedInput(name=BRIEF, artifact=artifact) for artifact in run.inputs)
+    made = {step.step_id: step.artifact for step in run.steps if step.status is StepStatus.COMPLETED}
+    inputs: list[NamedInput] = []
+    for name in plan.inputs:
+        artifact = made.get(name)
+        if name == BRIEF:
+            inputs.extend(brief)
+        elif artifact is not None:
+            inputs.append(NamedInput(name=name, artifact=artifact))
+    # A step whose every input may be missing still works from what the run was started with.
+    return tuple(inputs) or brief

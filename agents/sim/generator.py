@@ -1,0 +1,183 @@
+"""What is being told in a simulation, what has been."""
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from agents.sim.scenarios import Scenario, Stage, Trigger, drawn
+from agents.sim.teams import Feeling, Profile, Team
+from agents.sim.templates import Value, Wording, filled, gaps_in
+
+_REMEMBERED = 1000
+
+
+@dataclass(frozen=True)
+class SimMessage:
+    """What somebody says, so long after the message before; `facts` are the sentences that tell something."""
+
+    number: int
+    user_id: str
+    text: str
+    after: timedelta
+    trigger: str
+    feeling: Feeling
+    facts: tuple[str, ...]
+
+
+@dataclass
+class Story:
+    """An event that has begun, with its names and figures; they stay the same while it unfolds."""
+
+    trigger: Trigger
+    values: Mapping[str, Value]
+    teller: Profile
+    stage: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.stage >= len(self.trigger.stages)
+
+
+@dataclass
+class Said:
+    """What was said lately, which is not to be said again."""
+
+    texts: set[str] = field(default_factory=set)
+    order: deque[str] = field(default_factory=deque)
+
+    def add(self, text: str) -> None:
+        self.texts.add(text)
+        self.order.append(text)
+        if len(self.order) > _REMEMBERED:
+            self.texts.discard(self.order.popleft())
+
+
+_MOST_TRIES = 200
+_MOST_AT_ONCE = 6
+_GOES_ON = 0.55
+_SAME_TELLER = 0.5
+_THREE_FACTS = 0.5
+_OPENS, _ASKS, _CLOSES = 0.7, 0.8, 0.35
+_SHORTEST_GAP = timedelta(seconds=5)
+
+
+class NobodyResponsible(ValueError):
+    """Nobody in the team is responsible for any event of the scenario; give somebody one of its areas."""
+
+
+class AnotherLanguage(ValueError):
+    """The team speaks one language, the scenario another; choose one that is written in the team's language."""
+
+
+class NothingNewToSay(RuntimeError):
+    """All has been said already; give the scenario more triggers, more wordings or wider slots."""
+
+
+class Simulation:
+    """Goes on for as long as one asks; the same team, scenario and seed say the same."""
+
+    def __init__(self, team: Team, scenario: Scenario, seed: int) -> None:
+        if team.language != scenario.language:
+            raise AnotherLanguage(f"{AnotherLanguage.__doc__} ({team.language}, {scenario.language})")
+        self._team, self._scenario = team, scenario
+        self._triggers = [each for each in scenario.triggers if team.responsible_for(each.areas)]
+        if not self._triggers:
+            raise NobodyResponsible(NobodyResponsible.__doc__)
+        self._chance = random.Random(f"{team.name}/{scenario.name}/{seed}")
+        self._stories: list[Story] = []
+        self._recent: deque[str] = deque(maxlen=max(1, len(self._triggers) // 3))
+        self._turns: Counter[str] = Counter()
+        self._said = Said()
+
+    def messages(self) -> Iterator[SimMessage]:
+        """One after the other, without end."""
+        number = 0
+        while True:
+            number += 1
+            yield self._message(number)
+
+    def _message(self, number: int) -> SimMessage:
+        story = self._story()
+        stage = story.trigger.stages[story.stage]
+        for _ in range(_MOST_TRIES):
+            facts = self._facts(stage, story)
+            text = self._text(stage, story, facts)
+            if text not in self._said.texts:
+                break
+            story.values = drawn(story.trigger.slots, self._chance)
+        else:
+            raise NothingNewToSay(NothingNewToSay.__doc__)
+        self._said.add(text)
+        self._turns[story.teller.user_id] += 1
+        message = SimMessage(
+            number=number,
+            user_id=story.teller.user_id,
+            text=text,
+            after=self._pause(),
+            trigger=story.trigger.id,
+            feeling=stage.feeling,
+            facts=facts,
+        )
+        self._go_on(story)
+        return message
+
+    def _story(self) -> Story:
+        """One that has begun goes on, or another begins."""
+        is_full = len(self._stories) >= _MOST_AT_ONCE
+        if self._stories and (is_full or self._chance.random() < _GOES_ON):
+            return self._chance.choice(self._stories)
+        running = {story.trigger.id for story in self._stories}
+        fresh = [each for each in self._triggers if each.id not in running and each.id not in self._recent]
+        triggers = fresh or self._triggers
+        (trigger,) = self._chance.choices(triggers, weights=[each.weight for each in triggers])
+        story = Story(trigger, drawn(trigger.slots, self._chance), self._teller(trigger))
+        self._stories.append(story)
+        self._recent.append(trigger.id)
+        return story
+
+    def _go_on(self, story: Story) -> None:
+        story.stage += 1
+        if story.is_over:
+            self._stories.remove(story)
+        elif self._chance.random() >= _SAME_TELLER:
+            story.teller = self._teller(story.trigger)
+
+    def _teller(self, trigger: Trigger) -> Profile:
+        """One of those responsible, rather one who has not said much."""
+        people = self._team.responsible_for(trigger.areas)
+        weights = [(1 + self._turns[person.user_id]) ** -2 for person in people]
+        return self._chance.choices(people, weights=weights)[0]
+
+    def _facts(self, stage: Stage, story: Story) -> tuple[str, ...]:
+        """The first, without which the others make no sense, then one or two more in their order."""
+        others = range(1, len(stage.facts))
+        count = 2 if len(others) > 1 and self._chance.random() < _THREE_FACTS else 1
+        chosen = [0, *sorted(self._chance.sample(others, count))]
+        return tuple(self._said_by(story, stage.facts[place]) for place in chosen)
+
+    def _text(self, stage: Stage, story: Story, facts: tuple[str, ...]) -> str:
+        """An opening, what happened, how it feels, what follows; not everybody says everything."""
+        teller = story.teller
+        parts = [self._said_by(story, teller.openings)] if self._chance.random() < _OPENS else []
+        feeling = self._said_by(story, teller.feels(stage.feeling))
+        parts += [*facts, feeling] if self._chance.random() < 0.5 else [facts[0], feeling, *facts[1:]]
+        if stage.asks and self._chance.random() < _ASKS:
+            parts.append(self._said_by(story, stage.asks))
+        if self._chance.random() < _CLOSES:
+            parts.append(self._said_by(story, teller.closings))
+        return " ".join(parts)
+
+    def _said_by(self, story: Story, wordings: tuple[Wording, ...]) -> str:
+        wording = self._chance.choice(wordings)
+        values = dict(story.values)
+        if "colleague" in gaps_in(wording):
+            others = [person for person in self._team.people if person is not story.teller]
+            values["colleague"] = self._chance.choice(others or [story.teller]).name
+        common = {name: slot for name, slot in self._scenario.slots.items() if name in gaps_in(wording)}
+        return filled(wording, {**drawn(common, self._chance), **values}, story.teller.gender)
+
+    def _pause(self) -> timedelta:
+        minutes = self._chance.expovariate(1 / self._scenario.pace_minutes)
+        return max(_SHORTEST_GAP, timedelta(minutes=min(minutes, 8 * self._scenario.pace_minutes)))

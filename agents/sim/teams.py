@@ -1,0 +1,107 @@
+"""Who talks in a simulation, from YAML."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.validation import BadFile, Problem, read_file
+from agents.people import Person
+from agents.sim.templates import Gender, Wording
+from bus_schema.identities import UserId
+from bus_schema.sim import SimFile
+
+Language = Literal["ru", "en"]
+Feeling = Literal["glad", "upset", "calm"]
+_FOLDER = "sim/profiles"
+
+
+class Profile(BaseModel):
+    """A simulated person (spec 004 §7.3): role, character, responsibility, and how all of that sounds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    user_id: UserId
+    name: str = Field(min_length=1, max_length=60)
+    names: tuple[str, ...] = ()
+    gender: Gender
+    role: str = Field(min_length=1, max_length=200)
+    character: str = Field(min_length=1, max_length=500)
+    responsibility: tuple[str, ...] = Field(min_length=1, max_length=20)
+    openings: tuple[Wording, ...] = Field(min_length=1)
+    glad: tuple[Wording, ...] = Field(min_length=1)
+    upset: tuple[Wording, ...] = Field(min_length=1)
+    calm: tuple[Wording, ...] = Field(min_length=1)
+    closings: tuple[Wording, ...] = Field(min_length=1)
+
+    def feels(self, feeling: Feeling) -> tuple[Wording, ...]:
+        """How they say what they feel."""
+        return {"glad": self.glad, "upset": self.upset, "calm": self.calm}[feeling]
+
+
+class Team(BaseModel):
+    """Simulated people who know each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: SimFile
+    language: Language
+    description: str = Field(default="", max_length=1000)
+    scenario: SimFile
+    people: tuple[Profile, ...] = Field(min_length=1, max_length=100)
+
+    def responsible_for(self, areas: tuple[str, ...]) -> tuple[Profile, ...]:
+        return tuple(person for person in self.people if set(person.responsibility) & set(areas))
+
+    @property
+    def persons(self) -> tuple[Person, ...]:
+        """The team as agents know it who keep track of people."""
+        return tuple(Person(each.user_id, (each.name, *each.names)) for each in self.people)
+
+
+class BadTeam(BadFile):
+    """These people cannot be simulated; each line says where, what is wrong, what to do."""
+
+
+class UnknownTeam(LookupError):
+    """There is no such team; add a file to config/sim/profiles."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no team {name!r}; there are {', '.join(known)}")
+
+
+@cache
+def team_names() -> tuple[str, ...]:
+    """The teams that come with MindBus."""
+    return names_in(_FOLDER)
+
+
+def shipped_team(name: str) -> Team:
+    """A team that comes with MindBus. Raises UnknownTeam, BadTeam."""
+    if name not in team_names():
+        raise UnknownTeam(name, team_names())
+    return parse_team(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
+
+
+def parse_team(text: bytes, source: str) -> Team:
+    """Read a team from YAML; `source` is what its errors call it. Raises BadTeam with every problem found."""
+    team = read_file(text, source, Team, BadTeam)
+    ids = [person.user_id for person in team.people]
+    doubles = [
+        Problem(source, None, ("people", at, "user_id"), f"{user_id!r} is taken; give everybody an id of their own")
+        for at, user_id in enumerate(ids)
+        if user_id in ids[:at]
+    ]
+    if doubles:
+        raise BadTeam(doubles)
+    return team
+
+
+def names_in(folder: str) -> tuple[str, ...]:
+    """The YAML files of a folder under config, by name."""
+    files = resources.files("config").joinpath(folder).iterdir()
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
+
+
+def read_shipped(folder: str, name: str) -> bytes:
+    return resources.files("config").joinpath(folder, f"{name}.yaml").read_bytes()

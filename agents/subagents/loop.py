@@ -1,0 +1,121 @@
+"""How a sub-agent thinks: it asks its model, uses the tools that were called, asks again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from agents.configuration.prompts import Guide
+from agents.models.conversation import lay_out_chat
+from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
+from agents.models.messages import in_order
+from agents.models.prompt import Material
+from agents.subagents.tools import Toolbox, ToolFailed
+from agents.text import Language, language_of
+
+_NO_MORE = {
+    Language.ENGLISH: "I have used my tools {n} times and come to no end. This is the last I found:\n\n{last}",
+    Language.RUSSIAN: "Инструменты использованы {n} раз, конца не видно. Вот последнее, что нашлось:\n\n{last}",
+}
+_LAST_CHARS = 1000
+
+
+class NothingAnswered(Exception):
+    """The sub-agent's model answered nothing; try another model or another task."""
+
+
+class Witness(Protocol):
+    """Whom a sub-agent tells what it does."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more tools may be used."""
+
+    async def called(self, text: str, calls: Sequence[ToolCall]) -> None: ...
+
+    async def working(self, call: ToolCall) -> None: ...
+
+    async def answered(self, call: ToolCall, content: str, *, is_error: bool) -> str:
+        """The result, as the model is to be shown it."""
+        ...
+
+
+class _Work(TypedDict, total=False):
+    messages: tuple[ModelMessage, ...]
+    calls: tuple[ToolCall, ...]
+    rounds: int
+    response: str
+
+
+@dataclass(frozen=True)
+class Thinker:
+    """A guide with a model to think with; `most_rounds` bounds how often tools are turned to."""
+
+    guide: Guide
+    model: LanguageModel
+    most_rounds: int = 8
+
+    async def answer(
+        self, said: Sequence[ModelMessage], materials: Sequence[Material], toolbox: Toolbox, witness: Witness
+    ) -> str:
+        """What it comes to; the last thing said is the task. Raises ModelFailure, NothingAnswered."""
+        messages = lay_out_chat(self.guide.system, said, materials)
+        graph = _Loop(self, toolbox, witness).graph()
+        # Two nodes a round, then the end.
+        ended = await graph.ainvoke({"messages": messages, "rounds": 0}, {"recursion_limit": 2 * self.most_rounds + 5})
+        return str(ended["response"])
+
+
+class _Loop:
+    """The nodes of the loop, over one task."""
+
+    def __init__(self, thinker: Thinker, toolbox: Toolbox, witness: Witness) -> None:
+        self._thinker, self._toolbox, self._witness = thinker, toolbox, witness
+
+    def graph(self) -> "CompiledStateGraph[_Work, Any, Any, Any]":
+        graph: StateGraph[_Work, Any, Any, Any] = StateGraph(_Work)
+        graph.add_node("think", self.think)
+        graph.add_node("use", self.use)
+        graph.add_edge(START, "think")
+        graph.add_conditional_edges("think", lambda state: "use" if state["calls"] else END, ["use", END])
+        graph.add_edge("use", "think")
+        return graph.compile()
+
+    async def think(self, state: _Work) -> _Work:
+        """What the model says to all that is known now."""
+        messages, is_last = state["messages"], self._is_last(state)
+        completion = await self._thinker.model.complete(
+            messages, tools=() if is_last else self._toolbox.tools, params=self._thinker.guide.model
+        )
+        if completion.tool_calls and not is_last:
+            calls = in_order(completion.tool_calls, prefix=f"call_{state['rounds']}")
+            await self._witness.called(completion.text, calls)
+            said = ModelMessage(role="assistant", content=completion.text, tool_calls=calls)
+            return {"messages": (*messages, said), "calls": calls, "rounds": state["rounds"] + 1}
+        return {"calls": (), "response": completion.text.strip() or self._no_more(state)}
+
+    async def use(self, state: _Work) -> _Work:
+        """What the tools say, one after the other, as they were called."""
+        results = []
+        for call in state["calls"]:
+            await self._witness.working(call)
+            try:
+                content, is_error = await self._toolbox.use(call), False
+            except ToolFailed as failed:
+                content, is_error = str(failed), True
+            shown = await self._witness.answered(call, content, is_error=is_error)
+            results.append(ModelMessage(role="tool", content=shown, tool_call_id=call.id, name=call.name))
+        return {"messages": (*state["messages"], *results)}
+
+    def _is_last(self, state: _Work) -> bool:
+        return state["rounds"] >= self._thinker.most_rounds or not self._witness.has_room
+
+    def _no_more(self, state: _Work) -> str:
+        """The end of a loop that its model does not end."""
+        last = state["messages"][-1]
+        if last.role != "tool":
+            raise NothingAnswered(NothingAnswered.__doc__)
+        phrase = _NO_MORE[language_of(last.content)]
+        return phrase.format(n=state["rounds"], last=last.content[:_LAST_CHARS])

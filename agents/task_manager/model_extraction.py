@@ -1,0 +1,111 @@
+"""Tasks as a language model finds them, as far as the messages bear them out."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.prompts import shipped_guide
+from agents.dates.reading import SpokenDate, dates_in
+from agents.fragments import borne_out, quoted_in
+from agents.models.language_model import LanguageModel
+from agents.models.prompt import Material, lay_out
+from agents.models.structured import attempt_as
+from agents.people import Mention, same_name
+from agents.task_manager.extraction import Draft
+from agents.task_manager.patterns import Doer
+from agents.task_manager.tasks import Ledger
+from bus_schema.dialogue import DialogueMessage
+from bus_schema.processing import Task
+
+_ME = frozenset({"me", "i", "я"})
+
+
+class ReadTask(BaseModel):
+    """One thing that the model has read."""
+
+    model_config = ConfigDict(extra="forbid")
+    change: Literal["found", "done", "moved", "cancelled", "reassigned"]
+    message_id: str
+    quote: str
+    task_id: str | None
+    text: str
+    owner: str | None
+    due_said: str | None
+
+
+class ReadTasks(BaseModel):
+    """All that the model has read."""
+
+    model_config = ConfigDict(extra="forbid")
+    items: list[ReadTask] = Field(max_length=40)
+
+
+async def read_by_model(messages: Sequence[DialogueMessage], ledger: Ledger, model: LanguageModel) -> None:
+    """Enter what the rules have missed; what no message says is dropped."""
+    if not messages:
+        return
+    guide = shipped_guide("task_manager")
+    asked = lay_out("tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, ledger.book.open))
+    read = await attempt_as(model, asked, ReadTasks, guide.model)
+    for item in read.items if read else ():
+        message = quoted_in(item.quote, messages, item.message_id)
+        if message:
+            _enter(item, message, ledger)
+
+
+def _materials(messages: Sequence[DialogueMessage], known: Sequence[Task]) -> list[Material]:
+    tasks = "\n".join(
+        f"{task.task_id}: {task.text} ({task.owner or 'nobody'}, {task.due_said or 'no date'})" for task in known
+    )
+    return [
+        Material("open", "tasks", tasks or "none"),
+        *(Material(message.message_id, "message", message.content or "") for message in messages),
+    ]
+
+
+def _enter(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> None:
+    if item.change == "found":
+        # A quote that the rules have read as well would make a second task of the same words.
+        if not _is_read(item, message, ledger) and borne_out(item.text, item.quote):
+            ledger.enter(
+                Draft(item.text[:200], _doer(item, message, ledger), _due(item, message, ledger), item.quote), message
+            )
+        return
+    task = next((each for each in ledger.book.open if each.task_id == item.task_id), None)
+    if task:
+        _change(item, task, message, ledger)
+
+
+def _change(item: ReadTask, task: Task, message: DialogueMessage, ledger: Ledger) -> None:
+    due, heir = _due(item, message, ledger), _doer(item, message, ledger)
+    match item.change:
+        case "done" | "cancelled":
+            ledger.close(task, item.change, message)
+        case "moved" if due and due.at != task.due:
+            ledger.move(task, due, message)
+        case "reassigned" if isinstance(heir, Mention):
+            ledger.reassign(task, heir, message)
+
+
+def _is_read(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> bool:
+    return any(
+        message.message_id in update.task.message_ids and (borne_out(update.task.text, item.quote))
+        for update in ledger.updates
+    )
+
+
+def _doer(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> Mention | Doer:
+    if item.owner is None:
+        return Doer.NOBODY
+    if item.owner.lower() in _ME:
+        return Doer.SPEAKER
+    named = ledger.people.mentions(message.content or "")
+    return next((each for each in named if same_name(each.name, item.owner)), Doer.NOBODY)
+
+
+def _due(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> SpokenDate | None:
+    """The model says where the date stands; what day that is, the calendar says."""
+    if not item.due_said or item.due_said.lower() not in (message.content or "").lower():
+        return None
+    return next(iter(dates_in(item.due_said, ledger.said_at(message))), None)

@@ -1,0 +1,183 @@
+"""Verbs of work in Russian, in the forms in which people promise, ask, report."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from agents.task_manager.patterns import Doer, cue
+from agents.task_manager.russian_verb_table import ONGOING, TABLE
+
+_REFLEXIVE = "ся"
+
+# Зашёл, зашла; внёс, внесла: what the other forms are made from.
+_PAST_STEMS = {"шёл": "шл", "ёл": "ел", "ёс": "есл", "ёз": "езл", "ог": "огл"}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One row of the table."""
+
+    infinitive: str
+    first: str
+    third: str
+    imperative: str
+    past: str
+    participle: str = ""
+
+    @property
+    def plural(self) -> str:
+        """What "we will" do."""
+        if self.third.endswith("даст"):
+            return self.third.removesuffix("ст") + "дим"
+        base, is_reflexive = self.third.removesuffix(_REFLEXIVE), self.third.endswith(_REFLEXIVE)
+        return base[:-1] + ("мся" if is_reflexive else "м")
+
+    @property
+    def pasts(self) -> tuple[str, ...]:
+        """Every form of "has done"."""
+        if self.past.endswith(_REFLEXIVE):
+            base = self.past.removesuffix(_REFLEXIVE)
+            return (self.past, f"{base}ась", f"{base}ись", f"{base}ось")
+        base = self.past
+        for masculine, stem in _PAST_STEMS.items():
+            base = re.sub(f"{masculine}$", stem, base)
+        return (self.past, f"{base}а", f"{base}и", f"{base}о")
+
+    @property
+    def participles(self) -> tuple[str, ...]:
+        """Every short form of "is done"."""
+        if not self.participle:
+            return ()
+        base = self.participle.replace("ён", "ен")
+        return (self.participle, f"{base}а", f"{base}о", f"{base}ы")
+
+
+@cache
+def verbs() -> tuple[Verb, ...]:
+    """The whole table."""
+    return tuple(dict.fromkeys(Verb(*line.split()) for line in TABLE.strip().splitlines()))
+
+
+@cache
+def ongoing() -> tuple[tuple[str, str, str, str], ...]:
+    """Verbs whose present tense speaks of the future: infinitive, first, third, plural."""
+    rows = (line.split() for line in ONGOING.strip().splitlines())
+    return tuple((infinitive, first, third, plural) for infinitive, first, third, plural in rows)
+
+
+@cache
+def infinitives() -> dict[str, str]:
+    """The infinitive of every form, «ё» written as «е»."""
+    return {plain(form): infinitive for infinitive, *forms in ongoing() for form in forms} | {
+        plain(form): verb.infinitive
+        for verb in verbs()
+        for form in (
+            verb.infinitive,
+            verb.first,
+            verb.third,
+            verb.plural,
+            verb.imperative,
+            f"{verb.imperative}те",
+            *verb.pasts,
+            *verb.participles,
+        )
+    }
+
+
+def plain(word: str) -> str:
+    """A word as it is compared."""
+    return word.lower().replace("ё", "е")
+
+
+def _forms(forms: Iterable[str]) -> str:
+    # «ё» is written or not, as people like.
+    return "(?P<verb>" + "|".join(sorted((form.replace("ё", "[её]") for form in forms), key=len, reverse=True)) + r")\b"
+
+
+_NOUNS = (
+    "часть|память|ночь|речь|дочь|помощь|сеть|область|очередь|мать|путь|смерть|жизнь|почти|дети|новости|вести|сети|"
+    "сути|пути"
+)
+_INFINITIVE = rf"(?P<verb>(?!(?:{_NOUNS})\b)[а-яё]+(?:ть|ти|чь)(?:ся|сь)?)\b"
+_FIRST = _forms(verb.first for verb in verbs())
+_THIRD = _forms(verb.third for verb in verbs())
+_PLURAL = _forms(verb.plural for verb in verbs())
+_ORDER = _forms(form for verb in verbs() for form in (verb.imperative, f"{verb.imperative}те"))
+_IS_DOING = _forms(third for _, _, third, _ in ongoing())
+_AM_DOING = _forms(first for _, first, _, _ in ongoing())
+_ARE_DOING = _forms(plural for _, _, _, plural in ongoing())
+_FEW = r"(?P<few>(?:\s+(?!не\b|ли\b)[^\s,;:!?]+){0,3}?)\s+"
+_LITTLE = r"(?:\s+[^\s,.;:!?]+)?\s+"
+_NEED = r"(?<!\bне )\b(?:нужно|надо|необходимо|требуется|следует|осталось|предстоит|прид[её]тся)\b(?! было)"
+_READY = r"(?:готов|сдан|сделан|отправлен|подписан|оплачен|запущен)[аоы]?"
+_COLON = r"\s*(?::|—|–|\s-\s)\s*"
+
+CUES = (
+    cue(r"^\W*(?:todo|задача|сделать|план)\s*:\s*", Doer.SPEAKER),
+    cue(rf"\bнапомни(?:те)?(?: мне)?(?:,? пожалуйста,?)?{_FEW}{_INFINITIVE}", Doer.SPEAKER, asks=True),
+    cue(r"\bнапомни(?:те)?(?: мне)? (?:про|о|об)\b", Doer.SPEAKER, asks=True),
+    cue(rf"\bне (?:забыть|забудь|забудьте)(?: бы)?{_FEW}{_INFINITIVE}", Doer.SPEAKER),
+    cue(
+        rf"\b(?:попро[сш]|поруч|скаж|сказа|напомн|назнач|передай|поставил)[а-яё]*(?: задачу)? <name>,?"
+        rf"{_FEW}{_INFINITIVE}",
+        asks=True,
+    ),
+    cue(r"\bпоруч[а-яё]+ <name> "),
+    cue(rf"\bпусть <name>{_FEW}{_THIRD}"),
+    cue(rf"<name>,? (?:пожалуйста,? )?{_ORDER}", asks=True),
+    cue(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_THIRD}"),
+    cue(rf"{_THIRD}\s+(?:,\s*)?<name>"),
+    cue(
+        rf"<name>,? (?:долж[а-яё]+|обеща[а-яё]*|обязан[а-яё]*|собира[а-яё]+|планиру[а-яё]+|взял[а-яё]+|будет|"
+        rf"нужно|надо|необходимо|предстоит|прид[её]тся)(?! быть\b){_FEW}{_INFINITIVE}"
+    ),
+    cue(rf"\bответственн[а-яё]+(?: за (?P<work>[^—–:,.]+?))?{_COLON}<name>"),
+    cue(r"\b(?:отвечает|ответственн[а-яё]+) за (?P<work>[^—–:,.]+?) <name>", weak=True),
+    cue(r"(?:^|[,.;:]\s*)(?:на|за|с) <name>(?:\s*[—–-])?\s+"),
+    cue(r"(?P<work>[^,;.:!?—]+?)\s+(?:—|–|-)?\s*(?:на|за) <name>(?=\s*(?:[,.;!]|$))"),
+    cue(rf"(?:^|[,;]\s*)(?:а |и )?<name>\s*[—–-]\s*{_INFINITIVE}"),
+    cue(rf"^\W*<name>{_COLON}"),
+    cue(
+        rf"\bя{_LITTLE}(?:долж[а-яё]+|обязан[а-яё]*|собираюсь|планирую|обеща[а-яё]+|буду)"
+        rf"(?! был){_FEW}{_INFINITIVE}", Doer.SPEAKER,
+    ),
+    cue(rf"(?<!\bне )\b(?:планирую|обещаю|собираюсь|обязуюсь|буду|беру на себя){_FEW}{_INFINITIVE}", Doer.SPEAKER),
+    cue(rf"\bмне (?:[^\s,.;:!?]+ )?{_NEED}{_FEW}{_INFINITIVE}", Doer.SPEAKER),
+    cue(rf"{_NEED} мне{_FEW}{_INFINITIVE}", Doer.SPEAKER),
+    cue(r"\b(?:с меня|за мной|беру на себя|возьму на себя|беру в работу|возьму в работу)\b", Doer.SPEAKER),
+    cue(rf"(?<!\bне )\b{_FIRST}", Doer.SPEAKER),
+    cue(rf"(?:\bнам )?{_NEED}{_FEW}{_INFINITIVE}"),
+    cue(rf"\bмы должны{_FEW}{_INFINITIVE}"),
+    cue(rf"\bдавай(?:те)?{_FEW}{_INFINITIVE}"),
+    cue(rf"(?<!\bне )\b{_PLURAL}"),
+    cue(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_IS_DOING}", weak=True),
+    cue(rf"{_IS_DOING}\s+<name>", weak=True),
+    cue(rf"(?<!\bне )\b{_AM_DOING}", Doer.SPEAKER, weak=True),
+    cue(rf"(?<!\bне )\b{_ARE_DOING}", weak=True),
+    cue(rf"(?P<work>[^,;.:!?]+?) (?:долж[а-яё]+) быть {_READY}\b"),
+    cue(rf"(?P<work>[^,;.:!?]+?) (?:будет|будут) {_READY}\b", weak=True),
+    cue(r"(?P<work>[^,;.:!?]+?) нуж(?:ен|на|но|ны)\b", weak=True),
+    cue(r"\bнуж(?:ен|на|ны)\b", weak=True),
+    cue(rf"\b(?:дедлайн|срок(?: сдачи)?)(?: по| для| на)? (?P<work>[^—–:,.]+?){_COLON}", weak=True),
+    cue(rf"^\W*(?:пожалуйста,? )?{_ORDER}", asks=True, weak=True),
+    cue(rf"^\W*{_INFINITIVE}", weak=True),
+)  # fmt: skip
+
+# «…, это на Косте» names the doer of what was said just before.
+AFTERTHOUGHT = cue(r"\b(?:это|всё это|этим займ[её]тся)(?: будет)?(?: на| за)? <name>")
+# Spoil a cue in the same clause, or anywhere before it.
+HEDGES = (
+    r"\b(?:если|когда|вдруг|возможно|может|наверное|наверно|вряд ли|бы|хорошо бы|не знаю|думал|думала|хотел|хотела|"
+    r"раньше|почему|зачем|как)\b"
+)
+DISTANT_HEDGES = (
+    r"\b(?:думал[аи]?|казалось|сказали?|сказала|если (?:успею|смогу|получится|будет время|повез[её]т)|мечта)\b"
+)
+EMPTY_OPENINGS = (
+    r"^(?:и|что|чтобы|а|но|ещё|еще|также|тоже|потом|затем|тогда|ну|пожалуйста|я|мы|сам|сама|всё|только|потому)\b[\s,]*"
+)
+ASIDES = r",?\s*\b(?:пожалуйста|обещаю|надеюсь|спасибо|хорошо|ладно|как договаривались|точно|тоже)\b[.!]*$"
+REASONS = r",?\s+(?:потому что|так как|поскольку|иначе|а то|чтобы|если|когда|но)\b.*$"
+# «… и отправит им»: что ещё сделает тот же человек.
+AND_ALSO = rf",?\s+(?:и|а потом|потом|затем|а затем|и потом)\s+(?=(?:{_THIRD.replace('verb', 'third')}|{_INFINITIVE}))"

@@ -1,0 +1,229 @@
+"""The sub-agents that the master knows, how it gives them tasks."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from agents.dialogue.delegation import (
+    Round,
+    UnreadableCall,
+    delegation_tool,
+    no_answer,
+    no_such,
+    subagent_of,
+    task_of,
+    unreadable,
+)
+from agents.models.language_model import ModelMessage, Tool, ToolCall
+from agents.models.messages import sayable, whole_end
+from agents.text import language_of
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
+from bus_schema.history import ChatMessage, HistoryMessage, subagent_key
+from bus_schema.ids import derived
+from bus_schema.replies import Code
+from bus_schema.subagent import (
+    LAST_POSITION,
+    MAX_SHOWN_CHARS,
+    MAX_TASK_CHARS,
+    CancelTask,
+    ExecuteTask,
+    SubagentCompletion,
+    SubagentDelegation,
+    TaskDone,
+    TaskStep,
+    service_of,
+)
+from mindbus.bus.client import Client
+from mindbus.bus.context import current_message
+from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable
+from mindbus.logs import logger
+from mindbus.sdk.aside import aside
+from mindbus.sdk.histories import Histories
+from workers.dialogue.transcript import Record
+
+# What the master needs of its own asker's patience for an answer of its own.
+_FOR_THE_ANSWER_S = 10.0
+# The sub-agent gives up first, so that whoever waits hears why.
+_GRACE_S = 2.0
+
+
+class NoAnswer(Exception):
+    """The sub-agent is not there, has failed, or takes too long."""
+
+
+@dataclass(frozen=True)
+class Subagents:
+    """Whom the master may turn to, by name, each with what it is good for."""
+
+    known: Mapping[str, str]
+    bus: Client
+    clock: Callable[[], datetime]
+    timeout_s: float
+
+    async def ask(self, name: str, order: ExecuteTask) -> TaskDone:
+        """Have a task done; what happens meanwhile is told. Raises NoAnswer; BusUnavailable."""
+        place = {"chat_id": order.chat_id, "subagent": name, "delegation_id": order.delegation_id}
+        told = SubagentDelegation(**place, position=0, time=self.clock(), task=order.task[:MAX_SHOWN_CHARS])
+        await self._tell(told)
+        try:
+            return await self._done(name, order)
+        except Unroutable:
+            why = f"subagent-{name} is not running"
+        except ReplyError as failed:
+            why = failed.message
+            if isinstance(failed, NoReply):
+                await self._cancel(name, order)
+        failure = SubagentCompletion(
+            **place, position=LAST_POSITION, time=self.clock(), response=why[:MAX_SHOWN_CHARS], is_error=True
+        )
+        await self._tell(failure)
+        raise NoAnswer(why)
+
+    async def _done(self, name: str, order: ExecuteTask) -> TaskDone:
+        timeout_s = self._patience_s()
+        if timeout_s <= 0:
+            raise ReplyError(Code.EXPIRED, "no time is left for it")
+        deadline = self.clock() + timedelta(seconds=timeout_s - min(_GRACE_S, timeout_s / 4))
+        timed, trace = order.model_copy(update={"deadline": deadline}), conversation_trace(order.chat_id)
+        # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
+        # predecessor; what is asked again is known by the delegation's id.
+        return await aside(
+            secrets.token_hex(8),
+            lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace),
+        )
+
+    def _patience_s(self) -> float:
+        context = current_message()
+        ends_at = context.envelope.expirytime if context else None
+        if ends_at is None:
+            return self.timeout_s
+        return min(self.timeout_s, (ends_at - self.clock()).total_seconds() - _FOR_THE_ANSWER_S)
+
+    async def _cancel(self, name: str, order: ExecuteTask) -> None:
+        """It would work for nobody; one that cannot be told ends by its deadline."""
+        with suppress(BusUnavailable):
+            cancel = CancelTask(delegation_id=order.delegation_id)
+            await aside(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
+
+    async def _tell(self, event: SubagentDelegation | SubagentCompletion) -> None:
+        message_id = derived(event.delegation_id, event.wire.type, event.position)
+        await self.bus.publish(event, trace=conversation_trace(event.chat_id), message_id=message_id)
+
+
+_WINDOW = 50
+_MOST_SHOWN = 200
+
+
+class Delegating:
+    """The master's helpers, for as long as it answers one message.
+
+    `_subagent_contexts` is what spec 001 calls the memory within a request: loaded from the histories when a
+    sub-agent is first asked, then grown by every task with its answer, so that the next call sees them. What one answer
+    of the model gives to several sub-agents is done side by side; several tasks for the same one are done in the order
+    of the calls, since each may build upon the one before.
+    """
+
+    def __init__(self, subagents: Subagents, histories: Histories, record: Record, most_rounds: int) -> None:
+        self._subagents, self._histories, self._record = subagents, histories, record
+        self._language = language_of(record.said.content or "")
+        self._subagent_contexts: dict[str, list[ChatMessage]] = {}
+        self._done_before: dict[str, str] = {}
+        self.tools: Sequence[Tool] = [delegation_tool(name, about) for name, about in subagents.known.items()]
+        self.most_rounds = most_rounds if self.tools else 0
+
+    @property
+    def had(self) -> Sequence[Round]:
+        """What was kept before a crash."""
+        return self._record.rounds
+
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+        """Have done what the model calls for; it is kept before the model hears of it."""
+        numbered = sorted(enumerate(calls), key=_whom)
+        together = [list(group) for _, group in groupby(numbered, key=_whom)]
+        answers = dict(
+            answer
+            for answered in await asyncio.gather(*(self._one_by_one(number, group) for group in together))
+            for answer in answered
+        )
+        results = tuple(
+            ModelMessage(role="tool", content=answers[place], tool_call_id=call.id, name=call.name)
+            for place, call in enumerate(calls)
+        )
+        said = sayable(text)[:MAX_MESSAGE_CHARS]
+        had = Round(ModelMessage(role="assistant", content=said, tool_calls=tuple(calls)), results)
+        await self._record.add_round(had)
+        return had
+
+    async def _one_by_one(self, number: int, calls: Sequence[tuple[int, ToolCall]]) -> list[tuple[int, str]]:
+        return [(place, await self._answer(f"{number}.{place}", call)) for place, call in calls]
+
+    async def _answer(self, place: str, call: ToolCall) -> str:
+        """What the model is told of one call."""
+        name = subagent_of(call.name)
+        if name not in self._subagents.known:
+            return no_such(name, self._subagents.known, self._language)
+        try:
+            task = task_of(call)[:MAX_TASK_CHARS]
+        except UnreadableCall as why:
+            return unreadable(str(why), self._language)
+        # Another task in the same place is another delegation: a model that is asked again may want something else.
+        delegation_id = f"dlg_{derived(self._record.answer_id, place, name, task)}"
+        try:
+            return await self._delegate(name, task, delegation_id)
+        except NoAnswer as why:
+            logger().warning("delegation failed", chat=self._record.said.user_id, subagent=name, reason=str(why))
+            return no_answer(name, str(why), self._language)
+
+    async def _delegate(self, name: str, task: str, delegation_id: str) -> str:
+        context = await self._context(name)
+        done_before = self._done_before.get(delegation_id)
+        if done_before is not None:
+            return done_before
+        order = ExecuteTask(
+            task=task,
+            chat_id=self._record.said.user_id,
+            delegation_id=delegation_id,
+            context=self._record.context,
+            history=whole_end(context, _MOST_SHOWN),
+        )
+        done = await self._subagents.ask(name, order)
+        await self._keep(name, order, done)
+        return done.response
+
+    async def _context(self, name: str) -> list[ChatMessage]:
+        """What was said with a sub-agent so far, in this request as well as before it."""
+        if name not in self._subagent_contexts:
+            key = subagent_key(name, self._record.said.user_id)
+            if self._record.is_resumed:
+                stored = await self._histories.stored(key)
+                self._done_before |= {
+                    each.id.rpartition(".")[0]: each.content
+                    for each in stored
+                    if each.role == "assistant" and each.content and not each.tool_calls
+                }
+                self._subagent_contexts[name] = list(whole_end(stored, _WINDOW))
+            else:
+                self._subagent_contexts[name] = await self._histories.window(key)
+        return self._subagent_contexts[name]
+
+    async def _keep(self, name: str, order: ExecuteTask, done: TaskDone) -> None:
+        said = [
+            TaskStep(role="user", content=order.task),
+            *done.steps,
+            TaskStep(role="assistant", content=done.response),
+        ]
+        now = self._subagents.clock()
+        kept = [
+            HistoryMessage(id=f"{order.delegation_id}.{place}", timestamp=now, **each.model_dump())
+            for place, each in enumerate(said)
+        ]
+        await self._histories.append(subagent_key(name, order.chat_id), kept)
+        self._subagent_contexts[name] += [ChatMessage.model_validate(each.model_dump()) for each in said]
+
+
+def _whom(numbered: tuple[int, ToolCall]) -> str:
+    return subagent_of(numbered[1].name)

@@ -1,0 +1,74 @@
+"""What is known that may bear on what a user has said."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from agents.dialogue.agent import Snippet
+from agents.models.prompt import recollected
+from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.glm import FoundKem
+from mindbus.sdk.episode_recall import EpisodeRecall, SaidBefore
+from mindbus.sdk.pictures import Known, Pictures
+from mindbus.sdk.recall import Recall
+
+# Leaves room for the picture.
+_RECALLED_WORDS = 250
+_JUST_NOW = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What bears on the matter, what was said of it long ago, then what is always kept in mind, each once."""
+
+    recalled: Sequence[Snippet] = ()
+    said_before: Sequence[Snippet] = ()
+    pictured: Sequence[Snippet] = ()
+
+    @property
+    def snippets(self) -> list[Snippet]:
+        """All of it, the most important first."""
+        return [*self.recalled, *self.said_before, *self.pictured]
+
+    def kem_ids(self, shown: Sequence[Snippet]) -> tuple[str, ...]:
+        """Of what was shown, the units of memory."""
+        units = {each.id for each in self.recalled}
+        return tuple(each.id for each in shown if each.id in units)
+
+
+class Remembering:
+    """Raises what Pictures raises; memory that is away is no failure."""
+
+    def __init__(self, pictures: Pictures, recall: Recall, episodes: EpisodeRecall) -> None:
+        self._pictures, self._recall, self._episodes = pictures, recall, episodes
+
+    async def about(self, said: DialogueMessage) -> Remembered:
+        """What the model should be shown."""
+        pictured, found, said_before = await asyncio.gather(
+            self._pictures.of(said.user_id), self._found(said), self._said_before(said)
+        )
+        return _remembered(found, said_before, pictured)
+
+    async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
+        """What memory has on the matter; an instruction says all that it takes to follow it."""
+        if said.kind is MessageKind.HIDDEN or said.content is None:
+            return ()
+        return await self._recall.about(said.content, f"user.{said.user_id}")
+
+    async def _said_before(self, said: DialogueMessage) -> Sequence[SaidBefore]:
+        """In the same chat, however long ago; what was said just now, the model is shown anyway."""
+        if said.kind is MessageKind.HIDDEN or said.content is None:
+            return ()
+        return await self._episodes.about(said.content, said.user_id, said.time - _JUST_NOW)
+
+
+def _remembered(found: Sequence[FoundKem], said_before: Sequence[SaidBefore], pictured: Sequence[Known]) -> Remembered:
+    recalled = recollected(found, _RECALLED_WORDS)
+    shown = {material.id for material in recalled}
+    facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
+    return Remembered(
+        [Snippet(material.id, material.text) for material in recalled],
+        [Snippet(each.id, each.text) for each in said_before],
+        [Snippet(known.id, known.text) for known in pictured if known.id not in facts],
+    )

@@ -1,0 +1,113 @@
+"""What one exchange adds to the chat's history, under ids that a redelivery repeats."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import takewhile
+
+from agents.dialogue.agent import BETWEEN
+from agents.dialogue.delegation import Round
+from agents.models.language_model import ModelMessage
+from agents.models.messages import from_history, kept_calls, whole_end
+from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
+from bus_schema.history import ChatMessage, HistoryMessage, chat_key
+from mindbus.sdk.histories import Histories
+
+_CONTEXT_MESSAGES = 10
+
+
+class Record:
+    """The talk before this exchange, then as much of the exchange as is kept already.
+
+    Everything here raises Rejected, TemporaryFailure or BusUnavailable.
+    """
+
+    def __init__(
+        self,
+        histories: Histories,
+        said: DialogueMessage,
+        answer_id: str,
+        clock: Callable[[], datetime],
+        earlier: Sequence[ChatMessage],
+    ) -> None:
+        self.said, self.answer_id, self.earlier = said, answer_id, earlier
+        self._histories, self._clock = histories, clock
+        self.rounds: list[Round] = []
+        self.answered: str | None = None
+        self.is_resumed = False
+
+    async def resume(self) -> None:
+        """See what was kept before a crash."""
+        self.is_resumed = True
+        stored = await self._histories.stored(chat_key(self.said.user_id))
+        own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
+        before = takewhile(lambda each: each.id != self.said.message_id, stored)
+        self.earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
+        for message in from_history(own):
+            if message.tool_calls:
+                self.rounds.append(Round(message, ()))
+            elif message.role == "tool":
+                self.rounds[-1] = Round(self.rounds[-1].said, (*self.rounds[-1].results, message))
+            else:
+                # With what was said on the way, as the user was told.
+                self.answered = "".join((*_spoken(self.rounds), message.content))
+
+    @property
+    def talk(self) -> list[ModelMessage]:
+        """As the model is shown it, what was said now at its end."""
+        return from_history([*self.earlier, self._said()])
+
+    @property
+    def context(self) -> tuple[ChatMessage, ...]:
+        """What sub-agents are told of the talk: its last words."""
+        worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
+        return (*whole_end(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
+
+    async def add_round(self, had: Round) -> None:
+        """Keep a round, all of it or nothing."""
+        number = len(self.rounds)
+        now = self._clock()
+        kept = [
+            HistoryMessage(
+                id=f"{self.answer_id}.{number}.{place}",
+                timestamp=now,
+                role=message.role,
+                content=message.content or None,
+                tool_calls=kept_calls(message.tool_calls) or None,
+                tool_call_id=message.tool_call_id,
+                name=message.name,
+            )
+            for place, message in enumerate(had.messages)
+        ]
+        await self._append([*([] if self.rounds else [self._said()]), *kept])
+        self.rounds.append(had)
+
+    async def conclude(self, answer: DialogueMessage) -> None:
+        """Keep the answer, without what was said before sub-agents were asked, which is there already."""
+        content = answer.content or ""
+        content = content.removeprefix("".join(_spoken(self.rounds)))
+        closing = HistoryMessage(
+            id=self.answer_id, timestamp=answer.time, role="assistant", content=content or answer.content
+        )
+        await self._append([*([] if self.rounds else [self._said()]), closing])
+
+    async def _append(self, messages: Sequence[HistoryMessage]) -> None:
+        await self._histories.append(chat_key(self.said.user_id), messages)
+
+    def _said(self) -> HistoryMessage:
+        role, text = ("system" if self.said.kind is MessageKind.HIDDEN else "user"), self.said.content or ""
+        return HistoryMessage.model_validate(
+            {
+                "id": self.said.message_id,
+                "timestamp": self.said.time,
+                "role": role,
+                "content": text.removeprefix(HIDDEN_MARK) if role == "system" else text,
+            }
+        )
+
+
+def _spoken(rounds: Sequence[Round]) -> list[str]:
+    return [had.said.content + BETWEEN for had in rounds if had.said.content.strip()]
+
+
+def _is_talk(message: ChatMessage) -> bool:
+    return message.role in ("user", "assistant") and bool(message.content)
