@@ -21,8 +21,8 @@ from benchmarks.locomo_data import CATEGORIES, Conversation, DatasetMissing, Que
 from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import WarmContent
 from bus_schema.lsm import GetEpisode, RecordExchange
-from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.packer import RunPacking
 from memory.stems import stems
 from mindbus.bus.client import Client

@@ -1,4 +1,4 @@
-"""What is said to storage about the agents' own data."""
+"""Commands for storage: key-value data that agents keep."""
 
 from typing import Annotated
 
@@ -22,14 +22,14 @@ def _of_bearable_size(value: JsonValue) -> JsonValue:
 
 
 class Version(BaseModel):
-    """The version that a value has now; 0 means that there is none."""
+    """The current version of a value; 0 means that there is none."""
 
     model_config = ConfigDict(frozen=True)
     version: int
 
 
 class PutAgentData(Command[Version], domain="storage", action="put_agent_data"):
-    """Keep a value under a key of the agent; null forgets it.
+    """Store a value under a key of the agent; null deletes it.
 
     With `expected_version` it is a conflict if the value has changed since it was read; 0 expects that there is none.
     """
@@ -52,7 +52,7 @@ class AgentDatum(BaseModel):
 
 
 class AgentDataPage(BaseModel):
-    """Values in order of their keys, with the cursor of the next page; a key that is not there yields none."""
+    """Values in key order with the cursor of the next page; empty for a key that does not exist."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[AgentDatum, ...]

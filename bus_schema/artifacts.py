@@ -1,4 +1,4 @@
-"""Artifacts by pointer: the reference that travels, the manifest that stays."""
+"""Artifact references that travel on the bus, and the manifests that storage keeps."""
 
 from datetime import timedelta
 from typing import Annotated, Literal, Self
@@ -31,7 +31,7 @@ _ARTIFACT_TYPE: TypeAdapter[str] = TypeAdapter(ArtifactType)
 
 
 class ArtifactRef(BaseModel):
-    """A pointer with a digest: all of an artifact that ever travels on the bus."""
+    """A pointer with a digest: the only part of an artifact that travels on the bus."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     artifact_id: ArtifactId
@@ -42,7 +42,7 @@ class ArtifactRef(BaseModel):
 
 
 class AIContext(BaseModel):
-    """How a model made the artifact (spec 003 §10.2): what it takes to reproduce or to price it."""
+    """How a model made the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     prompt_version: str | None = Field(default=None, max_length=64)
@@ -81,12 +81,12 @@ class Manifest(BaseModel):
 
     @property
     def sha256(self) -> str:
-        """The bare hex digest."""
+        """Hex digest without its prefix."""
         return self.checksum.removeprefix("sha256:")
 
     @property
     def ref(self) -> ArtifactRef:
-        """The pointer to send about."""
+        """The reference to send on the bus."""
         return ArtifactRef(
             artifact_id=self.id,
             version=self.version,
@@ -105,16 +105,16 @@ class Manifest(BaseModel):
 
 
 def retention_of(retention: str) -> timedelta | None:
-    """How long an artifact is kept; None is for ever."""
+    """Parse a retention such as `30d`; None means that the artifact is kept for good."""
     return None if retention == "infinite" else timedelta(days=int(retention.removesuffix("d")))
 
 
 class NotAPolicy(ValueError):
-    """Retention by type is written as type=days, such as draft=30d,critique=7d."""
+    """A retention policy is a list of type=days, such as draft=30d,critique=7d."""
 
 
 def retention_policy(text: str) -> dict[str, timedelta]:
-    """How long artifacts of each type are kept at most, from what the operator writes. Raises NotAPolicy."""
+    """Parse the operator's retention policy into a limit per artifact type. Raises NotAPolicy."""
     policy: dict[str, timedelta] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         artifact_type, _, retention = (part.strip() for part in entry.partition("="))

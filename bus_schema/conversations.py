@@ -1,4 +1,4 @@
-"""What is said to storage about dialogues."""
+"""Commands for storage: messages, fragments and dialogues."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from bus_schema.messages import Command, Event, Query
 
 
 class Saved(BaseModel):
-    """The message is there for good; `buffered` counts the messages that no fragment has been made of yet."""
+    """The message is stored; `buffered` counts the messages that are in no fragment yet."""
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
@@ -19,11 +19,11 @@ class Saved(BaseModel):
 
 
 class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="save_message"):
-    """Keep a message; the same id again changes nothing, with other words it is a conflict."""
+    """Store a message; repeating the id is a no-op with the same words, a conflict with others."""
 
 
 class MessagePage(BaseModel):
-    """Messages in the order in which they were stored, or its reverse, with the cursor of the next page."""
+    """Messages in the order in which they were stored, or reversed, with the cursor of the next page."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[DialogueMessage, ...]
@@ -31,7 +31,7 @@ class MessagePage(BaseModel):
 
 
 class GetMessages(Query[MessagePage], domain="storage", action="get_messages"):
-    """Read a user's dialogue: from its beginning (`oldest`), or from its end (`newest`)."""
+    """Read a user's dialogue from its beginning (`oldest`) or from its end (`newest`)."""
 
     user_id: UserId
     since: AwareDatetime | None = None
@@ -48,26 +48,26 @@ class GetMessage(Query[DialogueMessage], domain="storage", action="get_message")
 
 
 class FragmentSaved(BaseModel):
-    """The fragment is there for good: its messages belong to no other."""
+    """The fragment is stored; its messages belong to no other fragment."""
 
     model_config = ConfigDict(frozen=True)
     fragment_id: FragmentId
 
 
 class SaveDialogueFragment(Command[FragmentSaved], domain="storage", action="save_dialogue_fragment"):
-    """Keep a fragment, which empties the buffer of its messages; the same id again changes nothing."""
+    """Store a fragment and remove its messages from the buffer; repeating the id changes nothing."""
 
     fragment: DialogueFragment
 
 
 class GetDialogueFragment(Query[DialogueFragment], domain="storage", action="get_dialogue_fragment"):
-    """Read a fragment with its messages, or with the ref to them."""
+    """Read a fragment with its messages, or with the reference to them."""
 
     fragment_id: FragmentId
 
 
 class ActiveDialogues(BaseModel):
-    """Dialogues of which something is still to become a fragment, with the cursor of the next page."""
+    """Dialogues with messages that are in no fragment yet, with the cursor of the next page."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[DialogueState, ...]
@@ -75,7 +75,7 @@ class ActiveDialogues(BaseModel):
 
 
 class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="get_all_active_dialogues"):
-    """Read the buffers of all dialogues, of one, or of those that have been silent since a moment."""
+    """Read the buffers of all dialogues, of one, or of those silent since a given time."""
 
     user_id: UserId | None = None
     silent_since: AwareDatetime | None = None
@@ -84,7 +84,7 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
 
 
 class Dialogue(BaseModel):
-    """With one user so many messages were exchanged; `is_active` where some of them are in no fragment yet."""
+    """A dialogue with one user: number of messages; `is_active` while some of them are in no fragment yet."""
 
     model_config = ConfigDict(frozen=True)
     user_id: UserId
@@ -94,7 +94,7 @@ class Dialogue(BaseModel):
 
 
 class DialoguePage(BaseModel):
-    """Dialogues, the latest first, with the cursor of the next page."""
+    """Dialogues, most recently active first, with the cursor of the next page."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[Dialogue, ...]
@@ -102,11 +102,11 @@ class DialoguePage(BaseModel):
 
 
 class ListDialogues(Query[DialoguePage], domain="storage", action="list_dialogues"):
-    """List all dialogues, those at rest as well."""
+    """List all dialogues, inactive ones included."""
 
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=200)
 
 
 class MessageStored(DialogueMessage, Event, topic="dialogue", name="message_stored"):
-    """A message of a dialogue is kept, whoever said it and whether or not a person gets to see it."""
+    """A message of a dialogue was stored, whoever sent it and whether or not a person gets to see it."""

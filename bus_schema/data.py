@@ -1,4 +1,4 @@
-"""What is said to every owner of data, so that each clears its own."""
+"""Commands that every data-owning service takes: clear everything, delete one user's data."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -10,24 +10,24 @@ from bus_schema.messages import Command
 
 
 class Removed(BaseModel):
-    """What is gone, counted by kind of thing."""
+    """Number of removed items by kind."""
 
     model_config = ConfigDict(frozen=True)
     counts: dict[str, int]
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> Self:
-        """What there was none of is not mentioned."""
+        """Build it from counts, leaving out zeros."""
         return cls(counts={kind: count for kind, count in counts.items() if count})
 
 
 class ClearData(Command[Removed], domain="data", action="clear", service=None):
-    """Remove all data of the service, for good."""
+    """Delete all data of the service permanently."""
 
     confirm: Literal[True]
 
 
 class DeleteUser(Command[Removed], domain="data", action="delete_user", service=None):
-    """Remove all that the service knows of a user, for good."""
+    """Delete everything that the service knows about a user, permanently."""
 
     user_id: UserId

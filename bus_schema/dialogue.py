@@ -1,4 +1,4 @@
-"""What is said to the dialogue agent, plus what it tells."""
+"""Commands and events of the dialogue agent."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -42,7 +42,7 @@ Role = Literal["user", "assistant"]
 
 
 class MessageKind(StrEnum):
-    """Why a message is there (spec 004 §5.2).
+    """The kind of a message (spec 004 §5.2).
 
     `native` is talk; `hidden` an instruction to the assistant, kept as a message of the user; `notification` what the
     assistant made of it; `response` what the user said to that.
@@ -55,7 +55,7 @@ class MessageKind(StrEnum):
 
     @property
     def speakers(self) -> tuple[Role, ...]:
-        """Whose messages are of this kind."""
+        """User ids that messages of this kind belong to."""
         return _SPEAKERS[self]
 
 
@@ -68,7 +68,7 @@ _SPEAKERS: dict[MessageKind, tuple[Role, ...]] = {
 
 
 def conversation_trace(user_id: str) -> str:
-    """The trace of all that is said with one user: they have one dialogue."""
+    """Trace id of the dialogue with a user; every user has exactly one dialogue."""
     return f"conv_{user_id}"
 
 
@@ -105,14 +105,14 @@ class DialogueMessage(BaseModel):
 
 
 class Transcript(BaseModel):
-    """What the artifact of a large fragment contains."""
+    """Content of the artifact that holds a large fragment."""
 
     model_config = ConfigDict(frozen=True)
     messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_FRAGMENT_MESSAGES)
 
 
 class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
-    """A stretch of a dialogue has ended: by silence, at the user's wish, or because it grew too large."""
+    """A part of a dialogue is complete: after a silence, at the user's request, or because it grew too large."""
 
     fragment_id: FragmentId
     user_id: UserId
@@ -135,13 +135,13 @@ class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
 
     @property
     def heard(self) -> tuple[DialogueMessage, ...]:
-        """What the user said of their own accord: no instructions, no notifications, nothing that an agent has said."""
+        """Messages of the user's own: no instructions, no notifications, nothing written by an agent."""
         own = (MessageKind.NATIVE, MessageKind.RESPONSE)
         return tuple(each for each in self.messages if each.role == "user" and each.kind in own and each.content)
 
 
 class DialogueState(BaseModel):
-    """Where a dialogue stands (spec 004 §3.4); the buffer is what no fragment has been made of yet, oldest first."""
+    """State of a dialogue (spec 004 §3.4); the buffer holds the messages that are in no fragment yet, oldest first."""
 
     model_config = ConfigDict(frozen=True)
     user_id: UserId
@@ -151,7 +151,7 @@ class DialogueState(BaseModel):
 
 
 class Answered(BaseModel):
-    """The assistant's answer, stored like the message that it answers; `kem_ids` are what it was made with."""
+    """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used."""
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
@@ -161,7 +161,7 @@ class Answered(BaseModel):
 
 
 class Invoke(Command[Answered], domain="dialogue", action="invoke"):
-    """Take a user's message, answer it; with `stream` the answer comes piece by piece before it comes whole.
+    """Take a user's message and answer it; with `stream` the answer also arrives in parts while it is generated.
 
     A caller that mints the message's id itself may repeat the command as a new one without being heard twice.
     """
@@ -180,14 +180,14 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
 
 
 class Delivered(BaseModel):
-    """The assistant has said it to the user."""
+    """The assistant has delivered the notification to the user."""
 
     model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
 
 
 class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver_notification"):
-    """Have the assistant tell a user something, in the words that suit the talk; the same id again is told once."""
+    """Have the assistant tell a user something in words that fit the conversation; one id is delivered once."""
 
     user_id: UserId
     message: str = Field(min_length=1, max_length=8000)
@@ -197,14 +197,14 @@ class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver
 
 
 class Ended(BaseModel):
-    """The dialogue rests; without a fragment there was nothing to make one of."""
+    """The dialogue is at rest; without a fragment there were no messages to make one of."""
 
     model_config = ConfigDict(frozen=True)
     fragment_id: FragmentId | None = None
 
 
 class EndDialogue(Command[Ended], domain="dialogue", action="end"):
-    """Make a fragment of what has been said; the next message begins another.
+    """Make a fragment of the buffered messages; the next message starts another.
 
     With `silent_since` only if nothing has been said after that moment, for whoever looked at it before.
     """
@@ -215,7 +215,7 @@ class EndDialogue(Command[Ended], domain="dialogue", action="end"):
 
 
 class ExpiredDialogue(BaseModel):
-    """A dialogue that had been silent for too long."""
+    """A dialogue whose silence exceeded the timeout."""
 
     model_config = ConfigDict(frozen=True)
     user_id: UserId
@@ -230,14 +230,14 @@ class TimeoutsChecked(BaseModel):
 
 
 class CheckTimeouts(Command[TimeoutsChecked], domain="dialogue", action="check_timeouts"):
-    """End every dialogue that has been silent for too long; a test or a simulation brings its own time."""
+    """End every dialogue whose silence exceeds the timeout; tests and simulations pass their own time."""
 
     timeout_minutes: float | None = Field(default=None, ge=0, le=7 * 24 * 60)
     current_timestamp: AwareDatetime | None = None
 
 
 class MessageReceived(Event, topic="dialogue", name="message_received"):
-    """A user's message has been stored; its preview is for people who watch."""
+    """A user's message was stored; the preview is for people who watch."""
 
     user_id: UserId
     message_id: DialogueMessageId
@@ -246,7 +246,7 @@ class MessageReceived(Event, topic="dialogue", name="message_received"):
 
 
 class MessageSent(Event, topic="dialogue", name="message_sent"):
-    """The assistant has said something to a user."""
+    """The assistant has sent a message to a user."""
 
     user_id: UserId
     message_id: DialogueMessageId

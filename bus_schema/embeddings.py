@@ -1,4 +1,4 @@
-"""Vectors as they travel."""
+"""Vectors in their wire format."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./
 
 
 class Embedding(BaseModel):
-    """A vector that `model` has made: `dim` little-endian float32 in base64, all of them numbers, not all of them 0."""
+    """A vector made by `model`: `dim` little-endian float32 in base64, all finite, not all zero."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     model: ModelName
@@ -27,24 +27,24 @@ class Embedding(BaseModel):
 
     @classmethod
     def of(cls, model: str, numbers: Iterable[float]) -> Self:
-        """What a model has returned, in the form in which it travels."""
-        floats = _turned(array("f", numbers))
+        """Build it from what a model has returned."""
+        floats = _little_endian(array("f", numbers))
         return cls(model=model, dim=len(floats), data=base64.b64encode(floats.tobytes()).decode())
 
     @classmethod
     def kept(cls, model: str, raw: bytes) -> "Embedding":
-        """The same from the bytes of its numbers, which were looked at when they came in."""
+        """Build it from raw bytes that were validated when they came in."""
         return cls.model_construct(model=model, dim=len(raw) // FLOAT_BYTES, data=base64.b64encode(raw).decode())
 
     @cached_property
     def raw(self) -> bytes:
-        """The bytes of the numbers."""
+        """Bytes of the numbers."""
         return base64.b64decode(self.data)
 
     @cached_property
     def floats(self) -> "array[float]":
-        """The numbers themselves."""
-        return _turned(array("f", self.raw))
+        """The numbers as floats."""
+        return _little_endian(array("f", self.raw))
 
     @model_validator(mode="after")
     def _is_a_direction(self) -> Self:
@@ -61,8 +61,8 @@ class Embedding(BaseModel):
         return self
 
 
-def _turned(floats: "array[float]") -> "array[float]":
-    """Between this machine's order of bytes and the wire's."""
+def _little_endian(floats: "array[float]") -> "array[float]":
+    """Convert between this machine's byte order and the wire's."""
     if sys.byteorder == "big":
         floats.byteswap()
     return floats

@@ -1,4 +1,4 @@
-"""The one shape of everything on the wire: a structured CloudEvents 1.0 JSON body."""
+"""The envelope of every message: a structured CloudEvents 1.0 JSON body."""
 
 import re
 from enum import StrEnum
@@ -22,7 +22,7 @@ MessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:-]{1,128}$"
 
 
 class Kind(StrEnum):
-    """What a message is to its receiver."""
+    """The kind of a message: command, event or reply."""
 
     COMMAND = "command"
     EVENT = "event"
@@ -67,16 +67,16 @@ class Envelope(BaseModel):
 
     @property
     def service(self) -> str:
-        """The service that sent it."""
+        """Name of the service that sent it."""
         return self.source.split("/")[2]
 
     def to_wire(self) -> bytes:
-        """The body as it is published."""
+        """Serialise it as it is published."""
         return self.model_dump_json(exclude_none=True).encode()
 
 
 def from_wire(body: bytes) -> Envelope:
-    """Read a body as strictly as untrusted input deserves. Raises NotAnEnvelope."""
+    """Parse a body strictly, as untrusted input deserves. Raises NotAnEnvelope."""
     try:
         return Envelope.model_validate(parse_object(body))
     except MalformedJson as malformed:
@@ -86,7 +86,7 @@ def from_wire(body: bytes) -> Envelope:
 
 
 def explain(invalid: ValidationError) -> str:
-    """One line that names each field at fault, without echoing its value."""
+    """One line that names each invalid field without echoing its value."""
     return "; ".join(
         f"{'.'.join(map(str, error['loc'])) or 'message'}: {_plain(error['msg'])}"
         for error in invalid.errors(include_url=False, include_input=False)

@@ -1,4 +1,4 @@
-"""The atom of long-term memory: an episode, with what each of its layers keeps (spec 002 §4.3)."""
+"""Episodes of long-term memory and the content of each layer (spec 002 §4.3)."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -24,7 +24,7 @@ Speaker = Literal["user", "assistant"]
 
 
 class Layer(StrEnum):
-    """How densely an episode is kept: whole, as a summary, as a headline."""
+    """Density at which an episode is kept: whole text (hot), summary (warm), headline (cold)."""
 
     HOT = "hot"
     WARM = "warm"
@@ -32,7 +32,7 @@ class Layer(StrEnum):
 
 
 class AnchorReason(StrEnum):
-    """Why an episode never goes cold (spec 002 §4.6)."""
+    """Reason why an episode never goes cold (spec 002 §4.6)."""
 
     PROFILE = "profile"
     PROJECT = "project"
@@ -45,7 +45,7 @@ class _Kept(BaseModel):
 
 
 class RawTurn(_Kept):
-    """One message as it was said; `speaker` is the name of whoever said it, where the message tells it."""
+    """One message of the raw log; `speaker` is the display name where the message has one."""
 
     raw_log_id: RawLogId
     role: Speaker
@@ -55,7 +55,7 @@ class RawTurn(_Kept):
 
 
 class Entity(_Kept):
-    """Somebody or something that an episode names, as the text has it, with the turns that name it."""
+    """A named person or thing in an episode, as written in the text, with the turns that name it."""
 
     name: str
     kind: Literal["person", "place", "organization", "thing", "date", "amount"]
@@ -63,7 +63,7 @@ class Entity(_Kept):
 
 
 class Decision(_Kept):
-    """What was decided, in the words in which it was said, with the turns that say it."""
+    """A decision in the words in which it was made, with the turns that state it."""
 
     text: str
     raw_log_ids: RawLogIds
@@ -74,12 +74,12 @@ class _OfALayer(_Kept):
 
     @model_serializer(mode="wrap")
     def _with_layer(self, rest: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Messages leave out defaults, but without its layer nobody could tell what this is."""
+        """Serialise the layer even where it is the default, since the content's type depends on it."""
         return {"layer": self.layer, **rest(self)}
 
 
 class HotContent(_OfALayer):
-    """The whole text, nothing left out."""
+    """The whole text of the episode."""
 
     layer: Literal["hot"] = "hot"
     raw_messages: tuple[RawTurn, ...]
@@ -88,7 +88,7 @@ class HotContent(_OfALayer):
 
 
 class WarmContent(_OfALayer):
-    """What questions are answered from; `key_point_sources` are the turns of each key point, in their order."""
+    """Summary and key points; `key_point_sources` are the turns of each key point, in the same order."""
 
     layer: Literal["warm"] = "warm"
     summary: str
@@ -106,7 +106,7 @@ class WarmContent(_OfALayer):
 
 
 class ColdContent(_OfALayer):
-    """What tells whether it is worth looking deeper."""
+    """Headline and tags: enough to tell whether the episode is worth unpacking."""
 
     layer: Literal["cold"] = "cold"
     headline: str
@@ -145,7 +145,7 @@ class EpisodeHead(_Kept):
 
 
 class Episode(EpisodeHead):
-    """A stretch of a dialogue about one matter, as its layer keeps it; the raw turns stay in the log."""
+    """Consecutive turns of a dialogue on one topic, in the form of their layer; the raw turns stay in the log."""
 
     content: Content
     raw_log_ids: RawLogIds

@@ -1,4 +1,4 @@
-"""The contracts for other languages: JSON Schemas, an AsyncAPI 3.0 document."""
+"""Export of the contracts for other languages: JSON Schemas and an AsyncAPI 3.0 document."""
 
 import inspect
 import json
@@ -16,7 +16,7 @@ _AMQP = "0.3.0"
 
 
 def exported(version: str) -> dict[str, str]:
-    """Every file of the export, by relative name."""
+    """All exported files: relative name to content."""
     files = {f"schemas/{message.wire.type}.json": _schema(message) for message in [*commands(), *events()]}
     files |= {"schemas/envelope.json": _schema(Envelope), "schemas/reply.json": _schema(Reply)}
     files["asyncapi.json"] = _text(asyncapi(version))

@@ -1,4 +1,4 @@
-"""What workers say about themselves."""
+"""Events in which workers report their state."""
 
 from enum import StrEnum
 from typing import Literal
@@ -10,7 +10,7 @@ from bus_schema.messages import Event
 
 
 class State(StrEnum):
-    """Whether a worker consumes from its queues; one that stands by does so once the instance that leads is gone."""
+    """State of a worker's consumers; `standing_by` becomes ready when the leading instance is gone."""
 
     READY = "ready"
     STANDING_BY = "standing_by"
@@ -18,7 +18,7 @@ class State(StrEnum):
 
 
 class Heartbeat(Event, topic="fleet", name="heartbeat"):
-    """A worker is alive; `ready` says whether it consumes from its queues just now."""
+    """A worker is alive; `ready` means that it consumes from all of its queues."""
 
     service: ServiceName
     instance: str
@@ -28,14 +28,14 @@ class Heartbeat(Event, topic="fleet", name="heartbeat"):
 
 
 class AgentActivityStarted(Event, topic="fleet", name="agent_activity_started"):
-    """An agent has begun to work on something, named by its id."""
+    """An agent has started working on the object with this id."""
 
     agent: ServiceName
     about: str = Field(max_length=256)
 
 
 class AgentResult(Event, topic="fleet", name="agent_result"):
-    """An agent has done with something; `nothing` means that there was nothing in it."""
+    """An agent has finished its work on an object; `nothing` means that it found nothing in it."""
 
     agent: ServiceName
     about: str = Field(max_length=256)

@@ -1,4 +1,4 @@
-"""What is said to the global memory, plus what it tells (spec 000 §3.2)."""
+"""Commands and events of the global memory (spec 000 §3.2)."""
 
 from typing import Literal, Self
 
@@ -17,13 +17,13 @@ MAX_PAGE = 200
 
 
 class StoreKem(Command[Kem], domain="glm", action="store_kem"):
-    """Remember a unit; one of the same id is replaced, if it is the sender's to write, its `created_at` stays."""
+    """Store a unit; replaces the unit of the same id if the requester may write it and keeps its `created_at`."""
 
     kem: KemDraft
 
 
 class BatchItem(BaseModel):
-    """What became of one unit of a batch; where it was refused or failed, an older one is as it was."""
+    """Result of one unit of a batch; where it was rejected or failed, an existing unit is unchanged."""
 
     model_config = ConfigDict(frozen=True)
     kem_id: KemId
@@ -36,14 +36,14 @@ class BatchItem(BaseModel):
 
 
 class BatchReport(BaseModel):
-    """One item for each unit, in the order in which they were sent."""
+    """One item per unit, in the order in which they were sent."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[BatchItem, ...]
 
 
 class BatchStoreKems(Command[BatchReport], domain="glm", action="batch_store_kems"):
-    """Remember many units, each for itself; `ref` is to an artifact with a draft a line."""
+    """Store many units independently of one another; `ref` is an artifact with one draft per line."""
 
     kems: tuple[KemDraft, ...] = Field(default=(), max_length=MAX_BATCH)
     ref: ArtifactRef | None = None
@@ -56,7 +56,7 @@ class BatchStoreKems(Command[BatchReport], domain="glm", action="batch_store_kem
 
 
 class Explanation(BaseModel):
-    """What a score is made of: nearness of meaning, nearness of words, which words they were."""
+    """Parts of a score: similarity of meaning, lexical match, and the matching words."""
 
     model_config = ConfigDict(frozen=True)
     dense: float | None = None
@@ -65,7 +65,7 @@ class Explanation(BaseModel):
 
 
 class FoundKem(BaseModel):
-    """A unit that the asker may read; `score` where the question asked for what is nearest."""
+    """A unit that the requester may read; `score` where the query ranks by similarity."""
 
     model_config = ConfigDict(frozen=True)
     kem: Kem
@@ -74,7 +74,7 @@ class FoundKem(BaseModel):
 
 
 class KemPage(BaseModel):
-    """Units in the order asked for, with the cursor of the next page, which goes with the same question alone.
+    """Units in the requested order with the cursor of the next page, valid for the same query only.
 
     `is_degraded` where a text was compared by its words alone, since what tells its meaning was away.
     """
@@ -86,7 +86,7 @@ class KemPage(BaseModel):
 
 
 class RetrieveKems(Query[KemPage], domain="glm", action="retrieve_kems"):
-    """Find units among those that the asker may read; without an order or a ranking, the newest `updated_at` first."""
+    """Find units that the requester may read; without an order or a ranking, newest `updated_at` first."""
 
     query: KemQuery
     cursor: str | None = Field(default=None, max_length=512)
@@ -95,7 +95,7 @@ class RetrieveKems(Query[KemPage], domain="glm", action="retrieve_kems"):
 
 
 class KemChanges(BaseModel):
-    """The fields to set; what is not mentioned stays. New content without a vector leaves the unit without one."""
+    """Fields to set; others keep their values. New content without a vector removes the old vector."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     content_type: ContentType | None = None
@@ -124,7 +124,7 @@ _NEEDED = {"content_type", "content", "ref", "metadata", "visibility", "readers"
 
 
 class UpdateKem(Command[Kem], domain="glm", action="update_kem"):
-    """Change a unit in part; with `expected_version` it is a conflict if somebody else has changed it meanwhile."""
+    """Change a unit in part; with `expected_version`, a conflict if it was changed meanwhile."""
 
     kem_id: KemId
     changes: KemChanges
@@ -132,13 +132,13 @@ class UpdateKem(Command[Kem], domain="glm", action="update_kem"):
 
 
 class DeleteKem(Command[Nothing], domain="glm", action="delete_kem"):
-    """Forget a unit wherever it is kept."""
+    """Delete a unit from global and working memory."""
 
     kem_id: KemId
 
 
 class MemoryReport(BaseModel):
-    """How rows and vectors compare; `waiting` vectors are on their way, the first that differ are named."""
+    """Differences between rows and vectors; `waiting` counts vectors not yet computed; samples are named."""
 
     model_config = ConfigDict(frozen=True)
     kems: int
@@ -151,7 +151,7 @@ class MemoryReport(BaseModel):
 
     @property
     def is_clean(self) -> bool:
-        """Whether the two agree."""
+        """Whether rows and vectors agree."""
         return not (self.waiting or self.missing or self.stale or self.surplus)
 
 
@@ -160,7 +160,7 @@ class CheckMemory(Command[MemoryReport], domain="glm", action="check"):
 
 
 class MemoryStats(BaseModel):
-    """How many units the asker may read, how many of them are the asker's own; vectors are of this model alone."""
+    """Number of units that the requester may read and owns; vectors are counted for the current model."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
     kems: int
@@ -173,11 +173,11 @@ class MemoryStats(BaseModel):
 
 
 class GetMemoryStats(Query[MemoryStats], domain="glm", action="stats"):
-    """Count what the asker may read."""
+    """Count the units that the requester may read."""
 
 
 class ReindexProgress(BaseModel):
-    """So many of the units have a vector of the model."""
+    """Number of units that have a vector of the new model."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
     model: ModelName
@@ -186,21 +186,21 @@ class ReindexProgress(BaseModel):
 
 
 class Reindex(Command[ReindexProgress], domain="glm", action="reindex"):
-    """Give all units vectors of another model, from where the last attempt got to."""
+    """Compute vectors of another model for all units, continuing an interrupted run."""
 
     model_config = ConfigDict(protected_namespaces=())
     model: ModelName
 
 
 class KemStored(KemNotice, topic="kem", name="stored"):
-    """A unit is in the global memory, for the first time or in place of another of its id."""
+    """A unit was stored in the global memory, new or in place of an older one of the same id."""
 
 
 class KemUpdated(KemNotice, topic="kem", name="updated"):
-    """A unit has changed, in the global memory or in the working memory."""
+    """A unit was changed in the global or in the working memory."""
 
 
 class KemDeleted(Event, topic="kem", name="deleted"):
-    """A unit is to be forgotten by whoever keeps a copy."""
+    """A unit was deleted; copies must be dropped."""
 
     kem_id: KemId

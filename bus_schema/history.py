@@ -1,4 +1,4 @@
-"""What is said to the histories: conversations as a model is shown them (spec 001)."""
+"""Commands of the histories: conversations as a model is shown them (spec 001)."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -26,12 +26,12 @@ _A_KEY = re.compile(rf"(?:chat_history:{_CHAT}|subagent:[a-z0-9][a-z0-9_-]{{0,50
 
 
 def _as_text(chat_id: object) -> object:
-    """A number names a chat as well as its digits do."""
+    """Accept a chat id given as a number."""
     return str(chat_id) if isinstance(chat_id, int) and not isinstance(chat_id, bool) else chat_id
 
 
 def is_history_key(text: str) -> bool:
-    """Whether it can name a history."""
+    """Whether a text is a valid history key."""
     return _A_KEY.fullmatch(text) is not None
 
 
@@ -53,28 +53,28 @@ HistoryMessageId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-
 
 
 def chat_key(chat_id: int | str) -> str:
-    """Where the talk of a chat with the master is kept."""
+    """Key of the history of the user and the master."""
     return f"chat_history:{chat_id}"
 
 
 def subagent_key(name: str, chat_id: int | str) -> str:
-    """Where the talk of the master with a sub-agent about a chat is kept."""
+    """Key of the history of the master and one sub-agent within a chat."""
     return f"subagent:{name}:{chat_id}"
 
 
 def chat_of(key: str) -> str:
-    """The chat that a key belongs to."""
+    """The chat id in a key."""
     return key.rsplit(":", 1)[1]
 
 
 def subagent_of(key: str) -> str | None:
-    """The sub-agent that a key belongs to; none for the chat's own."""
+    """The sub-agent name in a key; None for the chat's own history."""
     kind, *between, _chat_id = key.split(":")
     return between[0] if kind == "subagent" else None
 
 
 class FunctionCall(BaseModel):
-    """Which tool, with which arguments: the JSON text exactly as the model wrote it."""
+    """Tool name and arguments: the JSON text exactly as the model wrote it."""
 
     model_config = ConfigDict(frozen=True)
     name: str = Field(min_length=1, max_length=128)
@@ -82,7 +82,7 @@ class FunctionCall(BaseModel):
 
 
 class HistoryToolCall(BaseModel):
-    """A call as OpenAI's chat format has it."""
+    """A tool call in OpenAI's chat format."""
 
     model_config = ConfigDict(frozen=True)
     id: str = Field(min_length=1, max_length=128)
@@ -91,7 +91,7 @@ class HistoryToolCall(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in OpenAI's chat format; `ref` is to what was too long to be said in it."""
+    """A message in OpenAI's chat format; `ref` points to content too long for a message."""
 
     model_config = ConfigDict(frozen=True)
     role: Literal["system", "user", "assistant", "tool"]
@@ -112,34 +112,34 @@ class ChatMessage(BaseModel):
 
 
 class HistoryMessage(ChatMessage):
-    """The same with what the store adds: its id, its time, which the model is not shown."""
+    """A chat message with id and timestamp, which the model is not shown."""
 
     id: HistoryMessageId
     timestamp: AwareDatetime
     ref: ArtifactRef | None = None
 
     def as_stored(self) -> dict[str, Any]:
-        """As the array in the store has it: content always, be it null, as OpenAI's clients have it."""
+        """The message as it is stored: `content` always present, null included, as OpenAI's clients write it."""
         fields = self.model_dump(mode="json")
         return {name: value for name, value in fields.items() if value is not None or name == "content"}
 
 
 class Appended(BaseModel):
-    """The messages are there for good; so many are kept under the key now."""
+    """The messages are stored; `length` counts all messages under the key."""
 
     model_config = ConfigDict(frozen=True)
     length: int = Field(ge=0)
 
 
 class AppendHistory(Command[Appended], domain="history", action="append"):
-    """Add messages at the end, all or none; those whose ids are there already are not added again."""
+    """Append messages atomically; ids that are already there are skipped."""
 
     key: HistoryKey
     messages: tuple[HistoryMessage, ...] = Field(min_length=1, max_length=MAX_APPENDED)
 
 
 class ChatHistory(BaseModel):
-    """The end of a talk, as a model is shown it; `length` counts all that is kept."""
+    """The last messages of a history; `length` counts all that are stored."""
 
     model_config = ConfigDict(frozen=True)
     key: HistoryKey
@@ -148,14 +148,14 @@ class ChatHistory(BaseModel):
 
 
 class GetHistory(Query[ChatHistory], domain="history", action="get"):
-    """Read the last messages; a tool's result is never cut off from its call, so there may be a few less."""
+    """Read the last messages; never starts with a tool result whose call is cut off, so it may return fewer."""
 
     key: HistoryKey
     context_window: int | None = Field(default=None, ge=1, le=MAX_WINDOW)
 
 
 class StoredHistory(BaseModel):
-    """All that is kept under a key, with ids and times."""
+    """All messages under a key, with ids and timestamps."""
 
     model_config = ConfigDict(frozen=True)
     key: HistoryKey
@@ -163,13 +163,13 @@ class StoredHistory(BaseModel):
 
 
 class ShowHistory(Query[StoredHistory], domain="history", action="show"):
-    """Read all that is kept under a key, for people."""
+    """Read all messages under a key, for people."""
 
     key: HistoryKey
 
 
 class HistorySummary(BaseModel):
-    """How much is kept under a key, up to when; without a length where it is no history that can be read."""
+    """Length and last timestamp of a history; no length where the value is not a readable history."""
 
     model_config = ConfigDict(frozen=True)
     key: HistoryKey
@@ -178,7 +178,7 @@ class HistorySummary(BaseModel):
 
 
 class HistoryPage(BaseModel):
-    """Histories in the order of their keys, with the cursor of the next page."""
+    """Histories in key order with the cursor of the next page."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[HistorySummary, ...]
@@ -186,7 +186,7 @@ class HistoryPage(BaseModel):
 
 
 class ListHistories(Query[HistoryPage], domain="history", action="list"):
-    """List what histories there are, of one chat or of all."""
+    """List histories, of one chat or of all."""
 
     chat_id: ChatId | None = None
     cursor: str | None = Field(default=None, max_length=256)
@@ -194,6 +194,6 @@ class ListHistories(Query[HistoryPage], domain="history", action="list"):
 
 
 class ClearHistory(Command[Nothing], domain="history", action="clear"):
-    """Forget what is kept under a key."""
+    """Delete the history under a key."""
 
     key: HistoryKey

@@ -1,4 +1,4 @@
-"""Who speaks: agents, people, services."""
+"""Identities of agents, people and services."""
 
 import re
 from typing import Annotated
@@ -16,12 +16,12 @@ _A_USER_ID = re.compile(_USER_ID)
 
 
 def is_operator(identity: str) -> bool:
-    """Whether a person or a service asks, who may look after what is kept; an agent may not."""
+    """Whether an identity is a person or a service, which may administer data; agents may not."""
     return identity.startswith(("svc.", "user."))
 
 
 def is_user_id(text: object) -> bool:
-    """Whether it can name a user."""
+    """Whether a text is a valid user id."""
     return isinstance(text, str) and _A_USER_ID.fullmatch(text) is not None
 
 
@@ -38,6 +38,6 @@ _AGENT = re.compile(rf"agent\.{SERVICE_NAME}")
 
 
 def owner_of(identity: str) -> str:
-    """The identity without its instance: any instance of an agent owns what the others made."""
+    """The identity without its instance: all instances of an agent own the same things."""
     agent = _AGENT.match(identity)
     return agent.group() if agent else identity

@@ -1,4 +1,4 @@
-"""Identifiers that sort by time, plus those that repeat on redelivery."""
+"""Time-ordered ids, and derived ids that repeat on redelivery."""
 
 import secrets
 import time
@@ -15,10 +15,10 @@ def uuid7() -> uuid.UUID:
 
 
 def mint(prefix: str) -> str:
-    """A new id of a thing, such as `art_0190…`; its caller keeps it over retries."""
+    """Create an id such as `art_0190…`; the caller keeps it over retries."""
     return f"{prefix}_{uuid7().hex}"
 
 
 def derived(cause: str, *path: str | int) -> str:
-    """The id that the same cause yields every time: UUIDv5 over the cause and a path."""
+    """Deterministic id: UUIDv5 over a cause and a path."""
     return str(uuid.uuid5(_NAMESPACE, "\n".join((cause, *map(str, path)))))

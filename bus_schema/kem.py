@@ -1,4 +1,4 @@
-"""Contextualised memory units, the knowledge that agents share (spec 000 §2)."""
+"""Knowledge exchange media (KEMs): the units of knowledge that agents share (spec 000 §2)."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -71,7 +71,7 @@ KemVisibility = Literal["private", "readers", "public"]
 
 
 class KemSource(BaseModel):
-    """Where the knowledge was found: characters `start` to `end` of an artifact; the messages or facts behind it."""
+    """Origin of the knowledge: characters `start` to `end` of an artifact, or the messages or facts behind it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     artifact: ArtifactRef | None = None
@@ -81,7 +81,7 @@ class KemSource(BaseModel):
 
 
 class KemRights(BaseModel):
-    """Who may read: the owner alone, the `readers` as well, everybody; `writers` may read too, and change content."""
+    """Readers and writers: `private` the owner, `readers` also those named, `public` all; writers may also read."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     visibility: KemVisibility = "public"
@@ -96,7 +96,7 @@ class KemRights(BaseModel):
 
 
 class KemBody(KemRights):
-    """What whoever stores a unit says of it; large content is an artifact."""
+    """Content and metadata of a unit, as given by whoever stores it; large content is an artifact."""
 
     content_type: ContentType = "text/plain"
     content: Content | None = None
@@ -113,14 +113,14 @@ class KemBody(KemRights):
 
 
 class KemDraft(KemBody):
-    """A unit to be stored: without an id it gets one, without an owner it is its sender's."""
+    """A unit to be stored: without an id it gets one, without an owner it belongs to the sender."""
 
     id: KemId | None = None
     owner: Owner | None = None
 
 
 class Kem(KemBody):
-    """A unit as it is remembered; `version` counts its changes."""
+    """A stored unit; `version` counts its changes."""
 
     # A newer service may say more of it.
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -132,7 +132,7 @@ class Kem(KemBody):
 
 
 class KemNotice(Event):
-    """What all may hear of a change: of a unit that is not public neither `metadata` nor content.
+    """Public part of a change event; `metadata` and content are present only for public units.
 
     A subscriber who may read the unit is sent the whole of it in `kem`.
     """
@@ -146,7 +146,7 @@ class KemNotice(Event):
 
 
 def _require_plain(value: JsonValue) -> None:
-    """What every JSON reader, every database keeps as it is."""
+    """Reject metadata that some JSON readers or databases would alter."""
     if isinstance(value, str):
         _require_whole(value)
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Questions to memory; a unit must meet all that a question says."""
+"""Queries over shared memory; a unit must meet all conditions."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -39,7 +39,7 @@ class OneOf(BaseModel):
 
 
 class Between(BaseModel):
-    """The value is a number within these bounds."""
+    """The value is a number within these bounds, both included."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     gt: float | None = None
@@ -55,7 +55,7 @@ class Between(BaseModel):
 
 
 class AllOf(BaseModel):
-    """Each of these holds."""
+    """All of these hold."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     AND: tuple["MetadataFilter", ...] = Field(min_length=1, max_length=MAX_CONDITIONS)
@@ -69,7 +69,7 @@ class AnyOf(BaseModel):
 
 
 class NoneOf(BaseModel):
-    """This does not hold, as of a unit without such metadata."""
+    """None of these holds; true for a unit without the key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     NOT: "MetadataFilter"
@@ -82,7 +82,7 @@ def _kind_of_condition(condition: Any) -> str:
 
 
 def _kind_of_filter(tree: Any) -> str:
-    """The words of the tree are no keys of metadata, so that one look tells which it is."""
+    """Discriminator of the filter tree: its keywords are not valid metadata keys."""
     for kind, joint in (("AND", AllOf), ("OR", AnyOf), ("NOT", NoneOf)):
         if isinstance(tree, joint) or (isinstance(tree, dict) and kind in tree):
             return kind
@@ -108,7 +108,7 @@ MetadataFilter = TypeAliasType(
 
 
 class KemQuery(BaseModel):
-    """Which units are wanted: all that is given is ANDed, both ends of a time belong to it."""
+    """Conditions on units, combined with AND; both ends of a time range are included."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     ids: tuple[KemId, ...] = Field(default=(), max_length=1000)
@@ -123,7 +123,7 @@ class KemQuery(BaseModel):
 
     @property
     def is_ranked(self) -> bool:
-        """Whether what is nearest comes first, as long as no other order is asked for."""
+        """Whether results are ranked by similarity, which an explicit order overrides."""
         return self.text_query is not None or self.embedding_query is not None
 
     @model_validator(mode="after")

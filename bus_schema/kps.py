@@ -1,4 +1,4 @@
-"""What is said to knowledge processing, plus what it tells (spec 000 §3.3)."""
+"""Commands and events of knowledge processing (spec 000 §3.3)."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,7 +20,7 @@ TextKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@/
 
 
 class Chunking(BaseModel):
-    """How long the pieces of a text may be, how much of one is said again in the next."""
+    """Chunk length and overlap of consecutive chunks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     max_chars: int = Field(default=1200, ge=200, le=8000)
@@ -34,7 +34,7 @@ class Chunking(BaseModel):
 
 
 class ProcessedData(BaseModel):
-    """The units that were made, in the order of the text; `unchanged` where they were there already."""
+    """Units created, in the order of the text; `unchanged` where they existed already."""
 
     model_config = ConfigDict(frozen=True)
     kem_ids: tuple[KemId, ...]
@@ -42,7 +42,7 @@ class ProcessedData(BaseModel):
 
 
 class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_data"):
-    """Make units of an artifact or of a short text; the same again with the same settings makes none.
+    """Turn an artifact or a short text into units; repeating it with the same settings creates none.
 
     A text that changes has a `key`: whatever its words, its units are those of the key. What memory has of a later
     `revision` stays as it is, so that nothing is undone by what comes late.
@@ -70,7 +70,7 @@ class ProcessRawData(Command[ProcessedData], domain="kps", action="process_raw_d
 
 
 class KemProcessed(Event, topic="kem", name="processed"):
-    """A source has been read to its end; its units are in the global memory."""
+    """A source was processed completely; its units are in the global memory."""
 
     source: ArtifactRef | None = None
     kem_ids: tuple[KemId, ...]
@@ -78,7 +78,7 @@ class KemProcessed(Event, topic="kem", name="processed"):
 
 
 class KemProcessingProgress(Event, topic="kem", name="processing_progress"):
-    """So many pieces of a long source have become units."""
+    """Number of chunks of a long source that have become units."""
 
     source: ArtifactRef | None = None
     done: int = Field(ge=0)

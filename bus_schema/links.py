@@ -1,4 +1,4 @@
-"""What a result rests on, or is about."""
+"""Pointers to the things a result is based on or is about."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ KemId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0
 
 
 class Link(BaseModel):
-    """A pointer to something by its id."""
+    """A pointer to an object by its id."""
 
     model_config = ConfigDict(frozen=True)
     kind: Literal["message", "fragment", "task", "fact", "artifact", "notification"]

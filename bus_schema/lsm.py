@@ -1,4 +1,4 @@
-"""What is said to the long-term memory about what was said, about episodes (spec 002)."""
+"""Commands of long-term memory: recording and episodes (spec 002)."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -37,7 +37,7 @@ Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_
 
 
 class SaidMessage(BaseModel):
-    """What was said at a time; the same `message_id` of a chat again is the same message."""
+    """A message with the time at which it was said; a repeated `message_id` of a chat is the same message."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     message_id: DialogueMessageId | None = None
@@ -48,7 +48,7 @@ class SaidMessage(BaseModel):
 
 
 class Recorded(BaseModel):
-    """The messages are in the log for good, so many of them since now; the last one belongs to this episode."""
+    """The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last."""
 
     model_config = ConfigDict(frozen=True)
     raw_log_ids: RawLogIds
@@ -57,21 +57,21 @@ class Recorded(BaseModel):
 
 
 class RecordExchange(Command[Recorded], domain="lsm", action="record"):
-    """Keep what was said, in the order of its times; the same again changes nothing, other words are a conflict."""
+    """Record messages in time order; repeating them changes nothing, other words under an id are a conflict."""
 
     chat_id: UserId
     messages: tuple[SaidMessage, ...] = Field(min_length=1, max_length=MAX_RECORDED)
 
 
 class GetEpisode(Query[Episode], domain="lsm", action="get_episode"):
-    """Read an episode as its layer keeps it; its priority is that of the moment `at`."""
+    """Read an episode in the form of its layer, with its priority as of `at`."""
 
     episode_id: EpisodeId
     at: Moment | None = None
 
 
 class EpisodePage(BaseModel):
-    """Episodes, the latest first, with the cursor of the next page."""
+    """Episodes, latest first, with the cursor of the next page."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[EpisodeHead, ...]
@@ -79,7 +79,7 @@ class EpisodePage(BaseModel):
 
 
 class ListEpisodes(Query[EpisodePage], domain="lsm", action="list_episodes"):
-    """List the episodes of a chat, or of all."""
+    """List the episodes of one chat, or of all."""
 
     chat_id: UserId | None = None
     layers: tuple[Layer, ...] = Field(default=(), max_length=3)
@@ -90,14 +90,14 @@ class ListEpisodes(Query[EpisodePage], domain="lsm", action="list_episodes"):
 
 
 class UnpackEpisode(Command[HotContent], domain="lsm", action="unpack"):
-    """Read the whole text of an episode from the log, which makes it hot again."""
+    """Read the whole text of an episode from the raw log, which makes the episode hot again."""
 
     episode_id: EpisodeId
     at: Moment | None = None
 
 
 class SetAnchor(Command[EpisodeHead], domain="lsm", action="set_anchor"):
-    """Have an episode never go cold, or let it."""
+    """Mark an episode as an anchor, which never goes cold, or remove the mark."""
 
     episode_id: EpisodeId
     is_anchor: bool = True

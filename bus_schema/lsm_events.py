@@ -1,4 +1,4 @@
-"""What the long-term memory tells."""
+"""Events of long-term memory."""
 
 from bus_schema.dialogue import FragmentId
 from bus_schema.episodes import AnchorReason, EpisodeId, Layer, RawLogIds
@@ -9,7 +9,7 @@ from bus_schema.messages import Event
 
 
 class EpisodeOpened(Event, topic="episode", name="opened"):
-    """A new matter has come up in a chat."""
+    """A new episode was opened in a chat."""
 
     episode_id: EpisodeId
     chat_id: UserId
@@ -17,7 +17,7 @@ class EpisodeOpened(Event, topic="episode", name="opened"):
 
 
 class EpisodeRecorded(Event, topic="episode", name="recorded"):
-    """Turns have been added to an episode; `fragment_id` where a stretch of the dialogue has come to its end."""
+    """Turns were added to an episode; `fragment_id` where a dialogue fragment has ended."""
 
     episode_id: EpisodeId
     chat_id: UserId
@@ -27,7 +27,7 @@ class EpisodeRecorded(Event, topic="episode", name="recorded"):
 
 
 class EpisodeTouched(Event, topic="episode", name="touched"):
-    """A search has found the episode."""
+    """A search has used the episode."""
 
     episode_id: EpisodeId
     chat_id: UserId
@@ -36,7 +36,7 @@ class EpisodeTouched(Event, topic="episode", name="touched"):
 
 
 class EpisodePacked(Event, topic="episode", name="packed"):
-    """An episode is in a lower layer; `layer_before` says from which."""
+    """An episode was packed into a lower layer; `layer_before` is the layer it came from."""
 
     episode_id: EpisodeId
     chat_id: UserId

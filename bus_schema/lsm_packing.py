@@ -1,4 +1,4 @@
-"""What the packer and the long-term memory say to each other (spec 002 F3, F5)."""
+"""Messages between the packer and long-term memory (spec 002 F3, F5)."""
 
 from typing import Literal, Self
 
@@ -10,7 +10,7 @@ from bus_schema.messages import Command, Query
 
 
 class PackReport(BaseModel):
-    """How a pack was made, what the check found: words before and after, what was put back, what was struck out."""
+    """Report of a pack: words before and after, items restored and items removed by the check."""
 
     model_config = ConfigDict(frozen=True)
     maker: str = Field(min_length=1, max_length=120)
@@ -22,12 +22,12 @@ class PackReport(BaseModel):
 
     @property
     def compression(self) -> float:
-        """How many times fewer words there are."""
+        """Ratio of the words before to the words after."""
         return self.words_before / max(1, self.words_after)
 
 
 class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
-    """Keep an episode in a lower layer; a conflict if it has changed since, invalid if the check does not hold.
+    """Apply a pack; a conflict if the episode has changed since it was read, invalid if verification fails.
 
     A pack of the same version again changes nothing.
     """
@@ -47,7 +47,7 @@ class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
 
 
 class DueEpisode(BaseModel):
-    """An episode that is to go down: its time has come and its priority allows it."""
+    """An episode that is to be packed: its time trigger has fired and its priority allows it."""
 
     model_config = ConfigDict(frozen=True)
     episode_id: EpisodeId
@@ -58,14 +58,14 @@ class DueEpisode(BaseModel):
 
 
 class DueEpisodes(BaseModel):
-    """What is due, the longest waiting first; ask again once these are packed."""
+    """Episodes due for packing, longest overdue first; ask again once these are packed."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[DueEpisode, ...]
 
 
 class GetDueEpisodes(Query[DueEpisodes], domain="lsm", action="get_due"):
-    """Ask which episodes are to go down as of `at`; `after` leaves out all up to this one."""
+    """Ask which episodes are due as of `at`; `after` skips everything up to this one."""
 
     at: Moment | None = None
     after: EpisodeId | None = None

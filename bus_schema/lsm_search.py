@@ -1,4 +1,4 @@
-"""What is asked of the long-term memory, what it answers (spec 002 §4.5)."""
+"""Search of long-term memory (spec 002 §4.5)."""
 
 from typing import Annotated, Literal, Self
 
@@ -16,7 +16,7 @@ SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$
 
 
 class ScoreParts(BaseModel):
-    """What an episode's score is made of: each signal with its weight already in it; `priority` reorders only."""
+    """Parts of an episode's score, weights applied; `priority` only reorders."""
 
     model_config = ConfigDict(frozen=True)
     signals: dict[str, float]
@@ -24,7 +24,7 @@ class ScoreParts(BaseModel):
 
 
 class FoundEpisode(BaseModel):
-    """An episode with those of its turns that were worth their words, in their order.
+    """An episode with those of its turns that fit the word budget, in their order.
 
     `text` is what its layer says of it, where that was enough; then there are no turns.
     """
@@ -41,7 +41,7 @@ class FoundEpisode(BaseModel):
 
 
 class FoundEpisodes(BaseModel):
-    """What memory has on the matter, the best first, within the budget.
+    """Search result: episodes, best first, within the word budget.
 
     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
     no `search_id` where nothing was searched for.
@@ -57,7 +57,7 @@ class FoundEpisodes(BaseModel):
 
 
 class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
-    """Find what was said on a matter, as of `at`; with `touch` what is found counts as used, so that it stays near.
+    """Search what was said, as of `at`; with `touch`, results count as used and stay in higher layers longer.
 
     `depth` says how far to go: what the layers say (`summary`), the raw turns (`raw`), or whichever it takes (`auto`).
     """
@@ -84,7 +84,7 @@ class SearchEpisodes(Query[FoundEpisodes], domain="lsm", action="search"):
 
 
 class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
-    """Read what is at the fingertips of a chat: the turns of its hot episodes, the latest that fit the budget."""
+    """Read the turns of a chat's hot episodes, latest first, within the word budget."""
 
     chat_id: UserId
     budget_words: int = Field(default=1200, ge=1, le=MAX_BUDGET_WORDS)
@@ -92,14 +92,14 @@ class GetHotEpisodes(Query[FoundEpisodes], domain="lsm", action="get_hot"):
 
 
 class Feedback(Command[Nothing], domain="lsm", action="feedback"):
-    """Say which of the turns that one's own search has found were of use; none at all says something, too."""
+    """Report which turns of one's own search were useful; none at all is feedback, too."""
 
     search_id: SearchId
     used: RawLogIds = Field(default=(), max_length=1000)
 
 
 class TuneReport(BaseModel):
-    """The weights before and after, with the share of used turns found on queries that were held out.
+    """Weights before and after, with recall of used turns on held-out queries.
 
     `applied` where the new ones were better and were to be kept.
     """
@@ -116,6 +116,6 @@ class TuneReport(BaseModel):
 
 
 class TuneSearch(Command[TuneReport], domain="lsm", action="tune"):
-    """Fit the weights of the search to what was of use; kept only with `apply`, only if held-out queries gain."""
+    """Fit the search weights to feedback; kept only with `apply`, and only if held-out queries gain."""
 
     apply: bool = False

@@ -1,4 +1,4 @@
-"""The kinds of message that a person can define: commands, queries, events."""
+"""Base classes of messages: commands, queries and events."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Nothing(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A message class as the wire knows it, stable over renames of the class."""
+    """Wire names of a message class, stable over renames of the class."""
 
     type: str
     routing_key: str
@@ -44,13 +44,13 @@ class Wire:
 
 
 class Message(BaseModel):
-    """What every message class has: its data as fields, its names on the wire in `wire`."""
+    """Base class: data as fields, wire names in `wire`."""
 
     model_config = ConfigDict(frozen=True)
     wire: ClassVar[Wire]
 
     def __init_subclass__(cls, **_names: Any) -> None:
-        """Leave the class keywords to pydantic's own hook; typing.Generic would refuse them."""
+        """Leave the class keywords to pydantic's own hook; typing.Generic would reject them."""
         super().__init_subclass__()
 
 
@@ -80,11 +80,11 @@ class Command(Message, Generic[ResultT]):
 
 
 class Query(Command[ResultT], Generic[ResultT]):
-    """A command that changes nothing a caller can see, so it is answered afresh each time it is asked."""
+    """A command without visible effects; it is answered afresh each time."""
 
 
 class Event(Message):
-    """A fact, told to whoever listens; unknown fields are ignored, so that a newer teller may add some."""
+    """A fact, published to all listeners; unknown fields are ignored, so that newer publishers may add some."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -99,7 +99,7 @@ class Event(Message):
 
 
 def message_class(wire_type: str) -> type[Message]:
-    """The class of a wire type. Raises UnknownType."""
+    """Look up the class of a wire type. Raises UnknownType."""
     try:
         return _known[wire_type]
     except KeyError:
@@ -107,7 +107,7 @@ def message_class(wire_type: str) -> type[Message]:
 
 
 def known_types() -> dict[str, type[Message]]:
-    """Every wire type that has been defined so far, in order of name."""
+    """All wire types defined so far, in order of name."""
     return dict(sorted(_known.items()))
 
 

@@ -1,4 +1,4 @@
-"""What is told about notifications, from the wish to tell somebody something to its end."""
+"""Events of a notification's life: generated, sent, deferred, ignored."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from bus_schema.messages import Event
 
 
 class Urgency(StrEnum):
-    """How much a notification may disturb: `high` breaks into quiet hours, `low` waits for a pause in the talk."""
+    """How much it may disturb: `high` breaks into quiet hours, `low` waits for a pause in the conversation."""
 
     LOW = "low"
     NORMAL = "normal"
@@ -19,7 +19,7 @@ class Urgency(StrEnum):
 
 
 class NotificationGenerated(Event, topic="notification", name="generated"):
-    """An agent would have a user know something, until it expires; whether they do is for the context agent to say.
+    """An agent wants a user to be told something before it expires; the context agent decides.
 
     `message` is the matter in plain words, `context` what helps to phrase it; two with the same `about` are about the
     same thing, so that one of them is enough.
@@ -37,7 +37,7 @@ class NotificationGenerated(Event, topic="notification", name="generated"):
 
 
 class NotificationSent(Event, topic="notification", name="sent"):
-    """A user has been told; `merged` were told in the same breath."""
+    """The user has been told; `merged` notifications were delivered in the same message."""
 
     notification_id: NotificationId
     to_user: UserId
@@ -46,7 +46,7 @@ class NotificationSent(Event, topic="notification", name="sent"):
 
 
 class NotificationDeferred(Event, topic="notification", name="deferred"):
-    """It waits: nothing is lost, the decision is taken again at the time given."""
+    """Delivery is deferred; it is decided again at the given time."""
 
     notification_id: NotificationId
     to_user: UserId
@@ -55,7 +55,7 @@ class NotificationDeferred(Event, topic="notification", name="deferred"):
 
 
 class NotificationIgnored(Event, topic="notification", name="ignored"):
-    """The user will not be told."""
+    """The notification will not be delivered."""
 
     notification_id: NotificationId
     to_user: UserId

@@ -1,4 +1,4 @@
-"""What is said to the packer (spec 002 F3, F5)."""
+"""Commands of the packer (spec 002 F3, F5)."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from bus_schema.messages import Command
 
 
 class Packed(BaseModel):
-    """What became of one episode: `unchanged` where it was that dense already, or has changed meanwhile."""
+    """Result for one episode: `unchanged` where it was that dense already, or has changed meanwhile."""
 
     model_config = ConfigDict(frozen=True)
     episode_id: EpisodeId
@@ -24,7 +24,7 @@ class Packed(BaseModel):
 
 
 class PackEpisode(Command[Packed], domain="packer", action="pack"):
-    """Have one episode kept in a lower layer, whether or not its time has come; a cold one goes by way of warm."""
+    """Pack one episode, due or not; going cold leads through warm."""
 
     episode_id: EpisodeId
     to: Literal[Layer.WARM, Layer.COLD] = Layer.WARM
@@ -32,7 +32,7 @@ class PackEpisode(Command[Packed], domain="packer", action="pack"):
 
 
 class PackRun(BaseModel):
-    """What one run did; `is_done` where nothing is due any more, else the next run goes on from here."""
+    """Report of one run; `is_done` when nothing is due any more, otherwise the next run continues."""
 
     model_config = ConfigDict(frozen=True)
     warm: int = 0
@@ -46,7 +46,7 @@ class PackRun(BaseModel):
 
 
 class RunPacking(Command[PackRun], domain="packer", action="run"):
-    """Pack what is due as of `at`, in small batches, at most `limit` episodes."""
+    """Pack the episodes due as of `at` in small batches, at most `limit` of them."""
 
     at: Moment | None = None
     limit: int = Field(default=200, ge=1, le=10_000)

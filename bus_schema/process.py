@@ -1,4 +1,4 @@
-"""What is said about processes: cards, runs, steps."""
+"""Process cards, runs and steps: commands and events."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -16,7 +16,7 @@ BRIEF = "brief"
 
 
 class CardStep(BaseModel):
-    """One step of a card; `inputs` names earlier steps, or `brief` for what the run was started with."""
+    """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: StepId
@@ -30,7 +30,7 @@ class CardStep(BaseModel):
 
 
 class Card(BaseModel):
-    """A Process Card: who does what, from what; steps without a path between them run in parallel.
+    """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
 
     `retention` is how long a run's artifacts are kept after its end, at most.
     """
@@ -45,7 +45,7 @@ class Card(BaseModel):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands; `starting` until storage has confirmed its members."""
+    """Status of a run; `starting` until storage has confirmed its members."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -55,7 +55,7 @@ class RunStatus(StrEnum):
 
 
 class StepStatus(StrEnum):
-    """Where a step stands; `pending_storage` means done, with the artifact still in its agent's buffer."""
+    """Status of a step; `pending_storage` means done, with the artifact still in the agent's buffer."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -66,7 +66,7 @@ class StepStatus(StrEnum):
 
 
 class Step(BaseModel):
-    """A step of a run; at `due_at` it times out, is tried again, or its artifact is missed."""
+    """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
 
     model_config = ConfigDict(frozen=True)
     step_id: StepId
@@ -83,7 +83,7 @@ class Step(BaseModel):
 
 
 class Run(BaseModel):
-    """A run as the orchestrator knows it; its id is its trace."""
+    """A run in the orchestrator's database; its id is its trace."""
 
     model_config = ConfigDict(frozen=True)
     run_id: RunId
@@ -101,14 +101,14 @@ class Run(BaseModel):
 
 
 class Started(BaseModel):
-    """The run that a start opened, or had opened before."""
+    """The run that was started, now or by an earlier delivery of the same command."""
 
     model_config = ConfigDict(frozen=True)
     run_id: RunId
 
 
 class StartProcess(Command[Started], domain="process", action="start", service="orchestrator"):
-    """Run a card; its caller mints the run id, so that inputs can be registered under it first."""
+    """Start a run of a card; the caller mints the run id, so that inputs can be registered under it first."""
 
     run_id: RunId
     card: Card | None = None
@@ -124,7 +124,7 @@ class StartProcess(Command[Started], domain="process", action="start", service="
 
 
 class GetProcess(Query[Run], domain="process", action="get", service="orchestrator"):
-    """Fetch one run with its steps."""
+    """Read one run with its steps."""
 
     run_id: RunId
 
@@ -154,7 +154,7 @@ class CancelProcess(Command[Run], domain="process", action="cancel", service="or
 
 
 class NamedInput(BaseModel):
-    """An input under the name that the card gave it: `brief`, or the step that made it."""
+    """An input under its name in the card: `brief`, or the step that produced it."""
 
     model_config = ConfigDict(frozen=True)
     name: StepId
@@ -162,7 +162,7 @@ class NamedInput(BaseModel):
 
 
 class ExecuteStep(Command[Nothing], domain="process", action="execute_step", service=None):
-    """Do one attempt of a step; its outcome is an event that repeats run, step and attempt."""
+    """Execute one attempt of a step; its outcome is an event that repeats run, step and attempt."""
 
     run_id: RunId
     step_id: StepId
@@ -176,7 +176,7 @@ class ExecuteStep(Command[Nothing], domain="process", action="execute_step", ser
 
 
 class ProcessStarted(Event, topic="process", name="started"):
-    """A run exists and its members are known to storage."""
+    """A run was started and its members are registered with storage."""
 
     run_id: RunId
     card_name: CardName
@@ -184,7 +184,7 @@ class ProcessStarted(Event, topic="process", name="started"):
 
 
 class StepStarted(Event, topic="process", name="step_started"):
-    """An attempt of a step has been sent to its role."""
+    """An attempt of a step was sent to its role."""
 
     run_id: RunId
     step_id: StepId
@@ -193,7 +193,7 @@ class StepStarted(Event, topic="process", name="step_started"):
 
 
 class StepProgress(Event, topic="process", name="step_progress"):
-    """A role has got somewhere within its attempt."""
+    """A role reports progress within its attempt."""
 
     run_id: RunId
     step_id: StepId
@@ -222,7 +222,7 @@ class StepFailed(Event, topic="process", name="step_failed"):
 
 
 class StepPendingStorage(Event, topic="process", name="step_pending_storage"):
-    """An attempt is done, but storage does not answer: its artifact lies safe in the role's buffer."""
+    """An attempt is done, but storage is unavailable: its artifact is in the role's durable buffer."""
 
     run_id: RunId
     step_id: StepId
@@ -232,7 +232,7 @@ class StepPendingStorage(Event, topic="process", name="step_pending_storage"):
 
 
 class ArtifactMissing(Event, topic="process", name="artifact_missing"):
-    """The alert of a critical step: its artifact has not been registered by the deadline."""
+    """Alert: the artifact of a critical step was not registered by the deadline."""
 
     run_id: RunId
     step_id: StepId
@@ -241,14 +241,14 @@ class ArtifactMissing(Event, topic="process", name="artifact_missing"):
 
 
 class ProcessCompleted(Event, topic="process", name="completed"):
-    """Every step that the result needs has ended well."""
+    """Every step that the result needs has completed."""
 
     run_id: RunId
     result: ArtifactRef
 
 
 class ProcessFailed(Event, topic="process", name="failed"):
-    """A critical step has used up its attempts; without a step, the run could not even start."""
+    """A critical step has used up its attempts; without a step, the run could not be started."""
 
     run_id: RunId
     step_id: StepId | None = None
@@ -256,7 +256,7 @@ class ProcessFailed(Event, topic="process", name="failed"):
 
 
 class ProcessCancelled(Event, topic="process", name="cancelled"):
-    """Somebody has called the run off."""
+    """The run was cancelled."""
 
     run_id: RunId
     reason: str

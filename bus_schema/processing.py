@@ -1,4 +1,4 @@
-"""What the processing agents tell of what they have read."""
+"""Results of the processing agents: tasks, facts, moods."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ Tone = Annotated[float, Field(ge=-1, le=1)]
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands."""
+    """Status of a task."""
 
     OPEN = "open"
     DONE = "done"
@@ -24,7 +24,7 @@ class TaskStatus(StrEnum):
 
 
 class Task(BaseModel):
-    """Something is to be done; `owner` is the name that was said, `owner_id` the user behind it, where known.
+    """A task; `owner` is the name as mentioned, `owner_id` the user behind it, where known.
 
     A due date without a time means the end of that day where its user lives; `due_said` is how they put it.
     """
@@ -44,7 +44,7 @@ class Task(BaseModel):
 
 
 class TaskUpdate(BaseModel):
-    """What has happened to a task, with the task as it is now."""
+    """A change of a task, with the task as it is now."""
 
     model_config = ConfigDict(frozen=True)
     change: Literal["found", "done", "moved", "cancelled", "reassigned"]
@@ -52,7 +52,7 @@ class TaskUpdate(BaseModel):
 
 
 class FactKind(StrEnum):
-    """What sort of thing is known."""
+    """Kind of a fact."""
 
     FACT = "fact"
     DECISION = "decision"
@@ -61,7 +61,7 @@ class FactKind(StrEnum):
 
 
 class Fact(BaseModel):
-    """Something is known, in the words in which it was said, until another fact supersedes it."""
+    """A fact in the words in which it was stated, valid until another fact supersedes it."""
 
     model_config = ConfigDict(frozen=True)
     fact_id: FactId
@@ -76,7 +76,7 @@ class Fact(BaseModel):
 
 
 class FactUpdate(BaseModel):
-    """What has become known; `confirmed` was known and has been said again, `superseded` holds no longer."""
+    """A change of the facts; `confirmed` was known and is stated again, `superseded` is no longer valid."""
 
     model_config = ConfigDict(frozen=True)
     change: Literal["found", "confirmed", "superseded"]
@@ -84,7 +84,7 @@ class FactUpdate(BaseModel):
 
 
 class Mood(BaseModel):
-    """How somebody sounded, from −1 to 1, against how they mostly sound; `evidence` are their own words."""
+    """Sentiment of a user from −1 to 1, relative to their usual one; `evidence` are quotes."""
 
     model_config = ConfigDict(frozen=True)
     tone: Tone
@@ -96,7 +96,7 @@ class Mood(BaseModel):
 
 
 class Processed(Event):
-    """What every result of a processing agent says of where it comes from."""
+    """Common fields of all results of processing agents: the source."""
 
     agent: ServiceName
     fragment_id: FragmentId
@@ -105,18 +105,18 @@ class Processed(Event):
 
 
 class TasksFound(Processed, topic="processed", name="tasks_found"):
-    """A fragment spoke of things to be done, or of what has become of them."""
+    """Tasks, or changes of tasks, were found in a fragment."""
 
     items: tuple[TaskUpdate, ...] = Field(min_length=1)
 
 
 class ContextUpdated(Processed, topic="processed", name="context_updated"):
-    """A fragment has added to what is known of its user or of a project."""
+    """Facts about the user or a project were found in a fragment."""
 
     items: tuple[FactUpdate, ...] = Field(min_length=1)
 
 
 class MoodAssessed(Processed, topic="processed", name="mood_assessed"):
-    """A fragment has been listened to for how its user sounds."""
+    """The user's mood in a fragment was assessed."""
 
     items: tuple[Mood, ...] = Field(min_length=1)

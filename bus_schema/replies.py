@@ -1,4 +1,4 @@
-"""What an asker hears: a result or a reasoned no."""
+"""Replies to commands: a result, or an error with a code."""
 
 from enum import StrEnum
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Code(StrEnum):
-    """Why a command was not carried out, in words that programs can rely on."""
+    """Machine-readable reason why a command was not carried out."""
 
     INVALID = "invalid"
     UNAUTHORIZED = "unauthorized"
@@ -27,7 +27,7 @@ class Code(StrEnum):
 
 
 class Reply(BaseModel):
-    """The body of every reply, the same for all commands; `result` is the command's own.
+    """Body of every reply, the same for all commands; `result` is the command's own.
 
     `partial` replies, with text in `result`, may come before the one that ends it: ok or error.
     """

@@ -1,4 +1,4 @@
-"""What is said to the simulation, plus what it tells."""
+"""Commands and events of the simulation."""
 
 from typing import Annotated
 
@@ -12,14 +12,14 @@ MAX_SIM_MESSAGES = 100_000
 
 
 class Simulation(BaseModel):
-    """The simulation that a start has begun."""
+    """The simulation that was started."""
 
     model_config = ConfigDict(frozen=True)
     sim_id: SimId
 
 
 class StartSim(Command[Simulation], domain="sim", action="start"):
-    """Let a team of simulated people talk, as a scenario has it; `speed` is how much faster than life.
+    """Start simulated people talking by a scenario; `speed` is the factor over real time.
 
     The same profiles, scenario and seed say the same words. Without a limit they go on until stopped.
     """
@@ -32,7 +32,7 @@ class StartSim(Command[Simulation], domain="sim", action="start"):
 
 
 class SimCounts(BaseModel):
-    """What a simulation has come to; nothing is counted before the dialogue has answered for it."""
+    """Counts of a simulation; a message counts once the dialogue has answered it."""
 
     model_config = ConfigDict(frozen=True)
     sim_id: SimId
@@ -42,13 +42,13 @@ class SimCounts(BaseModel):
 
 
 class StopSim(Command[SimCounts], domain="sim", action="stop"):
-    """Let nobody say anything more; what was said is answered to its end."""
+    """Stop sending messages; those already sent are still answered."""
 
     sim_id: SimId | None = None
 
 
 class SimState(BaseModel):
-    """What runs, or ran last; nothing has run where there are no counts."""
+    """The running simulation, or the last one; no counts if none has run."""
 
     model_config = ConfigDict(frozen=True)
     is_running: bool = False
@@ -62,11 +62,11 @@ class SimState(BaseModel):
 
 
 class GetSimStatus(Query[SimState], domain="sim", action="status"):
-    """Ask how the simulation stands."""
+    """Read the state of the simulation."""
 
 
 class SimStarted(Event, topic="sim", name="started"):
-    """A simulation has begun; what it says comes as from people."""
+    """A simulation has started; its messages arrive as those of people do."""
 
     sim_id: SimId
     profiles: SimFile
@@ -77,7 +77,7 @@ class SimStarted(Event, topic="sim", name="started"):
 
 
 class SimStopped(Event, topic="sim", name="stopped"):
-    """A simulation has ended: it was stopped, or it has said all that it was to say."""
+    """A simulation has ended: it was stopped, or its scenario is complete."""
 
     counts: SimCounts
     reason: str

@@ -1,4 +1,4 @@
-"""What is said to storage, plus what it tells."""
+"""Commands and events of storage: artifacts."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ from bus_schema.uploads import FoundManifest
 
 
 class Registration(BaseModel):
-    """An artifact exists from here on: its manifest is committed."""
+    """The artifact is registered: its manifest is committed."""
 
     model_config = ConfigDict(frozen=True)
     artifact_id: ArtifactId
@@ -30,13 +30,13 @@ class Registration(BaseModel):
 
 
 class RegisterArtifact(Command[Registration], domain="storage", action="register_artifact"):
-    """Make a staged file an artifact; the same id and checksum again is `already_exists`, other bytes `conflict`."""
+    """Register a staged file; the same id and checksum again is `already_exists`, other bytes `conflict`."""
 
     manifest: Manifest
 
 
 class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact"):
-    """Fetch one manifest, if the asker may see it; denied looks like `not_found`.
+    """Read one manifest, if the requester may see it; denied looks like `not_found`.
 
     `presigned` asks for an address to read the bytes from, too, for who has no access to the file store.
     """
@@ -54,7 +54,7 @@ class ManifestPage(BaseModel):
 
 
 class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_artifacts"):
-    """Find manifests by any of their coordinates, all given ones ANDed; `agent` matches every instance of an agent."""
+    """Find manifests by their coordinates, combined with AND; `agent` matches every instance of an agent."""
 
     trace_id: TraceId | None = None
     agent: Identity | None = None
@@ -67,14 +67,14 @@ class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_arti
 
 
 class Versions(BaseModel):
-    """One artifact's versions, oldest first."""
+    """The versions of an artifact, oldest first."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[Manifest, ...]
 
 
 class GetVersions(Query[Versions], domain="storage", action="get_versions"):
-    """List the whole chain of `supersedes` that an artifact belongs to, as far as the asker may see it."""
+    """List the whole chain of `supersedes` that an artifact belongs to, as far as the requester may see it."""
 
     artifact_id: ArtifactId
 
@@ -88,7 +88,7 @@ class LineageEdge(BaseModel):
 
 
 class Lineage(BaseModel):
-    """The part of the provenance graph that was asked for."""
+    """The requested part of the provenance graph."""
 
     model_config = ConfigDict(frozen=True)
     nodes: tuple[Manifest, ...]
@@ -96,7 +96,7 @@ class Lineage(BaseModel):
 
 
 class GetLineage(Query[Lineage], domain="storage", action="get_lineage"):
-    """Follow `input_artifacts` from an artifact: `up` to what it was made from, `down` to what was made from it."""
+    """Follow `input_artifacts` from an artifact: `up` to its inputs, `down` to what was made from it."""
 
     artifact_id: ArtifactId
     direction: Literal["up", "down", "both"] = "up"
@@ -104,7 +104,7 @@ class GetLineage(Query[Lineage], domain="storage", action="get_lineage"):
 
 
 class SetTraceMembers(Command[Nothing], domain="storage", action="set_trace_members"):
-    """Say who takes part in a trace; from then on its `trace` artifacts are theirs to read, nobody else's.
+    """Set the members of a trace; from then on only they may read its `trace` artifacts.
 
     The trace runs until its process ends, and nothing of it expires before; `retention` counts from then.
     """
@@ -115,7 +115,7 @@ class SetTraceMembers(Command[Nothing], domain="storage", action="set_trace_memb
 
 
 class ArtifactRegistered(Event, topic="artifact", name="registered"):
-    """An artifact's manifest has been committed."""
+    """An artifact was registered: its manifest is committed."""
 
     artifact: ArtifactRef
     trace_id: TraceId

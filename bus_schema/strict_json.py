@@ -1,4 +1,4 @@
-"""JSON without its traps: depth bombs, NaN, duplicate keys."""
+"""Strict JSON: no depth bombs, NaN or duplicate keys."""
 
 import json
 import re
@@ -12,7 +12,7 @@ class MalformedJson(ValueError):
 
 
 def parse_object(text: bytes | str) -> dict[str, Any]:
-    """Read one JSON object of at most 32 levels.
+    """Parse one JSON object of at most 32 levels.
 
     Raises MalformedJson for anything else: broken syntax, NaN or Infinity, a key given twice, huge integers.
     """
@@ -53,7 +53,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def _depth(raw: bytes) -> int:
-    """The deepest nesting, brackets inside strings left out."""
+    """Maximum nesting depth, ignoring brackets inside strings."""
     depth = deepest = 0
     for bracket in _STRING.sub(b"", raw).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1

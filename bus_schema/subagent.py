@@ -1,4 +1,4 @@
-"""What is said to a sub-agent, plus what is told of its work (spec 001)."""
+"""Commands and events of sub-agents (spec 001)."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -15,18 +15,18 @@ SERVICE_PREFIX = "subagent-"
 
 
 def service_of(name: str) -> str:
-    """The service that a sub-agent listens as."""
+    """Service name of a sub-agent."""
     return f"{SERVICE_PREFIX}{name}"
 
 
 class TaskStep(ChatMessage):
-    """Something that was said on the way to the answer; `ref` is to what was too long to be said."""
+    """A message produced on the way to the answer; `ref` points to content too long for a message."""
 
     ref: ArtifactRef | None = None
 
 
 class TaskDone(BaseModel):
-    """What the sub-agent answers, with the calls of tools that led there, each with its result."""
+    """The sub-agent's answer, with the tool calls that led to it, each with its result."""
 
     model_config = ConfigDict(frozen=True)
     response: str = Field(min_length=1, max_length=MAX_TASK_CHARS)
@@ -34,12 +34,12 @@ class TaskDone(BaseModel):
 
     @property
     def tool_calls_made(self) -> int:
-        """How many tools have answered."""
+        """Number of tool results."""
         return sum(step.role == "tool" for step in self.steps)
 
 
 class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", service=None):
-    """Do a task for a chat; `history` is what was said with this sub-agent before, `context` the talk with the user.
+    """Execute a task for a chat; `history` is the conversation with this sub-agent, `context` the one with the user.
 
     Whoever asks says by when: past the deadline the work is dropped. The same delegation again is not done again.
     """
@@ -54,13 +54,13 @@ class ExecuteTask(Command[TaskDone], domain="subagent", action="execute_task", s
 
 
 class CancelTask(Command[Nothing], domain="subagent", action="cancel_task", service=None):
-    """Drop a delegation, if it is still at work: nobody waits for it any more."""
+    """Cancel a delegation if it is still running."""
 
     delegation_id: str = Field(min_length=1, max_length=128)
 
 
 class SubagentEvent(BaseModel):
-    """Which sub-agent, in which chat, in which delegation; `position` is the place within that delegation."""
+    """Base of sub-agent events: sub-agent, chat, delegation; `position` orders them within a delegation."""
 
     model_config = ConfigDict(frozen=True)
     chat_id: ChatId
@@ -84,7 +84,7 @@ class SubagentAssistantWithTools(SubagentEvent, Event, topic="subagent", name="s
 
 
 class SubagentToolResult(SubagentEvent, Event, topic="subagent", name="subagent_tool_result"):
-    """A tool has answered; what was too long is at `ref`."""
+    """A tool has returned; content too long is at `ref`."""
 
     tool_call_id: str
     name: str
@@ -94,14 +94,14 @@ class SubagentToolResult(SubagentEvent, Event, topic="subagent", name="subagent_
 
 
 class SubagentCompletion(SubagentEvent, Event, topic="subagent", name="subagent_completion"):
-    """The sub-agent has answered, or has failed for good, which the master is told in the same words."""
+    """The sub-agent has answered, or has failed (`is_error`)."""
 
     response: str = Field(max_length=MAX_SHOWN_CHARS)
     is_error: bool = False
 
 
 class SubagentTool(SubagentEvent, Event, topic="subagent", name="subagent_tool"):
-    """A tool is at work, for people who watch; no history has it."""
+    """A tool is running; for people who watch, part of no history."""
 
     name: str
     status: str = Field(max_length=280)

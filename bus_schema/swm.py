@@ -1,4 +1,4 @@
-"""What is said to the working memory, plus what it tells (spec 000 §3.4)."""
+"""Commands and events of the working memory (spec 000 §3.4)."""
 
 from typing import Annotated, Literal, Self
 
@@ -24,14 +24,14 @@ LeaseMs = Annotated[int, Field(ge=100, le=MAX_LEASE_MS)]
 
 
 class PublishKem(Command[Kem], domain="swm", action="publish_kem"):
-    """Share a unit with all agents at once, keep it in the global memory later, if it is to be kept."""
+    """Share a unit with all agents at once; it is also stored in the global memory if it is to be kept."""
 
     kem: KemDraft
     persist_to_glm_if_new_or_updated: bool = False
 
 
 class PublishKems(Command[BatchReport], domain="swm", action="publish_kems"):
-    """Share many units, each for itself; `ref` is to an artifact with a draft a line."""
+    """Share many units independently of one another; `ref` is an artifact with one draft per line."""
 
     kems: tuple[KemDraft, ...] = Field(default=(), max_length=MAX_BATCH)
     ref: ArtifactRef | None = None
@@ -45,7 +45,7 @@ class PublishKems(Command[BatchReport], domain="swm", action="publish_kems"):
 
 
 class QuerySwm(Query[KemPage], domain="swm", action="query"):
-    """Find units among those at hand (spec 000 §7.2.1); nearness of meaning or words is for the global memory."""
+    """Find units in the working memory (spec 000 §7.2.1); similarity search belongs to the global memory."""
 
     query: KemQuery
     cursor: str | None = Field(default=None, max_length=512)
@@ -59,21 +59,21 @@ class QuerySwm(Query[KemPage], domain="swm", action="query"):
 
 
 class LoadedKems(BaseModel):
-    """These units are at hand now."""
+    """The units loaded into the working memory."""
 
     model_config = ConfigDict(frozen=True)
     kem_ids: tuple[KemId, ...]
 
 
 class LoadKemsFromGlm(Command[LoadedKems], domain="swm", action="load_kems_from_glm"):
-    """Have what the question finds in the global memory at hand."""
+    """Load the results of a query from the global memory into the working memory."""
 
     query: KemQuery
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
 class SubscriptionTopic(BaseModel):
-    """Changes of the units that a filter describes: `kem_id=…`, `metadata.key=value`, joined by AND, OR, ( )."""
+    """Changes of units that match a filter: `kem_id=…`, `metadata.key=value`, joined by AND, OR, ( )."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: Literal["KEM_LIFECYCLE_EVENTS"] = "KEM_LIFECYCLE_EVENTS"
@@ -81,7 +81,7 @@ class SubscriptionTopic(BaseModel):
 
 
 class Subscription(BaseModel):
-    """What matches any topic comes to this queue, even while nobody reads from it."""
+    """Events that match any topic go to this queue, also while nobody consumes it."""
 
     model_config = ConfigDict(frozen=True)
     subscription_id: SubscriptionId
@@ -89,7 +89,7 @@ class Subscription(BaseModel):
 
 
 class Subscribe(Command[Subscription], domain="swm", action="subscribe"):
-    """Hear of changes that the agent may read about; without topics, of all of them.
+    """Subscribe to changes that the agent may read; without topics, to all of them.
 
     With a `name` it is the agent's subscription of that name, which keeps what it has not read yet.
     """
@@ -100,13 +100,13 @@ class Subscribe(Command[Subscription], domain="swm", action="subscribe"):
 
 
 class Unsubscribe(Command[Nothing], domain="swm", action="unsubscribe"):
-    """Hear no more; what is still in the queue is gone."""
+    """End a subscription; what is still in its queue is deleted."""
 
     subscription_id: SubscriptionId
 
 
 class Lock(BaseModel):
-    """The lock is held until `expires`; `fencing` is higher than that of all who held it before."""
+    """A held lock, until `expires`; `fencing` is higher than that of every earlier holder."""
 
     model_config = ConfigDict(frozen=True)
     token: LockToken
@@ -115,7 +115,7 @@ class Lock(BaseModel):
 
 
 class AcquireLock(Command[Lock], domain="swm", action="acquire_lock"):
-    """Take a lock, in turn; it is a conflict if it is not free within `wait_ms`."""
+    """Acquire a lock in queue order; a conflict if it is not free within `wait_ms`."""
 
     name: Name
     lease_ms: LeaseMs = 30_000
@@ -123,7 +123,7 @@ class AcquireLock(Command[Lock], domain="swm", action="acquire_lock"):
 
 
 class RenewLock(Command[Lock], domain="swm", action="renew_lock"):
-    """Hold a lock for another lease; it is a conflict if it has been lost."""
+    """Extend the lease of a lock; a conflict if it was lost."""
 
     name: Name
     token: LockToken
@@ -131,14 +131,14 @@ class RenewLock(Command[Lock], domain="swm", action="renew_lock"):
 
 
 class ReleaseLock(Command[Nothing], domain="swm", action="release_lock"):
-    """Let go of a lock; it is a conflict if it has been lost."""
+    """Release a lock; a conflict if it was lost."""
 
     name: Name
     token: LockToken
 
 
 class LockInfo(BaseModel):
-    """Who holds a lock, since which turn, how many wait for it."""
+    """Holder of a lock, its fencing number, and the number of waiters."""
 
     model_config = ConfigDict(frozen=True)
     name: Name
@@ -149,20 +149,20 @@ class LockInfo(BaseModel):
 
 
 class GetLockInfo(Query[LockInfo], domain="swm", action="get_lock_info"):
-    """Look at a lock; one that nobody holds has no holder."""
+    """Read the state of a lock; a free one has no holder."""
 
     name: Name
 
 
 class Count(BaseModel):
-    """What a counter stands at."""
+    """Value of a counter."""
 
     model_config = ConfigDict(frozen=True)
     value: int
 
 
 class IncrementCounter(Command[Count], domain="swm", action="increment_counter"):
-    """Add to a counter, once for each operation id."""
+    """Add to a counter, once per operation id."""
 
     name: Name
     by: int = Field(default=1, ge=-_COUNTABLE, le=_COUNTABLE)
@@ -170,16 +170,16 @@ class IncrementCounter(Command[Count], domain="swm", action="increment_counter")
 
 
 class GetCounter(Query[Count], domain="swm", action="get_counter"):
-    """Read a counter; one that nobody has ever added to stands at 0."""
+    """Read a counter; an unused one is 0."""
 
     name: Name
 
 
 class KemPublished(KemNotice, topic="kem", name="published"):
-    """A unit has come into the working memory."""
+    """A unit was added to the working memory."""
 
 
 class KemEvicted(Event, topic="kem", name="evicted"):
-    """A unit has had to leave the working memory; the global memory may still have it."""
+    """A unit was evicted from the working memory; the global memory may still have it."""
 
     kem_id: KemId

@@ -1,4 +1,4 @@
-"""What is said to storage about the timeline: everything that has happened, in order."""
+"""Commands of storage: the timeline of everything that has happened, in order."""
 
 from typing import Annotated, Any, Self
 
@@ -31,7 +31,7 @@ _NAMES = {
 
 
 class TimelineEvent(BaseModel):
-    """An event that was on the bus, with its envelope; its place in the order is storage's to give."""
+    """An event from the bus with its envelope; storage assigns its sequence number."""
 
     model_config = ConfigDict(frozen=True)
     event_id: MessageId
@@ -45,7 +45,7 @@ class TimelineEvent(BaseModel):
 
     @classmethod
     def of(cls, envelope: Envelope) -> Self:
-        """An event as the timeline shows it, of a known type or not."""
+        """Build it from an envelope, of a known type or not."""
         _, _, topic, name, _ = envelope.type.split(".")
         spoken = f"{topic}.{name}"
         return cls(
@@ -60,14 +60,14 @@ class TimelineEvent(BaseModel):
 
 
 class EventsSaved(BaseModel):
-    """How many of them had not been there yet."""
+    """Number of events that were new."""
 
     model_config = ConfigDict(frozen=True)
     count: int
 
 
 class SaveEvents(Command[EventsSaved], domain="storage", action="save_events"):
-    """Put events on the timeline; one that is there already stays as it is."""
+    """Append events to the timeline; an event that is there already stays as it is."""
 
     events: tuple[TimelineEvent, ...] = Field(min_length=1, max_length=500)
 
@@ -84,7 +84,7 @@ class TimelinePage(BaseModel):
 
 
 class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):
-    """Read what has happened, all given conditions ANDed, from the beginning or from where a cursor stands."""
+    """Read the timeline from its beginning or from a cursor, conditions combined with AND."""
 
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None

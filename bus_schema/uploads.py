@@ -1,4 +1,4 @@
-"""The way to the bytes for whoever has no access to the file store itself: addresses that storage has signed."""
+"""Presigned access for clients that cannot reach the file store themselves."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -10,7 +10,7 @@ MAX_CLAIM_BYTES = 64 * 1024 * 1024
 
 
 class PresignedPut(BaseModel):
-    """Whoever has this address may PUT these very bytes once, until it expires; each header must go with them."""
+    """A signed address for one PUT of exactly these bytes until it expires; the headers must be sent with it."""
 
     model_config = ConfigDict(frozen=True)
     url: str = Field(repr=False)
@@ -19,7 +19,7 @@ class PresignedPut(BaseModel):
 
 
 class PresignedGet(BaseModel):
-    """Whoever has this address may GET the bytes, or a range of them, until it expires; nobody else should."""
+    """A signed address for GET, ranges included, until it expires."""
 
     model_config = ConfigDict(frozen=True)
     url: str = Field(repr=False)
@@ -27,13 +27,13 @@ class PresignedGet(BaseModel):
 
 
 class FoundManifest(Manifest):
-    """A manifest as it is found; with an address to read from, if one was asked for and the store signs such."""
+    """A manifest, with a signed address where one was requested and the store can sign."""
 
     presigned_url: PresignedGet | None = Field(default=None, exclude_if=lambda url: url is None)
 
 
 class Upload(BaseModel):
-    """Where to stage; without `presigned_put`, the store is a folder that is written to directly."""
+    """Staging address; without `presigned_put`, the store is a folder that is written to directly."""
 
     model_config = ConfigDict(frozen=True)
     upload_id: str
@@ -42,7 +42,7 @@ class Upload(BaseModel):
 
 
 class RequestUpload(Query[Upload], domain="storage", action="request_upload"):
-    """Ask where to stage an artifact; `uri` is an address minted before, to be had again under the same conditions."""
+    """Ask for a staging address; `uri` renews one that was issued before."""
 
     content_type: ContentType
     size_bytes: int = Field(ge=0)
@@ -51,7 +51,7 @@ class RequestUpload(Query[Upload], domain="storage", action="request_upload"):
 
 
 class ClaimUpload(BaseModel):
-    """Where to leave the data of a large message; without `presigned_put`, the store is a folder."""
+    """Upload address for the data of a large message; without `presigned_put`, the store is a folder."""
 
     model_config = ConfigDict(frozen=True)
     key: ClaimKey
@@ -59,20 +59,20 @@ class ClaimUpload(BaseModel):
 
 
 class RequestClaim(Query[ClaimUpload], domain="storage", action="request_claim"):
-    """Ask where to leave data that is too large for a message; the key that goes with the message holds its digest."""
+    """Ask for an upload address for data too large for a message; its key contains the digest."""
 
     size_bytes: int = Field(ge=0, le=MAX_CLAIM_BYTES)
     checksum: Checksum
 
 
 class ClaimAddress(BaseModel):
-    """Where to read the data of a large message; without an address, the store is a folder."""
+    """Download address of a large message's data; without an address, the store is a folder."""
 
     model_config = ConfigDict(frozen=True)
     presigned_url: PresignedGet | None = None
 
 
 class OpenClaim(Query[ClaimAddress], domain="storage", action="open_claim"):
-    """Ask for the data of a large message; whoever knows the digest in its key was meant to have it."""
+    """Ask for the data of a large message; knowing the digest in its key is the permission."""
 
     key: ClaimKey

@@ -8,8 +8,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from bus_schema.episodes import AnchorReason, EpisodeHead, EpisodeId, HotContent, Layer
 from bus_schema.identities import UserId
 from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, Tag
-from bus_schema.lsm_care import EpisodeStats, ExplainedEpisode, ExplainEpisode, GetLayerHistory, LayerHistory
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, MAX_QUERY_CHARS, FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_statistics import EpisodeStats, ExplainedEpisode, ExplainEpisode, GetLayerHistory, LayerHistory
 from bus_schema.packer import Packed, PackEpisode
 from gateway.serving import Desk
 

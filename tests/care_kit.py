@@ -6,7 +6,7 @@ from typing import Any
 
 from bus_schema.messages import Event
 from bus_schema.storage import SearchArtifacts
-from bus_schema.storage_care import (
+from bus_schema.storage_maintenance import (
     Audit,
     AuditPage,
     CollectGarbage,

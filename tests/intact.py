@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from bus_schema.envelope import Envelope
 from bus_schema.storage import ArtifactRegistered
-from bus_schema.storage_care import AuditPage
+from bus_schema.storage_maintenance import AuditPage
 from storage_service.care.keys import Content, copy_key
 from storage_service.models import ManifestRow
 from storage_service.s3_objects import S3Objects

@@ -4,7 +4,8 @@ from typing import Final
 
 from bus_schema.episodes import AnchorReason, EpisodeHead, HotContent
 from bus_schema.lsm import EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
-from bus_schema.lsm_care import (
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
+from bus_schema.lsm_statistics import (
     EpisodeStats,
     ExplainedEpisode,
     ExplainEpisode,
@@ -12,7 +13,6 @@ from bus_schema.lsm_care import (
     GetLayerHistory,
     LayerHistory,
 )
-from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.packer import Packed, PackEpisode
 from mindbus.bus.client import Client
 

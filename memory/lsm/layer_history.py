@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import object_session
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import GetLayerHistory, LayerHistory, LayerMoment
+from bus_schema.lsm_statistics import GetLayerHistory, LayerHistory, LayerMoment
 from memory.lsm.tables import EpisodeRow, LayerChangeRow
 from mindbus.sql.database import Database
 

@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Episode, Layer
 from bus_schema.lsm import EpisodePage, ListEpisodes
-from bus_schema.lsm_care import ExplainedEpisode, NextLayer
 from bus_schema.lsm_packing import PackReport
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, GetHotEpisodes
+from bus_schema.lsm_statistics import ExplainedEpisode, NextLayer
 from memory.lsm.cursors import cursor_after, place_of
 from memory.lsm.refusals import NoSuchEpisode
 from memory.lsm.rows import as_episode, as_head, as_turn, kept_words

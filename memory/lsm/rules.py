@@ -6,7 +6,7 @@ from math import log2
 from typing import Literal, Protocol
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import PriorityTerms
+from bus_schema.lsm_statistics import PriorityTerms
 from mindbus.settings import Settings
 
 RECENCY_WEIGHT = 0.3

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import EpisodeStats, LayerStats
+from bus_schema.lsm_statistics import EpisodeStats, LayerStats
 from memory.lsm.tables import (
     ChatRow,
     EpisodeRow,

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from bus_schema.messages import Command
 from bus_schema.replies import Code
-from bus_schema.storage_care import (
+from bus_schema.storage_maintenance import (
     Audit,
     AuditPage,
     CollectGarbage,

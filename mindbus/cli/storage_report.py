@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from bus_schema.storage_care import Amount, GarbageReport, StorageStats
+from bus_schema.storage_maintenance import Amount, GarbageReport, StorageStats
 from mindbus.cli.console import say, show_table
 
 _KINDS = {

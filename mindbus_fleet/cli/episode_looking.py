@@ -6,8 +6,8 @@ import typer
 
 from bus_schema.episodes import EpisodeHead
 from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes
-from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
+from bus_schema.lsm_statistics import GetEpisodeStats
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import show_json
 from mindbus.cli.options import LOCAL_USER, As, Json

@@ -6,8 +6,8 @@ from datetime import datetime
 from rich.text import Text
 
 from bus_schema.episodes import ColdContent, Decision, Entity, Episode, EpisodeHead, HotContent, Layer, RawTurn
-from bus_schema.lsm_care import EpisodeStats
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, TuneReport
+from bus_schema.lsm_statistics import EpisodeStats
 from bus_schema.packer import Packed
 from mindbus.cli.console import say, show, show_table
 from mindbus.harmless import harmless

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bus_schema.storage_care import AuditPage, Trouble
+from bus_schema.storage_maintenance import AuditPage, Trouble
 from mindbus.logs import logger
 from storage_service.blobs import Blobs
 from storage_service.care.cleaning import Spending, write_copy

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bus_schema.storage_care import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
+from bus_schema.storage_maintenance import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.principal import Principal

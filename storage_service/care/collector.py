@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from bus_schema.storage_care import GarbageReport, Tally
+from bus_schema.storage_maintenance import GarbageReport, Tally
 from mindbus.logs import logger
 from storage_service.blobs import Blobs
 from storage_service.care.guard import refusal_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, exists, false, literal, or_, select
 
-from bus_schema.storage_care import OrphanReason
+from bus_schema.storage_maintenance import OrphanReason
 from storage_service.models import GONE, LIVE, PINNED, BlobRow, ManifestRow, TraceRow
 
 _RUNNING = (

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from bus_schema.storage_care import Example, Tally
+from bus_schema.storage_maintenance import Example, Tally
 from storage_service.care.registry import Due, Holdings, Removal
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
-from bus_schema.storage_care import Lost, RebuildPage
+from bus_schema.storage_maintenance import Lost, RebuildPage
 from storage_service.blobs import OBJECTS, Blobs, Found
 from storage_service.care.copies import ManifestCopy, NotACopy
 from storage_service.care.keys import MANIFESTS, SHARDS, Content, artifact_of, content_of, copy_key

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from bus_schema.messages import Event
-from bus_schema.storage_care import ExpiryReason, OrphanReason
+from bus_schema.storage_maintenance import ExpiryReason, OrphanReason
 from storage_service.care.keys import Content
 
 

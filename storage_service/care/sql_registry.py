@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import func, select
 
-from bus_schema.storage_care import ArtifactExpired
+from bus_schema.storage_maintenance import ArtifactExpired
 from storage_service.care.conditions import due_reason, is_due
 from storage_service.care.keys import Content
 from storage_service.care.registry import Due, Holdings, Kept

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.storage_care import ArtifactOrphaned, OrphanReason
+from bus_schema.storage_maintenance import ArtifactOrphaned, OrphanReason
 from mindbus.sql.database import Database
 from storage_service.care.conditions import is_unused, stray_reason
 from storage_service.care.keys import Content

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.storage_care import Amount, StorageStats
+from bus_schema.storage_maintenance import Amount, StorageStats
 from mindbus.sql.database import Database
 from storage_service.blobs import ORPHANS, STAGING, Blobs
 from storage_service.care.collector import COLLECTED

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from bus_schema.storage_care import Example, OrphanReason
+from bus_schema.storage_maintenance import Example, OrphanReason
 from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, Found
 from storage_service.care.keys import CLAIMS, MANIFESTS, artifact_of, claimed_on, content_of, orphan_key, orphaned_on
 from storage_service.care.piles import Pile, Survey

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.messages import Event
-from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, OrphanReason
+from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned, OrphanReason
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import Content
 from storage_service.care.registry import Due, Holdings, Kept, Notice, Removal, Unused

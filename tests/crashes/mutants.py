@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.artifacts import Manifest
-from bus_schema.storage_care import OrphanReason
+from bus_schema.storage_maintenance import OrphanReason
 from mindbus.bus.context import MessageContext
 from mindbus.bus.delivery import Carrier
 from mindbus.bus.endings import Ending

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bus_schema.lsm import RecordExchange, SaidMessage
-from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneSearch
+from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.replies import Code
 from mindbus import ReplyError, WorkerContext
 from mindbus.testing.wait import until

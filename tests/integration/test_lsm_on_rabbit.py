@@ -14,10 +14,10 @@ from bus_schema.data import DeleteUser
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor, UnpackEpisode
-from bus_schema.lsm_care import GetEpisodeStats
 from bus_schema.lsm_events import EpisodePacked, EpisodeRecorded
 from bus_schema.lsm_packing import ApplyPack, GetDueEpisodes
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
+from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.replies import Code
 from mindbus import ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts

@@ -18,7 +18,14 @@ from bus_schema.messages import Command
 from bus_schema.process import ProcessCompleted
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, SetTraceMembers
-from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned, Audit, CollectGarbage, GetStorageStats, Rebuild
+from bus_schema.storage_maintenance import (
+    ArtifactExpired,
+    ArtifactOrphaned,
+    Audit,
+    CollectGarbage,
+    GetStorageStats,
+    Rebuild,
+)
 from mindbus import Client, ReplyError, Settings, Worker, WorkerContext
 from mindbus.files import FileStore, open_files
 from mindbus.testing.wait import until

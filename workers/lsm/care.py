@@ -3,7 +3,7 @@
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.lsm import UnpackEpisode
-from bus_schema.lsm_care import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
+from bus_schema.lsm_statistics import EpisodeStats, GetEpisodeStats, GetLayerHistory, LayerHistory
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command

@@ -3,9 +3,9 @@
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
 from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, UnpackEpisode
-from bus_schema.lsm_care import ExplainedEpisode, ExplainEpisode
 from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
 from bus_schema.lsm_search import FoundEpisodes, GetHotEpisodes
+from bus_schema.lsm_statistics import ExplainedEpisode, ExplainEpisode
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command

@@ -1,7 +1,7 @@
 """Answers for those who look after the store; does what comes round by itself."""
 
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
-from bus_schema.storage_care import (
+from bus_schema.storage_maintenance import (
     Audit,
     AuditPage,
     CollectGarbage,

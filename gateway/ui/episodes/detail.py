@@ -7,7 +7,7 @@ from typing import Any
 from nicegui.element import Element
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import ExplainedEpisode
+from bus_schema.lsm_statistics import ExplainedEpisode
 from gateway.ui.episodes.listing import layer_tag
 from gateway.ui.episodes.marking import Kept
 from gateway.ui.episodes.priority import show_priority

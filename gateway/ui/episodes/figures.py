@@ -4,7 +4,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import EpisodeStats
+from bus_schema.lsm_statistics import EpisodeStats
 from gateway.ui.parts import box, text
 from gateway.ui.words import Words
 

@@ -7,7 +7,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import EpisodeStats, LayerMoment
+from bus_schema.lsm_statistics import EpisodeStats, LayerMoment
 from gateway.ui.parts import attributes, box, text
 from gateway.ui.words import Words
 

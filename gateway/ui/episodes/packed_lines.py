@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bus_schema.episodes import ColdContent, Decision, Entity, HotContent, WarmContent
-from bus_schema.lsm_care import ExplainedEpisode
+from bus_schema.lsm_statistics import ExplainedEpisode
 
 Kind = Literal["headline", "summary", "decision", "point", "entity", "tag"]
 

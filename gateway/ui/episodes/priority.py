@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_care import ExplainedEpisode
+from bus_schema.lsm_statistics import ExplainedEpisode
 from gateway.ui.parts import attributes, box, text
 from gateway.ui.words import Words
 from memory.lsm.rules import FREQUENCY_WEIGHT, IMPORTANCE_WEIGHT, RECENCY_WEIGHT, RELEVANCE_WEIGHT

@@ -6,7 +6,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.episodes import EpisodeHead, Layer
 from bus_schema.identities import is_user_id
 from bus_schema.lsm import ListEpisodes
-from bus_schema.lsm_care import ExplainEpisode, GetLayerHistory
+from bus_schema.lsm_statistics import ExplainEpisode, GetLayerHistory
 from bus_schema.packer import PackEpisode
 from gateway.ui.episodes.detail import Deeds, Detail
 from gateway.ui.episodes.figures import Figures

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from bus_schema.episodes import RawTurn, WarmContent
-from bus_schema.lsm_care import ExplainedEpisode
+from bus_schema.lsm_statistics import ExplainedEpisode
 from gateway.ui.episodes.marking import Kept, Piece
 from gateway.ui.episodes.packed_lines import Line, is_whole, lines_of
 from gateway.ui.icons import icon

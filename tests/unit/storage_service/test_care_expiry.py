@@ -8,7 +8,7 @@ from bus_schema.artifacts import NotAPolicy, retention_policy
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
-from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned
+from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key

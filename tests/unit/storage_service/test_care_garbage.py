@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bus_schema.replies import Code
-from bus_schema.storage_care import ArtifactOrphaned
+from bus_schema.storage_maintenance import ArtifactOrphaned
 from mindbus.errors import Rejected
 from storage_service.care.copies import ManifestCopy
 from storage_service.care.keys import copy_key

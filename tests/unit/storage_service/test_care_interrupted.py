@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from bus_schema.messages import Event
-from bus_schema.storage_care import ArtifactExpired, ArtifactOrphaned
+from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from storage_service.care.registry import Due, Removal
 from storage_service.care.sql_registry import SqlCareRegistry
 from storage_service.service import StorageService

@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions
-from bus_schema.storage_care import Rebuild
+from bus_schema.storage_maintenance import Rebuild
 from mindbus.errors import Rejected
 from storage_service.blobs import Labels
 from storage_service.care.copies import ManifestCopy

@@ -10,7 +10,7 @@ from bus_schema.data import ClearData, DeleteUser
 from bus_schema.dialogue import conversation_trace
 from bus_schema.ids import mint
 from bus_schema.replies import Code
-from bus_schema.storage_care import CollectGarbage
+from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
 from storage_service.care.keys import content_of

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bus_schema.episodes import ColdContent, Decision, Entity, HotContent, RawTurn, WarmContent
-from bus_schema.lsm_care import ExplainedEpisode
+from bus_schema.lsm_statistics import ExplainedEpisode
 from gateway.ui.episodes.marking import Kept, places_of
 from gateway.ui.episodes.packed_lines import lines_of
 

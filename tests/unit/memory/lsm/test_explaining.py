@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bus_schema.episodes import AnchorReason, Layer
-from bus_schema.lsm_care import GetLayerHistory
+from bus_schema.lsm_statistics import GetLayerHistory
 from memory.lsm.refusals import NoSuchEpisode
 from tests.clocks import NOON
 from tests.lsm_kit import Archive, talk

@@ -1,4 +1,4 @@
-"""What is asked of the long-term memory about itself: why an episode is where it is, how it is doing (spec 002 L9)."""
+"""Queries about the state of long-term memory: priorities, layers, statistics (spec 002 L9)."""
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -15,7 +15,7 @@ from bus_schema.messages import Query
 
 
 class PriorityTerms(BaseModel):
-    """What a priority is made of, each term with its weight in it; an anchor has `floor` at least."""
+    """Terms of a priority, each with its weight applied; `floor` is the minimum for an anchor."""
 
     model_config = ConfigDict(frozen=True)
     recency: float
@@ -26,7 +26,7 @@ class PriorityTerms(BaseModel):
 
 
 class NextLayer(BaseModel):
-    """The layer that an episode goes down to next, not before `at`, as long as nobody asks for it."""
+    """The next lower layer of an episode, and the earliest time of the transition if it is not used."""
 
     model_config = ConfigDict(frozen=True)
     layer: Layer
@@ -34,7 +34,7 @@ class NextLayer(BaseModel):
 
 
 class ExplainedEpisode(BaseModel):
-    """An episode beside all that it was made from: its raw turns, its last pack's report, why it lies where it lies.
+    """An episode with its raw turns, the report of its last pack, and the terms of its priority.
 
     `kept_words` are those of its layer; nothing is `next` where it stays as it is.
     """
@@ -49,14 +49,14 @@ class ExplainedEpisode(BaseModel):
 
 
 class ExplainEpisode(Query[ExplainedEpisode], domain="lsm", action="explain_episode"):
-    """Look at an episode with its raw text, as of `at`; that does not count as use."""
+    """Read an episode with its raw text and priority terms as of `at`; does not count as use."""
 
     episode_id: EpisodeId
     at: Moment | None = None
 
 
 class LayerMoment(BaseModel):
-    """How many words each layer had at a time, how many had been said by then."""
+    """Words per layer at a time, and words recorded by then."""
 
     model_config = ConfigDict(frozen=True)
     at: AwareDatetime
@@ -65,14 +65,14 @@ class LayerMoment(BaseModel):
 
 
 class LayerHistory(BaseModel):
-    """How the layers have grown and shrunk, from the first word on."""
+    """Words per layer over time, from the first recorded word."""
 
     model_config = ConfigDict(frozen=True)
     points: tuple[LayerMoment, ...]
 
 
 class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history"):
-    """Ask for words by layer over time, of one chat or of all, up to `until`, in so many steps."""
+    """Read words per layer over time, of one chat or of all, up to `until`, in `steps` points."""
 
     chat_id: UserId | None = None
     until: Moment | None = None
@@ -80,7 +80,7 @@ class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history")
 
 
 class LayerStats(BaseModel):
-    """Of one layer: how many episodes with how many words, how many packs brought them, how often a search hit it."""
+    """Statistics of one layer: episodes, words, packs that led to it, search hits."""
 
     model_config = ConfigDict(frozen=True)
     episodes: int = 0
@@ -92,12 +92,12 @@ class LayerStats(BaseModel):
 
     @property
     def compression(self) -> float | None:
-        """How many times fewer words there are than were said."""
+        """Ratio of the words recorded to the words kept."""
         return self.raw_words / self.words if self.words else None
 
 
 class EpisodeStats(BaseModel):
-    """The measures that memory learns from (spec 002 L9)."""
+    """Statistics of long-term memory that tuning uses (spec 002 L9)."""
 
     model_config = ConfigDict(frozen=True)
     chats: int
@@ -116,6 +116,6 @@ class EpisodeStats(BaseModel):
 
 
 class GetEpisodeStats(Query[EpisodeStats], domain="lsm", action="stats"):
-    """Count, for one chat or for all."""
+    """Read the statistics of one chat, or of all."""
 
     chat_id: UserId | None = None

@@ -1,4 +1,4 @@
-"""What is said about the care of the store: garbage, audits, the way back from a loss."""
+"""Maintenance of the store: garbage collection, audit, rebuild, statistics."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ OrphanReason = Literal["unused", "outdated", "unknown", "unregistered"]
 
 
 class Example(BaseModel):
-    """One thing of many, with why it is among them."""
+    """A sample item with the reason why it is listed."""
 
     model_config = ConfigDict(frozen=True)
     key: str
@@ -22,7 +22,7 @@ class Example(BaseModel):
 
 
 class Tally(BaseModel):
-    """How much there is of a kind, with the first few of it."""
+    """Count and size of a kind, with the first few items."""
 
     model_config = ConfigDict(frozen=True)
     count: int = 0
@@ -31,7 +31,7 @@ class Tally(BaseModel):
 
 
 class GarbageReport(BaseModel):
-    """What a collection did, or would do.
+    """Report of a garbage collection, or of its dry run.
 
     `expired` artifacts can be read no more; `unused` contents have no artifact any more, `unknown` objects never had
     one that the database knows, `unregistered` uploads never became one: these went to the orphans. `deleted` orphans
@@ -58,7 +58,7 @@ class GarbageReport(BaseModel):
 
 
 class CollectGarbage(Command[GarbageReport], domain="storage", action="collect_garbage"):
-    """Let expire what is due, move to the orphans what nothing needs, delete orphans after their seven days.
+    """Expire what is due, move unreferenced objects to the orphans, delete orphans after seven days.
 
     A run that would take more than the settings allow is refused, with the numbers; `max_objects` allows that much to
     this run.
@@ -69,7 +69,7 @@ class CollectGarbage(Command[GarbageReport], domain="storage", action="collect_g
 
 
 class Trouble(BaseModel):
-    """What is wrong with the bytes of an artifact."""
+    """A problem with the bytes of an artifact."""
 
     model_config = ConfigDict(frozen=True)
     artifact_id: ArtifactId
@@ -78,7 +78,7 @@ class Trouble(BaseModel):
 
 
 class AuditPage(BaseModel):
-    """What one page of an audit found; `restored` bytes were found among the orphans, or under another key."""
+    """Result of one page of an audit; `restored` bytes were found among the orphans or under another key."""
 
     model_config = ConfigDict(frozen=True)
     checked: int
@@ -92,7 +92,7 @@ class AuditPage(BaseModel):
 
 
 class Audit(Command[AuditPage], domain="storage", action="audit"):
-    """Check a page of artifacts: their bytes are there, of the right size and, with `rehash`, of the right digest.
+    """Check a page of artifacts: bytes exist, size matches and, with `rehash`, the digest matches.
 
     What is missing is put back where it is found; no manifest is ever removed.
     """
@@ -103,7 +103,7 @@ class Audit(Command[AuditPage], domain="storage", action="audit"):
 
 
 class Lost(BaseModel):
-    """What could not be restored, with the reason."""
+    """An artifact that could not be restored, with the reason."""
 
     model_config = ConfigDict(frozen=True)
     key: str
@@ -111,7 +111,7 @@ class Lost(BaseModel):
 
 
 class RebuildPage(BaseModel):
-    """What one page of a rebuild restored; `recovered` artifacts had no copy of their manifest, only bytes."""
+    """Result of one page of a rebuild; `recovered` artifacts had bytes but no copy of their manifest."""
 
     model_config = ConfigDict(frozen=True)
     dry_run: bool
@@ -126,7 +126,7 @@ class RebuildPage(BaseModel):
 
 
 class Rebuild(Command[RebuildPage], domain="storage", action="rebuild"):
-    """Restore a page of manifests that the store remembers but the database does not; `deep` reads their bytes anew."""
+    """Restore a page of manifests that the store has and the database lacks; `deep` reads their bytes again."""
 
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=500, ge=1, le=5000)
@@ -135,7 +135,7 @@ class Rebuild(Command[RebuildPage], domain="storage", action="rebuild"):
 
 
 class Amount(BaseModel):
-    """How many, how large."""
+    """Number and total size."""
 
     model_config = ConfigDict(frozen=True)
     count: int = 0
@@ -143,7 +143,7 @@ class Amount(BaseModel):
 
 
 class StorageStats(BaseModel):
-    """What there is; `by_state` counts contents, everything else but staging and orphans counts artifacts."""
+    """Statistics of the store; `by_state` counts contents, the others artifacts, except staging and orphans."""
 
     model_config = ConfigDict(frozen=True)
     artifacts: Amount
@@ -163,11 +163,11 @@ class StorageStats(BaseModel):
 
 
 class GetStorageStats(Query[StorageStats], domain="storage", action="stats"):
-    """Count what there is, with the largest types and owners."""
+    """Read the statistics, with the largest types and owners."""
 
 
 class ArtifactExpired(Event, topic="artifact", name="expired"):
-    """An artifact's time is over: nobody can read it any more, its bytes go unless another artifact has them too."""
+    """An artifact has expired: it can no longer be read; its bytes go unless another artifact shares them."""
 
     artifact: ArtifactRef
     trace_id: TraceId
@@ -178,7 +178,7 @@ class ArtifactExpired(Event, topic="artifact", name="expired"):
 
 
 class ArtifactOrphaned(Event, topic="artifact", name="orphaned"):
-    """A file that belongs to no artifact lies among the orphans from now on, for seven days."""
+    """A file without an artifact was moved to the orphans, where it stays for seven days."""
 
     key: str
     orphan_key: str
