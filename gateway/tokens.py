@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mindbus.private_files import write_private
+from mindbus.files.private import write_private
 from mindbus.settings import Settings
 
 

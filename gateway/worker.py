@@ -13,8 +13,8 @@ from gateway.server import WebServer
 from gateway.streams import Streams
 from gateway.tokens import token_file, token_of
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.files.private import write_private
 from mindbus.logs import logger
-from mindbus.private_files import write_private
 
 
 class Screens(Protocol):

@@ -1,15 +1,15 @@
-"""Ending tasks of one's own, for sure."""
+"""Cancellation of tasks that is certain to end them."""
 
 import asyncio
 from typing import Any
 
-_TRY_AGAIN_S = 5.0
+_CANCEL_AGAIN_S = 5.0
 
 
-async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _TRY_AGAIN_S) -> None:
-    """Cancel them until they are over; whatever they end with is theirs.
+async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _CANCEL_AGAIN_S) -> None:
+    """Cancel tasks until they are done; their results and errors are dropped.
 
-    Once is not always enough: a library in between may take a cancellation for one of its own, then go on.
+    Cancelling once is not always enough: a library in between may take the cancellation for its own and go on.
     """
     left = {task for task in tasks if not task.done()}
     while left:

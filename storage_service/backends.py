@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 from storage_service.blobs import Blobs
 from storage_service.local_blobs import LocalBlobs
 
@@ -19,7 +19,7 @@ def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once
     if files.local_root is not None:
         return LocalBlobs(files.local_root, orphans)
     # Imported here: whoever keeps files in a folder need not pay for it.
-    from mindbus.s3_files import S3Files
+    from mindbus.files.s3_store import S3Files
     from storage_service.conformance import Conformance
     from storage_service.s3_blobs import S3Blobs
     from storage_service.s3_objects import S3Objects

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from mindbus.bulk import Sha256Aside
+from mindbus.files.bulk_io import BackgroundSha256
 from storage_service.refusals import BytesDiffer
 
 CHUNK_BYTES = 1024 * 1024
@@ -109,7 +109,7 @@ def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object]
     Raises BytesDiffer.
     """
     left = declared.size_bytes + 1
-    with Sha256Aside() as digest:
+    with BackgroundSha256() as digest:
         while left and (chunk := read(min(CHUNK_BYTES, left))):
             digest.update(chunk)
             write(chunk)

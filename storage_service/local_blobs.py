@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from mindbus.bulk import EagerFile
+from mindbus.files.bulk_io import WriteBehindFile
 from storage_service.blobs import ORPHANS, STAGING, TEMPORARY, Declared, Labels, ObjectDamaged, copy_declared
 from storage_service.carrying import NEW, PLAIN
 from storage_service.local_files import LocalFiles
@@ -56,7 +56,7 @@ class LocalBlobs(LocalFiles):
 
     def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
         with os.fdopen(os.open(part, NEW, 0o600, dir_fd=temporary), "wb") as target:
-            copy_declared(staged.read, EagerFile(target).write, declared)
+            copy_declared(staged.read, WriteBehindFile(target).write, declared)
             target.flush()
             os.fchmod(target.fileno(), _READ_ONLY)
             os.fsync(target.fileno())

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from mindbus.s3 import Bucket, checksum_of
-from mindbus.s3_failures import ConditionFailed
+from mindbus.files.s3_bucket import Bucket, checksum_of
+from mindbus.files.s3_errors import ConditionFailed
 from storage_service.objects import Changed, Exists, Stored
 from storage_service.s3_part_copy import PART_BYTES, PartCopy
 

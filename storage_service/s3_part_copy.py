@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mindbus.s3 import Bucket
+from mindbus.files.s3_bucket import Bucket
 
 PART_BYTES = 256 * 1024 * 1024
 _AT_ONCE = 3

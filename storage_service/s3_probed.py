@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import httpx
 
-from mindbus.s3_failures import ConditionFailed
-from mindbus.s3_files import S3Files
+from mindbus.files.s3_errors import ConditionFailed
+from mindbus.files.s3_store import S3Files
 from storage_service.blobs import Declared
 from storage_service.objects import Exists
 from storage_service.s3_objects import S3Objects

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from mindbus.files import FileStore
-from mindbus.s3_failures import CredentialsRefused
+from mindbus.files.s3_errors import CredentialsRefused
+from mindbus.files.store import FileStore
 from storage_service.presigning import Presigner, SigningAccount
 
 
@@ -16,7 +16,7 @@ def open_presigner(
     """For a store of objects, in the name of whom storage itself is there; for a folder there is nothing to sign."""
     if files.local_root is not None:
         return None
-    from mindbus.s3_files import S3Files
+    from mindbus.files.s3_store import S3Files
 
     if not isinstance(files, S3Files):
         return None

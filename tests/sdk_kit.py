@@ -12,7 +12,7 @@ from bus_schema.fleet import Heartbeat
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
 from mindbus import Client, Settings, connect
-from mindbus.files import FileStore, open_folder
+from mindbus.files.store import FileStore, open_folder
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import BufferLimits

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
-from mindbus.files import FileStore, open_files
-from mindbus.s3 import Bucket, S3Account, open_bucket
+from mindbus.files.s3_bucket import Bucket, S3Account, open_bucket
+from mindbus.files.store import FileStore, open_files
 from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 from tests.brokers import do_without

@@ -18,7 +18,7 @@ from bus_schema.ids import mint
 from bus_schema.messages import Command, Query
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
 from mindbus.bus.context import MessageContext
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from storage_service.care.rules import CareRules
 from storage_service.models import Base

@@ -12,8 +12,8 @@ from bus_schema.artifacts import Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
 from mindbus.errors import TemporaryFailure
-from mindbus.s3_files import S3Files
-from mindbus.s3_upload import Pieces
+from mindbus.files.s3_store import S3Files
+from mindbus.files.s3_upload import UploadParts
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import StorageAway
@@ -108,7 +108,7 @@ class Life:
     async def live(self, through: str) -> None:
         """All of it; the store is reached through this address, but looked at from beside."""
         place = replace(self.place, account=replace(self.place.account, endpoint_url=through))
-        files = S3Files(place.bucket(), place.url, Pieces(_SIZE_BYTES, at_once=2, whole_bytes=self._staged_whole))
+        files = S3Files(place.bucket(), place.url, UploadParts(_SIZE_BYTES, at_once=2, whole_bytes=self._staged_whole))
         depot = Depot(self.folder, self.database, files, arrange=lambda storage: self._arranged(storage, files))
         keeper, content = Keeper(depot), os.urandom(_SIZE_BYTES)
         key = depot.upload_key()

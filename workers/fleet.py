@@ -27,7 +27,7 @@ class Deferred:
 
 
 def _storage() -> Maker:
-    from mindbus.files import open_files
+    from mindbus.files.store import open_files
     from mindbus.sql.database import Database
     from storage_service.care.rules import rules_of
     from storage_service.service import open_storage

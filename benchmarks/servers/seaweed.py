@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from mindbus.s3 import S3Account, open_bucket
+from mindbus.files.s3_bucket import S3Account, open_bucket
 from mindbus_fleet.node.processes import Guarded
 
 BUCKET = "mindbus"

@@ -11,9 +11,9 @@ from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from memory.history.redaction import redacted
 from memory.history.session_files import SessionFiles
-from mindbus.harmless import harmless
 from mindbus.logs import logger
 from mindbus.tasks import end
+from mindbus.terminal import escape_controls
 
 _WAITING = 10_000
 _AT_ONCE = 500
@@ -102,4 +102,4 @@ def _shortened(text: str) -> str:
 def _rendered(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     time, what, fields = event.pop("time"), event.pop("event"), event
     told = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
-    return harmless(f"{time} - {what}{told}")
+    return escape_controls(f"{time} - {what}{told}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from bus_schema.strict_json import parse_object
 from bus_schema.uploads import MAX_CLAIM_BYTES
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 
 # Longer than every retry and every dead letter; whoever cleans up `claims/` goes by the date in the key.
 KEPT_DAYS = 30

@@ -11,10 +11,9 @@ from mindbus.bus.presigned_claims import PresignedClaims
 from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
-from mindbus.files import open_files
+from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import keep_signatures_out
 from mindbus.settings import Settings
-from mindbus.store_access import has_direct_access
 
 STORAGE = "storage"
 _memory_brokers: dict[str, MemoryBroker] = {}

@@ -12,7 +12,7 @@ from bus_schema.messages import Query
 from bus_schema.uploads import MAX_CLAIM_BYTES, OpenClaim, RequestClaim
 from mindbus.bus.claims import Claims
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
-from mindbus.presigned import AddressExpired, Courier
+from mindbus.files.presigned import AddressExpired, PresignedTransfer
 
 if TYPE_CHECKING:
     from mindbus.bus.client import Client
@@ -35,8 +35,8 @@ class PresignedClaims(Claims):
     the store, which was signed for those bytes alone, and by everyone who reads it.
     """
 
-    def __init__(self, courier: Courier | None = None) -> None:
-        self._courier = courier or Courier()
+    def __init__(self, courier: PresignedTransfer | None = None) -> None:
+        self._courier = courier or PresignedTransfer()
         self._client: Client | None = None
 
     def ask_through(self, client: "Client") -> None:

@@ -22,11 +22,11 @@ from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.progress_bar import progress_bar
 from mindbus.cli.session import on_the_bus, run
-from mindbus.harmless import harmless
 from mindbus.sdk.artifacts import About, Artifacts, Put, Wanted, open_artifacts
 from mindbus.sdk.preview import Preview
 from mindbus.sdk.progress import Progress, nobody
 from mindbus.sdk.reading import Span
+from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
 
@@ -168,7 +168,7 @@ def show_artifact(
     fields = manifest.model_dump(mode="json", exclude_none=True)
     show_table(("field", "value"), ((name, value) for name, value in fields.items()))
     if begins is not None:
-        say(f"\n{harmless(begins.looks_like)}{', its beginning' if begins.is_cut else ''}:\n{begins.text}")
+        say(f"\n{escape_controls(begins.looks_like)}{', its beginning' if begins.is_cut else ''}:\n{begins.text}")
 
 
 @app.command()

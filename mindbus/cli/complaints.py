@@ -16,9 +16,9 @@ from mindbus.cli.console import errors, show_json
 from mindbus.cli.failures import Failed, Misused
 from mindbus.cli.options import wants_json
 from mindbus.errors import BusUnavailable, ReplyError
-from mindbus.files import StoreNotSupported
+from mindbus.files.s3_errors import StoreUnreachable
+from mindbus.files.store import StoreNotSupported
 from mindbus.management import ManagementUnavailable
-from mindbus.s3_failures import StoreUnreachable
 from mindbus.sdk.failures import (
     ArtifactNotFound,
     ArtifactRefused,

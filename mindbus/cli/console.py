@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 # Where nobody watches, a table is not squeezed into a terminal's width.
 _UNSEEN_WIDTH = 200
@@ -38,7 +38,7 @@ def say(text: str) -> None:
 
 def write(text: str) -> None:
     """Print a piece of a text that goes on, at once; nothing in it reaches the terminal but as letters."""
-    sys.stdout.write(harmless(text))
+    sys.stdout.write(escape_controls(text))
     sys.stdout.flush()
 
 

@@ -20,9 +20,9 @@ from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import on_the_bus, run
-from mindbus.harmless import harmless
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Look at dialogues, end one.")
 
@@ -154,7 +154,11 @@ async def _end(user_id: str) -> Ended:
 
 def _row(told: dict[str, Any]) -> tuple[object, ...]:
     ref = told.get("ref")
-    what = harmless(told["content"] or "") if ref is None else f"(in {ref['artifact_id']}, {ref['size_bytes']} bytes)"
+    what = (
+        escape_controls(told["content"] or "")
+        if ref is None
+        else f"(in {ref['artifact_id']}, {ref['size_bytes']} bytes)"
+    )
     kind = told["kind"]
     shown = "hidden instruction" if kind == "hidden" else kind
     style = _MARKS.get(kind, "")

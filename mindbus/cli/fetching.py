@@ -7,10 +7,10 @@ from typing import Unpack
 
 from bus_schema.artifacts import Manifest
 from mindbus.cli.failures import Misused
-from mindbus.harmless import harmless
 from mindbus.sdk.artifacts import Artifacts, Wanted
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from mindbus.sdk.reading import ArtifactReader, Span, save_to
+from mindbus.terminal import escape_controls
 
 _BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
 
@@ -49,8 +49,8 @@ async def _show(reader: ArtifactReader) -> None:
             text = decoder.decode(piece)
             if "\x00" in text:
                 raise Misused(_BINARY)
-            sys.stdout.write(harmless(text))
-        sys.stdout.write(harmless(decoder.decode(b"", final=True)))
+            sys.stdout.write(escape_controls(text))
+        sys.stdout.write(escape_controls(decoder.decode(b"", final=True)))
     except UnicodeDecodeError as binary:
         raise Misused(_BINARY) from binary
     sys.stdout.flush()

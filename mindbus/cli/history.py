@@ -17,7 +17,7 @@ from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.owners import require_consent
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")
 
@@ -119,7 +119,7 @@ def _row(message: HistoryMessage) -> tuple[object, ...]:
     pointed = [f"(in {message.ref.artifact_id}, {message.ref.size_bytes} bytes)"] if message.ref else []
     content = "\n".join(filter(None, [message.content, *calls, *pointed]))
     who = f"{message.role} {message.name}" if message.name else message.role
-    return _at(message), Text(harmless(who), style=style), Text(harmless(content), style=style)
+    return _at(message), Text(escape_controls(who), style=style), Text(escape_controls(content), style=style)
 
 
 def _at(message: HistoryMessage) -> str:

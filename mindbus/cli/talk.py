@@ -18,7 +18,7 @@ from mindbus.cli.console import errors, show
 from mindbus.cli.failures import Misused
 from mindbus.cli.speaking import Speaker, said_by
 from mindbus.errors import BusUnavailable, ReplyError
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 _LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
 _CHUNK_BYTES = 4096
@@ -71,7 +71,7 @@ class Talk:
             errors().print()
         wanted = GetMessage(user_id=self._user_id, message_id=sent.message_id)
         message = await self._bus.request(wanted, trace=conversation_trace(self._user_id))
-        show(Text.assemble(("notification: ", "bold yellow"), harmless(message.content or "")))
+        show(Text.assemble(("notification: ", "bold yellow"), escape_controls(message.content or "")))
 
     def _prompt(self) -> None:
         if self._is_prompting:
@@ -79,7 +79,7 @@ class Talk:
 
 
 def _complain(trouble: str) -> None:
-    errors().print(Text.assemble(("error: ", "bold red"), harmless(trouble)), soft_wrap=True)
+    errors().print(Text.assemble(("error: ", "bold red"), escape_controls(trouble)), soft_wrap=True)
 
 
 def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:

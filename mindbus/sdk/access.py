@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from bus_schema.artifacts import Manifest
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, StorageAway

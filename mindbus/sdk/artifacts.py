@@ -12,7 +12,7 @@ from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
-from mindbus.files import open_files
+from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import logger
 from mindbus.sdk.access import Access, DirectAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits, Incoming
@@ -30,7 +30,6 @@ from mindbus.sdk.sources import Source, chunks_of, guess_content_type, size_of
 from mindbus.sdk.staging import new_upload_key
 from mindbus.sdk.storage_link import StorageLink, StorageOnBus
 from mindbus.settings import Settings
-from mindbus.store_access import has_direct_access
 from mindbus.tasks import end
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mindbus.bulk import EagerFile, Sha256Aside
+from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import FAILED, BufferFolder
 from mindbus.sdk.disk import Disk
@@ -193,8 +193,8 @@ class Incoming:
     def __init__(self, buffer: Buffer, folder: BufferFolder, part: Path, disk: Disk) -> None:
         self._buffer, self._folder, self._part, self._disk = buffer, folder, part, disk
         self._file = part.open("wb")
-        self._eager = EagerFile(self._file)
-        self._digest = Sha256Aside()
+        self._eager = WriteBehindFile(self._file)
+        self._digest = BackgroundSha256()
         self._is_over = False
         self.size_bytes = 0
 

@@ -19,7 +19,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.engine import URL, make_url
 
-from mindbus.postgresql import CONNECTING, PatientConnection, session_options
+from mindbus.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
 
 # A step ends, well or badly, within hours: what is this old belongs to nobody.
 KEPT = timedelta(days=7)
@@ -67,7 +67,7 @@ async def _sqlite(url: URL) -> AsyncIterator[AsyncSqliteSaver]:
 async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSaver]:
     schema = f"checkpoints_{service}"
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    async with await AsyncConnection.connect(address, autocommit=True, **CONNECTING) as connection:
+    async with await AsyncConnection.connect(address, autocommit=True, **CONNECT_OPTIONS) as connection:
         await _in_turn(connection, schema, lambda: _prepare(connection, address, schema))
     async with AsyncConnectionPool(
         address,
@@ -83,13 +83,13 @@ async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSave
 
 
 # What the saver knows; invariant in the class of its connections.
-_DictConnection: type[AsyncConnection[DictRow]] = PatientConnection[DictRow]
+_DictConnection: type[AsyncConnection[DictRow]] = TimedConnection[DictRow]
 
 
-def _options(schema: str, *, is_patient: bool = False) -> dict[str, Any]:
+def _options(schema: str, *, without_limits: bool = False) -> dict[str, Any]:
     # As the saver asks of every connection that it is given.
     own = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    return own | CONNECTING | {"options": session_options(schema, is_patient=is_patient)}
+    return own | CONNECT_OPTIONS | {"options": session_options(schema, without_limits=without_limits)}
 
 
 async def _in_turn(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -111,7 +111,7 @@ async def _try_lock(connection: AsyncConnection[Any], name: str) -> bool:
 
 async def _prepare(connection: AsyncConnection[Any], address: str, schema: str) -> None:
     await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
-    async with await AsyncConnection.connect(address, **_options(schema, is_patient=True)) as own:
+    async with await AsyncConnection.connect(address, **_options(schema, without_limits=True)) as own:
         await AsyncPostgresSaver(own).setup()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.entry import Entry

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 
 from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
+from mindbus.files.presigned import AddressExpired, BytesRefused, PresignedTransfer
 from mindbus.logs import logger
-from mindbus.presigned import AddressExpired, BytesRefused, Courier
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import BytesMissing, NothingSigned, StorageAway, StorageStumbled
@@ -38,8 +38,8 @@ class Signing(Protocol):
 class PresignedAccess:
     """Sends and fetches without credentials; an address is asked for when it is needed, kept nowhere."""
 
-    def __init__(self, storage: Signing, courier: Courier | None = None) -> None:
-        self._storage, self._courier = storage, courier or Courier()
+    def __init__(self, storage: Signing, courier: PresignedTransfer | None = None) -> None:
+        self._storage, self._courier = storage, courier or PresignedTransfer()
 
     def address(self, key: str) -> str:
         """As in Access: the key alone, since whoever has no access need not know where the store is."""
@@ -94,7 +94,7 @@ class SignedPieces:
     """Pieces of an object, taken up where they broke off, under a fresh address each time."""
 
     def __init__(
-        self, courier: Courier, address: Callable[[], Awaitable[str]], artifact_id: str, part: tuple[int, int]
+        self, courier: PresignedTransfer, address: Callable[[], Awaitable[str]], artifact_id: str, part: tuple[int, int]
     ) -> None:
         self._courier, self._address, self._artifact_id = courier, address, artifact_id
         self._at, self._end = part

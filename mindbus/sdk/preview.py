@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from bus_schema.artifacts import Manifest
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 # JSON is laid out only as a whole.
 MOST_BYTES = 256 * 1024
@@ -73,7 +73,7 @@ def preview(manifest: Manifest, head: bytes, lines: int) -> Preview:
     shown, is_shortened = _first(laid_out or text, lines)
     kind: Literal["json", "text"] = "text" if laid_out is None else "json"
     looks_like = "JSON" if laid_out else manifest.content_type
-    return Preview(kind=kind, looks_like=looks_like, text=harmless(shown), is_cut=is_cut or is_shortened)
+    return Preview(kind=kind, looks_like=looks_like, text=escape_controls(shown), is_cut=is_cut or is_shortened)
 
 
 def as_text(head: bytes, *, is_cut: bool) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bus_schema.artifacts import Manifest
-from mindbus.bulk import EagerFile, Sha256Aside
+from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.disk import Disk
 from mindbus.sdk.failures import ArtifactTooLong, BytesDiffer, NoSuchRange
@@ -46,7 +46,7 @@ class ArtifactReader:
     def __init__(self, manifest: Manifest, pieces: Pieces, span: Span, progress: Progress = nobody) -> None:
         self.manifest, self.span = manifest, span
         self._pieces, self._progress = pieces, progress
-        self._digest = Sha256Aside() if self.span.is_whole else None
+        self._digest = BackgroundSha256() if self.span.is_whole else None
         self._left = self.span.length
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -90,7 +90,7 @@ async def save_to(reader: ArtifactReader, path: Path) -> None:
     disk, part = Disk(), path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with await asyncio.to_thread(part.open, "wb") as file:
-            eager = EagerFile(file)
+            eager = WriteBehindFile(file)
             async for piece in reader:
                 await asyncio.to_thread(eager.write, piece)
             await asyncio.to_thread(disk.sync, file)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from mindbus.errors import TemporaryFailure
-from mindbus.postgresql import CONNECTING, PatientConnection, session_options
+from mindbus.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
 from mindbus.sql.turns import WritersTurns
 
 _POOL_SIZE = 5
@@ -108,10 +108,10 @@ class Database:
         cursor.close()
 
     def _postgresql(self) -> AsyncEngine:
-        connecting = CONNECTING | {"options": session_options(self.schema)}
+        connecting = CONNECT_OPTIONS | {"options": session_options(self.schema)}
         return create_async_engine(
             self.url,
-            connect_args=connecting | {"async_creator_fn": PatientConnection.connect},
+            connect_args=connecting | {"async_creator_fn": TimedConnection.connect},
             pool_pre_ping=True,
             pool_size=_POOL_SIZE,
             max_overflow=_POOL_OVERFLOW,
@@ -121,7 +121,9 @@ class Database:
     def run_on_admin_connection(self, work: Any) -> None:
         """Run `work(connection)` on a plain synchronous connection, for migrations."""
         url = self.url.set(drivername="sqlite") if self.is_sqlite else self.url
-        options = {} if self.is_sqlite else CONNECTING | {"options": session_options(self.schema, is_patient=True)}
+        options = (
+            {} if self.is_sqlite else CONNECT_OPTIONS | {"options": session_options(self.schema, without_limits=True)}
+        )
         engine = create_engine(url, connect_args=options)
         try:
             with engine.begin() as connection:

@@ -17,11 +17,10 @@ from mindbus.bus.connecting import NoBroker, find_broker
 from mindbus.bus.service import VERSION
 from mindbus.cli.failures import Failed
 from mindbus.cli.session import require_reachable
-from mindbus.files import StoreNotSupported, open_files
+from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
 from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
-from mindbus.store_access import has_direct_access
 from mindbus_fleet.cli.dialogue_checks import dialogue_files, dialogue_queues
 from mindbus_fleet.cli.finding import Finding, Status
 from mindbus_fleet.cli.memory_checks import vectors_of_glm

@@ -10,7 +10,7 @@ from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, TuneReport
 from bus_schema.lsm_statistics import EpisodeStats
 from bus_schema.packer import Packed
 from mindbus.cli.console import say, show, show_table
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 _STYLES = {Layer.HOT: "red", Layer.WARM: "yellow", Layer.COLD: "cyan"}
 _SHOWN_CHARACTERS = 80
@@ -27,7 +27,7 @@ def show_episode(episode: Episode) -> None:
     rows: dict[str, object] = {
         "episode": episode.id,
         "chat": episode.chat_id,
-        "what": harmless(episode.headline),
+        "what": escape_controls(episode.headline),
         "when": f"{_at(episode.started_at)} to {_at(episode.ended_at)}",
         "layer": _layer(episode.layer),
         "priority": f"{episode.priority:.2f}",
@@ -36,7 +36,7 @@ def show_episode(episode: Episode) -> None:
         "used": f"{episode.access_count} times, last {_at(episode.last_accessed)}",
         "continues": episode.continues_from or "",
         "related": ", ".join(episode.related_to),
-        "tags": harmless(", ".join(episode.tags)),
+        "tags": escape_controls(", ".join(episode.tags)),
     }
     show_table(("", ""), ((name, value) for name, value in rows.items() if value))
     say("")
@@ -47,7 +47,11 @@ def show_turns(turns: Iterable[RawTurn]) -> None:
     """What was said, with the time."""
     for turn in turns:
         line = Text(f"{_at(turn.time)}  ", style="dim")
-        show(line.append(f"{harmless(turn.speaker or turn.role)}: ", "bold").append(harmless(turn.content), "none"))
+        show(
+            line.append(f"{escape_controls(turn.speaker or turn.role)}: ", "bold").append(
+                escape_controls(turn.content), "none"
+            )
+        )
 
 
 def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
@@ -60,13 +64,13 @@ def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
         head = Text(f"{episode.episode_id}  ").append_text(_layer(episode.layer))
         show(
             head.append(f"  {_at(episode.started_at)}  {episode.score:.2f}  ").append(
-                harmless(episode.headline), "bold"
+                escape_controls(episode.headline), "bold"
             )
         )
         if is_explained:
             say(_why(episode))
         if episode.text is not None:
-            say(harmless(episode.text))
+            say(escape_controls(episode.text))
         show_turns(episode.turns)
 
 
@@ -104,7 +108,7 @@ def show_pack(packed: Packed) -> None:
     say(f"{packed.episode_id} {said[packed.outcome]}" + (f": {packed.reason}" if packed.reason else ""))
     for name, facts in (("put back", packed.put_back), ("struck out", packed.struck_out)):
         for fact in facts:
-            say(harmless(f"  {name}: {fact}"))
+            say(escape_controls(f"  {name}: {fact}"))
 
 
 def show_tuning(report: TuneReport) -> None:
@@ -121,14 +125,14 @@ def show_tuning(report: TuneReport) -> None:
 def _show_content(episode: Episode) -> None:
     content = episode.content
     if isinstance(content, ColdContent):
-        say(harmless(content.headline))
+        say(escape_controls(content.headline))
         return
     if isinstance(content, HotContent):
         show_turns(content.raw_messages)
     else:
-        say(harmless(content.summary))
+        say(escape_controls(content.summary))
         for point in content.key_points:
-            say(harmless(f"  - {point}"))
+            say(escape_controls(f"  - {point}"))
     _show_facts("decisions", content.decisions)
     _show_facts("people and things", content.entities)
 
@@ -138,11 +142,11 @@ def _show_facts(name: str, facts: Sequence[Decision | Entity]) -> None:
         say("")
         show(Text(name, style="bold"))
         for fact in facts:
-            say(harmless(f"  {fact.text}" if isinstance(fact, Decision) else f"  {fact.name} ({fact.kind})"))
+            say(escape_controls(f"  {fact.text}" if isinstance(fact, Decision) else f"  {fact.name} ({fact.kind})"))
 
 
 def _row(head: EpisodeHead) -> tuple[object, ...]:
-    what = Text(harmless(head.headline[:_SHOWN_CHARACTERS]))
+    what = Text(escape_controls(head.headline[:_SHOWN_CHARACTERS]))
     if head.is_anchor:
         what.append(" anchor", style="magenta")
     priority = f"{head.priority:.2f}"
@@ -153,7 +157,7 @@ def _why(episode: FoundEpisode) -> str:
     if episode.explain is None:
         return ""
     signals = [f"{name} {value:.3f}" for name, value in episode.explain.signals.items()]
-    return harmless("  " + " ".join([*signals, *episode.explain.words]))
+    return escape_controls("  " + " ".join([*signals, *episode.explain.words]))
 
 
 def _layer(layer: Layer) -> Text:

@@ -12,7 +12,7 @@ from memory.filters import Filter
 from mindbus.cli.console import errors, say, show_json, show_json_line
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 from mindbus_fleet.cli.memory_asking import get_kem
 from mindbus_fleet.cli.memory_options import FilterText, KemIdArgument
 from mindbus_fleet.cli.memory_text import filter_of, query_of
@@ -137,4 +137,4 @@ def _show_change(change: dict[str, Any], *, as_json: bool) -> None:
         show_json_line(change)
         return
     metadata = " ".join(f"{key}={value}" for key, value in change.get("metadata", {}).items())
-    say(harmless(f"{change['event']:<10} {change['kem_id']}  {change['by']}  {metadata}"))
+    say(escape_controls(f"{change['event']:<10} {change['kem_id']}  {change['by']}  {metadata}"))

@@ -8,7 +8,7 @@ from rich.text import Text
 from bus_schema.glm import FoundKem, MemoryStats
 from bus_schema.kem import Kem
 from mindbus.cli.console import say, show_json, show_table
-from mindbus.harmless import harmless
+from mindbus.terminal import escape_controls
 
 _SHOWN_CHARACTERS = 160
 
@@ -43,8 +43,8 @@ def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
         "created": kem.created_at.isoformat(timespec="seconds"),
         "updated": f"{kem.updated_at.isoformat(timespec='seconds')}, version {kem.version}",
     }
-    show_table(("", ""), ((name, harmless(value)) for name, value in rows.items() if value))
-    say(harmless(kem.content) if kem.content is not None else f"in {_artifact(kem)}")
+    show_table(("", ""), ((name, escape_controls(value)) for name, value in rows.items() if value))
+    say(escape_controls(kem.content) if kem.content is not None else f"in {_artifact(kem)}")
 
 
 def show_stats(found: MemoryStats) -> None:
@@ -64,8 +64,8 @@ def summary(kem: Kem) -> Text:
     """The beginning of what it says, in one line."""
     words = " ".join((kem.content or f"in {_artifact(kem)}").split())
     facts = " ".join(f"{key}={value}" for key, value in kem.metadata.items())
-    text = Text(harmless(words[:_SHOWN_CHARACTERS]) + ("…" if len(words) > _SHOWN_CHARACTERS else ""))
-    return text.append(f"  {harmless(facts[:_SHOWN_CHARACTERS])}", style="dim") if facts else text
+    text = Text(escape_controls(words[:_SHOWN_CHARACTERS]) + ("…" if len(words) > _SHOWN_CHARACTERS else ""))
+    return text.append(f"  {escape_controls(facts[:_SHOWN_CHARACTERS])}", style="dim") if facts else text
 
 
 def _score(found: FoundKem) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import AwareDatetime, BaseModel, computed_field
 
 from bus_schema.fleet import State
-from mindbus.private_files import write_private
+from mindbus.files.private import write_private
 from mindbus.settings import Settings
 from mindbus_fleet.supervision.run_folder import is_alive
 

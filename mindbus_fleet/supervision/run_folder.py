@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from mindbus.private_files import write_private
+from mindbus.files.private import write_private
 from mindbus.settings import Settings
 
 _ENDS_WITHIN_S = 5.0

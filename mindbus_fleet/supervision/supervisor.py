@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gateway.address import known_url, url_file
 from mindbus.bus.connecting import broker_file
+from mindbus.files.private import write_private
 from mindbus.logs import logger
 from mindbus.management import management_file
-from mindbus.private_files import write_private
 from mindbus.settings import Settings
 from mindbus_fleet.node.failures import NodeFailure
 from mindbus_fleet.node.private import PrivateNode

@@ -14,7 +14,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration
 from mindbus import Client, ReplyError
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import open_files
+from mindbus.files.store import open_files
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for

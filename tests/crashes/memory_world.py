@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, cast
 
 from mindbus.bus.delivery import Carrier
-from mindbus.folder_files import FolderFiles
+from mindbus.files.folder import FolderFiles
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
 from storage_service.care.caretaker import Care

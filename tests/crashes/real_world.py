@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from mindbus.bus.transport import Outgoing, RawCopy
-from mindbus.files import FileStore
+from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs, object_key
 from storage_service.care.tables import NoticeRow, RemovalRow

@@ -13,7 +13,7 @@ from mindbus.bus.ledger import Ledger
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
-from mindbus.folder_files import FolderFiles
+from mindbus.files.folder import FolderFiles
 from mindbus.principal import Principal
 from storage_service.service import StorageService
 from tests.crashes.gates import Gates, Process

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mindbus.s3_files import S3Files
+from mindbus.files.s3_store import S3Files
 from storage_service.backends import open_blobs
 from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore
 from storage_service.s3_blobs import S3Blobs

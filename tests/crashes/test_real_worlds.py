@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.files import open_folder
+from mindbus.files.store import open_folder
 from storage_service.backends import open_blobs
 from tests.crashes.real_world import tell_really
 from tests.postgres import DatabaseOf

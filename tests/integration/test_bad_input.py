@@ -21,7 +21,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
 from mindbus import Settings
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import FileStore, open_files
+from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.raw_amqp import an_envelope, properties_for, raw_publisher

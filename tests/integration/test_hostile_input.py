@@ -25,7 +25,7 @@ from bus_schema.storage import (
 )
 from bus_schema.uploads import OpenClaim, RequestUpload
 from mindbus import Client, Settings
-from mindbus.files import FileStore, open_files
+from mindbus.files.store import FileStore, open_files
 from tests.fleets import fleet_of
 from tests.hostile_addresses import hostile_addresses, hostile_names
 from tests.seaweed import Place

@@ -18,8 +18,8 @@ from bus_schema.storage import GetArtifact
 from bus_schema.uploads import PresignedGet, PresignedPut, RequestUpload
 from mindbus import Client, ReplyError, Settings, connect
 from mindbus.bus.worker import utc_now
-from mindbus.files import open_files
-from mindbus.presigned import BytesRefused, Courier
+from mindbus.files.presigned import BytesRefused, PresignedTransfer
+from mindbus.files.store import open_files
 from mindbus.sdk.access import Pieces
 from mindbus.sdk.artifacts import Artifacts, open_access, open_artifacts
 from mindbus.sdk.failures import ArtifactNotFound, NothingSigned
@@ -217,10 +217,10 @@ async def test_what_was_sent_before_the_answer_was_lost_is_not_sent_in_vain(sett
     async with an_agent(settings) as (bus, _):
         signed = await requested(bus)
         for _ in range(2):
-            await Courier().send(signed.url, signed.headers, pieces_of(CONTENT))
+            await PresignedTransfer().send(signed.url, signed.headers, pieces_of(CONTENT))
         fresh = await requested(bus)
         with pytest.raises(BytesRefused):
-            await Courier().send(fresh.url, fresh.headers, pieces_of(b"x" * len(CONTENT)))
+            await PresignedTransfer().send(fresh.url, fresh.headers, pieces_of(b"x" * len(CONTENT)))
 
 
 async def pieces_of(content: bytes) -> AsyncIterator[bytes]:

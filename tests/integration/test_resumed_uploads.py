@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mindbus import Settings, connect
-from mindbus.files import open_files
-from mindbus.s3_upload import WHOLE_BYTES
+from mindbus.files.s3_upload import WHOLE_BYTES
+from mindbus.files.store import open_files
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.degradation import Degradation
@@ -38,7 +38,7 @@ from pathlib import Path
 from mindbus import Settings
 from tests.integration.test_resumed_uploads import put
 from tests.seaweed import Place
-from mindbus.s3 import S3Account
+from mindbus.files.s3_bucket import S3Account
 
 link, endpoint, access_key, secret_key, region, url, folder = sys.argv[1:]
 place = Place(S3Account(endpoint, access_key, secret_key, region), url)

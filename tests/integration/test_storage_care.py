@@ -27,7 +27,7 @@ from bus_schema.storage_maintenance import (
     Rebuild,
 )
 from mindbus import Client, ReplyError, Settings, Worker, WorkerContext
-from mindbus.files import FileStore, open_files
+from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.command_line import Shell
 from tests.fleets import Fleet, fleet_of, settings_for

@@ -24,7 +24,7 @@ from bus_schema.storage import (
 )
 from mindbus import Client, ReplyError, Settings
 from mindbus.bus.deadletters import DeadLetters
-from mindbus.files import FileStore, open_files
+from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from workers.fleet import FLEET

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.bulk import EagerFile, Sha256Aside
+from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
 
 MIB = 1024 * 1024
 
@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 def test_the_digest_is_that_of_the_pieces_in_their_order(sizes: list[int]) -> None:
     pieces = [os.urandom(size) for size in sizes]
 
-    with Sha256Aside() as digest:
+    with BackgroundSha256() as digest:
         for piece in pieces:
             digest.update(piece)
         half_way = digest.hexdigest()
@@ -29,7 +29,7 @@ def test_a_file_has_every_byte_that_was_written(tmp_path: Path) -> None:
     content = os.urandom(9 * MIB + 7)
 
     with (tmp_path / "eager").open("wb") as file:
-        eager = EagerFile(file)
+        eager = WriteBehindFile(file)
         for start in range(0, len(content), 300_001):
             eager.write(content[start : start + 300_001])
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.files import FileStore, StoreNotSupported, open_files
-from mindbus.s3 import open_bucket
-from mindbus.s3_failures import BucketMissing, CredentialsRefused, StoreUnreachable
-from mindbus.s3_files import S3Files
-from mindbus.s3_upload import Pieces
+from mindbus.files.s3_bucket import open_bucket
+from mindbus.files.s3_errors import BucketMissing, CredentialsRefused, StoreUnreachable
+from mindbus.files.s3_store import S3Files
+from mindbus.files.s3_upload import UploadParts
+from mindbus.files.store import FileStore, StoreNotSupported, open_files
 from mindbus.settings import Settings
 from tests.object_proxy import Fault, meddling
 from tests.seaweed import Place
@@ -69,7 +69,7 @@ def test_a_reader_never_mixes_two_versions(files: FileStore) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 6 * MIB, 13 * MIB + 3], ids=["none", "one", "in one piece", "in three parts"])
 def test_an_upload_arrives_whole(s3_place: Place, tmp_path: Path, size: int) -> None:
-    files = S3Files(s3_place.bucket(), s3_place.url, Pieces(PART, at_once=2, whole_bytes=6 * MIB))
+    files = S3Files(s3_place.bucket(), s3_place.url, UploadParts(PART, at_once=2, whole_bytes=6 * MIB))
     source = tmp_path / "source"
     source.write_bytes(os.urandom(size))
 
@@ -88,7 +88,7 @@ async def test_what_met_a_conflict_is_sent_again_from_its_beginning(s3_place: Pl
 
     async with meddling(str(s3_place.account.endpoint_url), lambda _asked: next(faults, None)) as through:
         account = replace(s3_place.account, endpoint_url=through)
-        files = S3Files(open_bucket(s3_place.url, account), s3_place.url, Pieces(PART, at_once=2))
+        files = S3Files(open_bucket(s3_place.url, account), s3_place.url, UploadParts(PART, at_once=2))
         async with asyncio.timeout(30):
             await asyncio.to_thread(files.upload, "met/conflict", source)
 
@@ -107,7 +107,7 @@ def test_an_interrupted_upload_goes_on_where_it_was(s3_place: Place, tmp_path: P
     sending = Counting(bucket.fs)
     bucket.fs = sending
 
-    S3Files(bucket, s3_place.url, Pieces(PART, at_once=2, whole_bytes=PART)).upload("staging/a", source)
+    S3Files(bucket, s3_place.url, UploadParts(PART, at_once=2, whole_bytes=PART)).upload("staging/a", source)
 
     assert sorted(sending.sent) == [2, 3, 4]
     with s3_place.files().open_read("staging/a") as reader:

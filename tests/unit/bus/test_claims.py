@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from mindbus.bus.claims import ClaimLost, Claims, ClaimTooLarge
-from mindbus.files import FileStore, NotAKey, StoreNotSupported, open_folder
+from mindbus.files.keys import InvalidKey
+from mindbus.files.store import FileStore, StoreNotSupported, open_folder
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ async def test_a_claim_has_a_limit(files: FileStore) -> None:
     "key", ["../x", "/etc/passwd", "a//b", "a/../b", "", "a/", ".hidden", "a\0b", "file:///x", "~root"]
 )
 def test_a_key_is_a_relative_path_of_plain_names(files: FileStore, key: str) -> None:
-    with pytest.raises(NotAKey):
+    with pytest.raises(InvalidKey):
         files.open_read(key)
 
 

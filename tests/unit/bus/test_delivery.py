@@ -15,7 +15,7 @@ from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, rungs_of
 from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
-from mindbus.folder_files import FolderFiles
+from mindbus.files.folder import FolderFiles
 
 
 class Toil(Command[Nothing], domain="toiler", action="toil"):

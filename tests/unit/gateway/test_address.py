@@ -9,7 +9,7 @@ import pytest
 
 from gateway.address import USUAL_PORT, CannotListen, bound_socket, known_url, url_file, url_of
 from mindbus import Settings
-from mindbus.private_files import write_private
+from mindbus.files.private import write_private
 
 
 @pytest.fixture

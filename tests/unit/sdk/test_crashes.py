@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
-from mindbus.folder_files import FolderFiles
+from mindbus.files.folder import FolderFiles
 from mindbus.testing.wait import until
 from tests.sdk_kit import TRACE, Bench, FakeStorage
 

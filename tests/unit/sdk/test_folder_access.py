@@ -13,7 +13,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
-from mindbus.files import open_folder
+from mindbus.files.store import open_folder
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.entry import Entry
 from mindbus.sdk.failures import ArtifactRefused

@@ -9,8 +9,8 @@ import pytest
 from bus_schema.artifacts import Manifest
 from mindbus.cli.byte_range import parse_range
 from mindbus.cli.failures import Misused
-from mindbus.harmless import harmless
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
+from mindbus.terminal import escape_controls
 
 HOSTILE = [
     "\x1b[2J\x1b]0;owned\x07",
@@ -76,8 +76,8 @@ def test_what_a_terminal_would_obey_is_spelled_out(content: str) -> None:
 
 
 def test_what_is_hidden_is_shown_for_what_it_is() -> None:
-    assert harmless("\x1b[31mкрасный\x1b[0m") == "\\x1b[31mкрасный\\x1b[0m"
-    assert harmless("👩‍🔬") == "👩‍🔬"
+    assert escape_controls("\x1b[31mкрасный\x1b[0m") == "\\x1b[31mкрасный\\x1b[0m"
+    assert escape_controls("👩‍🔬") == "👩‍🔬"
 
 
 def test_json_is_laid_out_with_its_own_letters() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
-from mindbus.postgresql import PatientConnection
+from mindbus.postgresql import TimedConnection
 from mindbus.sql.database import Database, DatabaseAway
 from storage_service.models import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
@@ -33,7 +33,7 @@ async def postgresql(postgres_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds are long for a test."""
-    monkeypatch.setattr(PatientConnection, "patience_s", 0.3)
+    monkeypatch.setattr(TimedConnection, "timeout_s", 0.3)
 
 
 def member(number: int) -> dict[str, str]:

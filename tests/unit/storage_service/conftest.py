@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mindbus.files import FileStore, open_folder
+from mindbus.files.store import FileStore, open_folder
 from mindbus.sql.database import Database
 from tests.postgres import DatabaseOf
 from tests.seaweed import Place

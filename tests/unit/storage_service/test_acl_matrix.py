@@ -18,7 +18,7 @@ from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, GetLineage, GetVersions, RegisterArtifact, SearchArtifacts
 from mindbus.bus.context import MessageContext
 from mindbus.errors import Rejected
-from mindbus.files import open_folder
+from mindbus.files.store import open_folder
 from mindbus.sql.database import Database
 from tests.signatures import with_signatures
 from tests.storage_kit import Depot, an_envelope

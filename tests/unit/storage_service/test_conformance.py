@@ -4,7 +4,7 @@ from dataclasses import asdict, fields, replace
 
 import pytest
 
-from mindbus.s3_files import S3Files
+from mindbus.files.s3_store import S3Files
 from storage_service.blobs import NotGuaranteed
 from storage_service.conformance import Conformance, Unsound
 from storage_service.objects import Guarantees

@@ -21,7 +21,7 @@ from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
 from mindbus.bus.testing import running
 from mindbus.errors import TemporaryFailure
-from mindbus.files import open_folder
+from mindbus.files.store import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until

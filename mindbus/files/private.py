@@ -1,4 +1,4 @@
-"""Files for this user's eyes alone."""
+"""Files that only this user may read."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only this user may read; a reader sees all of it or the one before."""
+    """Write a file with mode 0600 atomically: a reader sees all of it or the one before."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,17 +1,17 @@
-"""Many bytes on their way: hashed, brought to the disk while they are still being copied."""
+"""Hashing and disk writes that overlap with the copying of large files."""
 
 import hashlib
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Self
 
-# To hand over less takes longer than to hash it.
-_WORTH_A_THREAD_BYTES = 64 * 1024
-_WRITTEN_BEHIND_BYTES = 8 * 1024 * 1024
+# Handing over less takes longer than hashing it.
+_THREAD_BYTES = 64 * 1024
+_WRITE_BEHIND_BYTES = 8 * 1024 * 1024
 
 
-class Sha256Aside:
-    """Hashes in a thread of its own, so that its caller writes one piece, reads the next meanwhile; `with` it.
+class BackgroundSha256:
+    """SHA-256 in a thread of its own, while the caller reads and writes the next piece; a context manager.
 
     At most one piece waits; it must not change.
     """
@@ -22,20 +22,20 @@ class Sha256Aside:
         self._last: Future[None] | None = None
 
     def update(self, piece: bytes) -> None:
-        """Goes on at once, unless the piece before is still being hashed."""
+        """Hash a piece; blocks only while the piece before is still being hashed."""
         self._settle()
-        if len(piece) < _WORTH_A_THREAD_BYTES:
+        if len(piece) < _THREAD_BYTES:
             self._digest.update(piece)
         else:
             self._last = self._thread.submit(self._digest.update, piece)
 
     def hexdigest(self) -> str:
-        """Of all pieces so far."""
+        """Digest of all pieces so far."""
         self._settle()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """End the thread; again is as good as once."""
+        """End the thread; idempotent."""
         self._thread.shutdown()
 
     def __enter__(self) -> Self:
@@ -50,24 +50,24 @@ class Sha256Aside:
             self._last = None
 
 
-class EagerFile:
-    """Has the disk write along, so that little is left to wait for where the file must be safe in the end."""
+class WriteBehindFile:
+    """A file whose pages are written back while it grows, so that the final fsync is short."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._asked_for = self._written = 0
+        self._flushed = self._written = 0
 
     def write(self, piece: bytes) -> None:
         """Raises OSError."""
         self._file.write(piece)
         self._written += len(piece)
-        if self._written - self._asked_for >= _WRITTEN_BEHIND_BYTES:
-            self._urge()
+        if self._written - self._flushed >= _WRITE_BEHIND_BYTES:
+            self._write_back()
 
-    def _urge(self) -> None:
+    def _write_back(self) -> None:
         self._file.flush()
         if hasattr(os, "posix_fadvise"):
-            # The kernel begins to write what it is told is not needed; pages not yet written it keeps in memory.
-            length = self._written - self._asked_for
-            os.posix_fadvise(self._file.fileno(), self._asked_for, length, os.POSIX_FADV_DONTNEED)
-        self._asked_for = self._written
+            # POSIX_FADV_DONTNEED starts the write-back of dirty pages and keeps them in memory until then.
+            length = self._written - self._flushed
+            os.posix_fadvise(self._file.fileno(), self._flushed, length, os.POSIX_FADV_DONTNEED)
+        self._flushed = self._written

@@ -1,0 +1,105 @@
+"""The file store behind artifacts, reached through fsspec: a folder of this machine or a bucket."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from mindbus.files.folder import FolderFiles
+from mindbus.settings import Settings
+
+
+class StoreNotSupported(ValueError):
+    """MINDBUS_ARTIFACTS_URL names no store that is supported; use file:///absolute/path or s3://bucket/prefix."""
+
+
+class FileStore(Protocol):
+    """Files under one root, by key. Every call blocks; call from a thread where an event loop runs.
+
+    A key that is no relative path of plain names raises InvalidKey; where the store fails, every method raises OSError.
+    """
+
+    fs: Any
+    root: str
+    url: str
+
+    @property
+    def local_root(self) -> Path | None:
+        """The folder, or None for an object store."""
+
+    def uri(self, key: str) -> str:
+        """The address that manifests show."""
+
+    def open_read(self, key: str) -> IO[bytes]:
+        """A seekable reader. Raises FileNotFoundError."""
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a small file atomically: a reader sees all of it or nothing."""
+
+    def upload(self, key: str, source: Path, progress: Callable[[int], None] | None = None) -> None:
+        """Copy a local file to the store; an object store resumes an interrupted upload of a large one.
+
+        `progress` is called with the bytes stored so far, from any thread.
+        """
+
+    def exists(self, key: str) -> bool:
+        """Whether there is such a file."""
+
+    def size_bytes(self, key: str) -> int:
+        """Size of a file. Raises FileNotFoundError."""
+
+    def delete(self, key: str) -> None:
+        """Remove a file; no error where there is none."""
+
+
+def open_files(settings: Settings) -> FileStore:
+    """Open the store that the settings name; no request is sent yet. Raises StoreNotSupported."""
+    url = settings.files_url
+    if not url.startswith("s3:"):
+        return open_folder(url)
+    # Imported here: S3 is an extra, and slow to import.
+    from mindbus.files.s3_bucket import InvalidBucket, S3Account, open_bucket
+    from mindbus.files.s3_store import S3Files
+    from mindbus.files.s3_upload import UploadParts
+
+    account = S3Account(
+        endpoint_url=settings.s3_endpoint_url,
+        access_key=settings.s3_access_key,
+        secret_key=settings.s3_secret_key,
+        region=settings.s3_region,
+    )
+    try:
+        return S3Files(open_bucket(url, account), url, UploadParts(settings.s3_part_bytes, settings.s3_concurrency))
+    except (InvalidBucket, ValueError) as error:
+        raise StoreNotSupported(str(error)) from error
+
+
+def open_folder(url: str) -> FileStore:
+    """Open the store in a folder of this machine, creating the folder. Raises StoreNotSupported."""
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc or not parts.path.startswith("/"):
+        raise StoreNotSupported(f"{StoreNotSupported.__doc__} Got: {parts.scheme or url}")
+    root = Path(unquote(parts.path))
+    root.mkdir(parents=True, exist_ok=True)
+    return FolderFiles(root, url)
+
+
+def has_direct_access(settings: Settings) -> bool:
+    """Whether this process reads and writes the file store itself, rather than by presigned addresses.
+
+    As the settings say; with `auto`, whether the store is a folder or there are credentials for the object store.
+    A machine's role is not looked up, since that waits for the network on every other machine.
+    """
+    if settings.artifacts_access != "auto":
+        return settings.artifacts_access == "direct"
+    return not settings.files_url.startswith("s3:") or settings.s3_access_key is not None or _has_aws_credentials()
+
+
+def _has_aws_credentials() -> bool:
+    # Imported here: S3 is an extra, and slow to import.
+    from botocore.session import get_session
+
+    providers = get_session().get_component("credential_provider")
+    for machine_role in ("container-role", "iam-role"):
+        providers.remove(machine_role)
+    return providers.load_credentials() is not None
