@@ -12,8 +12,8 @@ from gateway.wrong_tokens import WrongTokens
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 _WORDS = {
-    "en": ("Sign in", "Access token", "Sign in", "That is not the token.", "`mindbus up` has shown it once; it is in"),
-    "ru": ("Вход", "Токен доступа", "Войти", "Это не тот токен.", "`mindbus up` показал его один раз; он лежит в"),
+    "en": ("Sign in", "Access token", "Sign in", "Wrong token.", "`mindbus up` showed it once; it is stored in"),
+    "ru": ("Вход", "Токен доступа", "Войти", "Неверный токен.", "`mindbus up` показал его один раз; он сохранён в"),
 }
 _KEPT = "gateway_token"
 
