@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.text import is_meaningful, sentences, stem, terms, words
-from agents.words import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
+from language.text import is_meaningful, sentences, stem, terms, words
+from language.word_lists import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from agents.context.decisions import Moment, decide, judged
 from agents.context.state import Decision, Delivery, Desk
 from agents.models.language_model import LanguageModel
-from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.notification import NotificationGenerated
+from language.text import Language, language_of
 
 _MOST_MERGED = 5
 _MOST_MERGED_CHARS = 6000

@@ -15,9 +15,9 @@ from agents.fragments import borne_out
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, lay_out
 from agents.models.structured import attempt_as
-from agents.text import terms
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
+from language.text import terms
 
 _HOUR = timedelta(hours=1)
 _SAME_ABOUT_FOR = timedelta(hours=24)

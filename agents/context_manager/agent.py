@@ -9,11 +9,11 @@ from agents.context_manager.knowledge import Knowledge, Ledger, content
 from agents.fragments import Outcome, linked, utterances
 from agents.models.language_model import LanguageModel
 from agents.people import People
-from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
+from language.text import Language, language_of
 
 AGENT = "context_manager"
 NOBODY_KNOWN = People()

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.knowledge import Ledger
-from agents.dates.reading import dates_in
 from agents.fragments import Utterance, borne_out, quoted_in
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, lay_out
@@ -17,9 +16,10 @@ from agents.models.structured import attempt_as
 from agents.people import People
 from agents.task_manager.extraction import drafts_in
 from agents.task_manager.status_reports import reports_in
-from agents.text import first_words, leans_back, terms, words
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
+from language.dates.reading import dates_in
+from language.text import first_words, leans_back, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agents.dates.reading import SpokenDate, dates_in, shifted, without_dates
 from agents.fragments import Utterance
 from agents.people import Mention, People
 from agents.task_manager import english, russian
 from agents.task_manager.patterns import Cue, Doer, Hit, cue, hits, masked
 from agents.task_manager.russian import infinitives, plain
-from agents.text import Language, terms
+from language.dates.reading import SpokenDate, dates_in, shifted, without_dates
+from language.text import Language, terms
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.dates.reading import SpokenDate, dates_in
 from agents.fragments import borne_out, quoted_in
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, lay_out
@@ -17,6 +16,7 @@ from agents.task_manager.patterns import Doer
 from agents.task_manager.tasks import Ledger
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
+from language.dates.reading import SpokenDate, dates_in
 
 _ME = frozenset({"me", "i", "я"})
 

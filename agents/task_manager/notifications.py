@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 
-from agents.dates.wording import spoken
 from agents.fragments import linked
 from agents.people import People
 from agents.task_manager.tasks import TaskBook
-from agents.text import Language, language_of
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task, TaskUpdate
+from language.dates.wording import spoken
+from language.text import Language, language_of
 
 AGENT = "task_manager"
 _SOON = timedelta(hours=24)

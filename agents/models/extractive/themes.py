@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agents.keywords import coverage, key_terms, rarity
-from agents.markdown import Block, Kind, plain
-from agents.text import leans_back, sentences, terms
+from language.markdown import Block, Kind, plain
+from language.text import leans_back, sentences, terms
 
 
 @dataclass(frozen=True)

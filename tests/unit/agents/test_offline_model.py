@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agents.markdown import Kind, parse, plain
 from agents.models.errors import ModelRefused
 from agents.models.extractive.statements import Wording, statements
 from agents.models.language_model import ModelMessage, TokenUsage
 from agents.models.offline import NAME, OfflineModel, answer
 from agents.models.prompt import Material, Step, Verdict, lay_out, remarks
 from agents.models.structured import complete_as
-from agents.text import sentences, words
+from language.markdown import Kind, parse, plain
+from language.text import sentences, words
 from tests.unit.agents.briefs import ALL, ENGLISH, ONE_REQUEST, RUSSIAN
 
 TEAM = {

@@ -1,7 +1,7 @@
 """What a text is about."""
 
 from agents.keywords import KeyTerm, coverage, key_terms, rarity, salience
-from agents.text import terms
+from language.text import terms
 
 
 def test_what_shares_its_words_with_the_rest_is_central() -> None:

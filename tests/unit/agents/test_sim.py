@@ -22,9 +22,9 @@ from agents.sim.teams import BadTeam, Team, UnknownTeam, parse_team, shipped_tea
 from agents.sim.templates import counted, filled
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.tasks import TaskBook
-from agents.text import Language, language_of
 from agents.tone import analyse_tone
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
+from language.text import Language, language_of
 from tests.fragments import MORNING, a_fragment
 
 SEEDS = (0, 7, 2**40)

@@ -11,7 +11,7 @@ from agents.people import People, Person
 from agents.task_manager.extraction import Draft, drafts_in
 from agents.task_manager.patterns import Doer
 from agents.task_manager.status_reports import reports_in
-from agents.text import stem, words
+from language.text import stem, words
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
 

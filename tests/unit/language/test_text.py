@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.text import (
+from language.text import (
     LONGEST_SENTENCE_WORDS,
     Language,
     first_words,

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from memory.stems import stems
+from language.stems import stems
 
 
 def _listed(words: str) -> frozenset[str]:
