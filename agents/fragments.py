@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.keywords import coverage
+from agents.keywords import weighted_overlap
+from agents.text import Language, language_of, sentences, terms, words
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.links import Link
 from bus_schema.notification import NotificationGenerated
-from language.text import Language, language_of, sentences, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
 _HEADING = re.compile(
@@ -32,7 +32,7 @@ class Utterance:
         return self.text.rstrip("!)» \"'").endswith("?")
 
 
-def utterances(text: str) -> Iterator[Utterance]:
+def split_utterances(text: str) -> Iterator[Utterance]:
     language = language_of(text)
     is_under_heading = False
     for line in text.replace("’", "'").splitlines():
@@ -49,7 +49,7 @@ _ENOUGH = 0.6
 _EVENLY: Mapping[str, float] = {}
 
 
-def said_in(quote: str, messages: Iterable[DialogueMessage]) -> bool:
+def quotes_message(quote: str, messages: Iterable[DialogueMessage]) -> bool:
     """Whether one of the messages says these very words; a piece without words, such as 😡, has to stand there."""
     wanted = _bare(quote)
     return any(
@@ -60,18 +60,18 @@ def said_in(quote: str, messages: Iterable[DialogueMessage]) -> bool:
     )
 
 
-def quoted_in(quote: str, messages: Iterable[DialogueMessage], message_id: str) -> DialogueMessage | None:
+def quoted_message(quote: str, messages: Iterable[DialogueMessage], message_id: str) -> DialogueMessage | None:
     """The message that says these very words; marks and spaces may differ."""
     wanted = _bare(quote)
     named = next((each for each in messages if each.message_id == message_id), None)
-    return named if named and wanted and said_in(quote, [named]) else None
+    return named if named and wanted and quotes_message(quote, [named]) else None
 
 
-def borne_out(claim: str, by: str) -> bool:
+def is_supported(claim: str, by: str) -> bool:
     """Whether most of a claim's words, all of its numbers are in a text."""
     if not set(_NUMBER.findall(claim)) <= set(_NUMBER.findall(by)):
         return False
-    return coverage(terms(claim), terms(by), _EVENLY) >= _ENOUGH
+    return weighted_overlap(terms(claim), terms(by), _EVENLY) >= _ENOUGH
 
 
 def _bare(text: str) -> str:
@@ -81,7 +81,7 @@ def _bare(text: str) -> str:
 ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
-class Outcome(BaseModel, Generic[ItemT]):
+class ProcessingResult(BaseModel, Generic[ItemT]):
     """What an agent has got out of one fragment."""
 
     model_config = ConfigDict(frozen=True)
@@ -90,6 +90,6 @@ class Outcome(BaseModel, Generic[ItemT]):
     links: tuple[Link, ...] = ()
 
 
-def linked(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:
+def links_to(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:
     """Pointers to things of one kind, each once."""
     return tuple(Link.model_validate({"kind": kind, "id": each}) for each in dict.fromkeys(ids))

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from language.text import is_meaningful, sentences, stem, terms, words
-from language.word_lists import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
+from agents.text import is_meaningful, sentences, stem, terms, words
+from agents.words import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ _NEVER_TERMS = MEASURES | OPEN_ABBREVIATIONS | CLOSING_ABBREVIATIONS
 _SHORTEST_COUNTED_TERMS = 7
 
 
-def salience(texts: Sequence[str]) -> list[float]:
+def centrality(texts: Sequence[str]) -> list[float]:
     """How central each text is among them: a term counts by the number of texts that share it."""
     stems = [set(terms(text)) for text in texts]
     shared = Counter(term for each in stems for term in each)
@@ -35,13 +35,13 @@ def salience(texts: Sequence[str]) -> list[float]:
     ]
 
 
-def rarity(texts: Sequence[str]) -> Mapping[str, float]:
+def inverse_document_frequency(texts: Sequence[str]) -> Mapping[str, float]:
     """How much a term tells one text from the others."""
     shared = Counter(term for text in texts for term in set(terms(text)))
     return {term: math.log((1 + len(texts)) / count) for term, count in shared.items()}
 
 
-def coverage(of: Iterable[str], by: Iterable[str], weights: Mapping[str, float]) -> float:
+def weighted_overlap(of: Iterable[str], by: Iterable[str], weights: Mapping[str, float]) -> float:
     """The share of a set of terms, weighted, that another set has too."""
     wanted, given = set(of), set(by)
     total = math.fsum(weights.get(term, 1.0) for term in wanted)

@@ -7,16 +7,16 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.fragments import Outcome, linked, said_in
+from agents.fragments import ProcessingResult, links_to, quotes_message
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, lay_out
-from agents.models.structured import attempt_as
+from agents.models.prompt import Material, build_prompt
+from agents.models.structured import try_complete_as
+from agents.text import Language, language_of
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Mood, Tone
-from language.text import Language, language_of
 
 # The weight of the newest tone in what is usual.
 _NEWEST = 0.3
@@ -76,10 +76,12 @@ class MoodWatcher:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    async def process(self, fragment: DialogueFragment, history: MoodHistory) -> tuple[MoodHistory, Outcome[Mood]]:
+    async def process(
+        self, fragment: DialogueFragment, history: MoodHistory
+    ) -> tuple[MoodHistory, ProcessingResult[Mood]]:
         """How a user sounded, with their history after it."""
         messages = fragment.heard
-        outcome = Outcome[Mood]()
+        outcome = ProcessingResult[Mood]()
         if messages:
             tone = await self._tone(messages)
             is_sharp = history.is_sharp_turn(tone.value, len(tone.evidence))
@@ -96,7 +98,7 @@ class MoodWatcher:
                     "items": (mood,),
                     # A mood that stays is no news.
                     "notifications": (_notice(mood, messages),) if is_sharp and not history.is_turned else (),
-                    "links": linked("message", mood.message_ids),
+                    "links": links_to("message", mood.message_ids),
                 }
             )
             history = history.having_heard(tone.value, is_sharp)
@@ -106,11 +108,11 @@ class MoodWatcher:
         by_lexicon = combine_tones(analyse_tone(message.content or "") for message in messages)
         guide = shipped_guide(AGENT)
         materials = [Material(message.message_id, "message", message.content or "") for message in messages]
-        asked = lay_out("mood", "write", guide.system, "Judge the tone as JSON.", materials)
-        read = await attempt_as(self._model, asked, ReadMood, guide.model)
+        asked = build_prompt("mood", "write", guide.system, "Judge the tone as JSON.", materials)
+        read = await try_complete_as(self._model, asked, ReadMood, guide.model)
         if read is None:
             return by_lexicon
-        evidence = tuple(each for each in read.evidence if said_in(each, messages))
+        evidence = tuple(each for each in read.evidence if quotes_message(each, messages))
         return ToneAnalysis(round(read.tone, 3), evidence) if evidence or abs(read.tone) < _PLAIN else by_lexicon
 
 
@@ -128,5 +130,5 @@ def _notice(mood: Mood, messages: Sequence[DialogueMessage]) -> NotificationGene
         about=about,
         urgency=Urgency.NORMAL if way == "down" else Urgency.LOW,
         expires=mood.assessed_at + _NEWS_LASTS,
-        links=linked("message", mood.message_ids),
+        links=links_to("message", mood.message_ids),
     )

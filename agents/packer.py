@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, lay_out
-from agents.models.structured import attempt_as
+from agents.models.prompt import Material, build_prompt
+from agents.models.structured import try_complete_as
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
 
 
@@ -56,7 +56,9 @@ async def read_cold(warm: WarmContent, words: int, model: LanguageModel) -> Cold
     guide = shipped_guide("packer_cold")
     kept = Material("summary", "summary", "\n".join(_lines(warm)))
     order = f"Report headline and tags as JSON, the headline in at most {max(4, words * 2 // 3)} words."
-    read = await attempt_as(model, lay_out("memory", "write", guide.system, order, [kept]), ReadCold, guide.model)
+    read = await try_complete_as(
+        model, build_prompt("memory", "write", guide.system, order, [kept]), ReadCold, guide.model
+    )
     if read is None:
         return None
     tags = dict.fromkeys(tag.strip() for tag in read.tags if 0 < len(tag.split()) <= _LONGEST_TAG_WORDS)
@@ -87,8 +89,8 @@ async def read_warm(turns: Sequence[RawTurn], model: LanguageModel) -> WarmReadi
     for portion in _portions(turns):
         guide = shipped_guide("packer_warm")
         dialogue = Material("dialogue", "dialogue", "\n".join(_line(number, turn) for number, turn in portion))
-        asked = lay_out("memory", "write", guide.system, "Pack this dialogue as JSON.", [dialogue])
-        read = await attempt_as(model, asked, ReadWarm, guide.model)
+        asked = build_prompt("memory", "write", guide.system, "Pack this dialogue as JSON.", [dialogue])
+        read = await try_complete_as(model, asked, ReadWarm, guide.model)
         if read is None:
             return None
         gathered.add(read, {number: turn.raw_log_id for number, turn in portion})

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from language.given_names import given_names
+from agents.names import given_names
 
 _NAME = re.compile(r"(?<![\w@])@?[A-ZА-ЯЁ][\w-]*[^\W_]|(?<![\w.])@[\w.-]*[^\W_]")
 # The name to call them by, their user id where they are known.
@@ -37,7 +37,7 @@ class Mention:
     user_id: str | None = None
 
 
-class People:
+class KnownPeople:
     """Those who are known, besides the given names that anybody may have."""
 
     def __init__(self, known: Iterable[Person] = ()) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from language.text import sentences, stem, words
+from agents.text import sentences, stem, words
 
 
 def _listed(words: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
-from agents.dialogue.agent import Dialogue
+from agents.dialogue.agent import DialogueAgent
 from agents.models.language_model import ModelMessage
 from agents.models.offline import OfflineModel
 from benchmarks.servers.workers import workers_of
@@ -107,7 +107,7 @@ async def _talk(bus: Client, user_id: str, messages: int) -> list[float]:
 
 async def _model_alone(messages: int) -> list[float]:
     """What of it is thinking: the offline model with as much of a talk before it, nothing in between."""
-    agent, said, took = Dialogue(OfflineModel()), list[ModelMessage](), []
+    agent, said, took = DialogueAgent(OfflineModel()), list[ModelMessage](), []
     for number in range(messages):
         said.append(ModelMessage(role="user", content=f"{number}: {_TEXTS[number % len(_TEXTS)]}"))
         began = time.perf_counter()

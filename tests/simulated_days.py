@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from agents.sim.generator import Simulation
-from agents.sim.scenarios import Library
+from agents.sim.generator import MessageGenerator
+from agents.sim.scenarios import SimLibrary
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from bus_schema.ids import derived
 from bus_schema.sim import SimCounts, SimStopped, StartSim
@@ -48,7 +48,7 @@ async def whole_day(runtime: Runtime, order: StartSim, within_s: float) -> Day:
     await until(is_over, within_s, "the simulation ends")
     await until(lambda: _is_settled(runtime), within_s, "every fragment is seen to, every notification decided")
     assert stopped[0].counts.sim_id == started.sim_id
-    team = Library().team(order.profiles)
+    team = SimLibrary().team(order.profiles)
     said = {person.user_id: await runtime.history(person.user_id) for person in team.people}
     return Day(stopped[0].counts, said, await runtime.timeline())
 
@@ -83,8 +83,8 @@ def require_whole(day: Day, order: StartSim) -> None:
 
 
 def _require_said_as_written(day: Day, order: StartSim) -> None:
-    team = Library().team(order.profiles)
-    script = Simulation(team, Library().scenario(order.scenario or team.scenario), order.seed).messages()
+    team = SimLibrary().team(order.profiles)
+    script = MessageGenerator(team, SimLibrary().scenario(order.scenario or team.scenario), order.seed).messages()
     written: dict[str, list[tuple[str, str | None]]] = {user_id: [] for user_id in day.said}
     for _ in range(order.limit or 0):
         message = next(script)

@@ -4,10 +4,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from agents.context.agent import ContextAgent, Ruling
-from agents.context.decisions import Moment
-from agents.context.preferences import open_habits
-from agents.context.state import Decision, Delivery, Desk, settled_by_facts, settled_by_moods, settled_by_tasks
+from agents.context.agent import ContextAgent, Rulings
+from agents.context.decisions import DecisionContext
+from agents.context.preferences import open_preferences
+from agents.context.state import (
+    Delivery,
+    NotificationDecision,
+    NotificationState,
+    settled_by_facts,
+    settled_by_moods,
+    settled_by_tasks,
+)
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
 from bus_schema.context import ReviewDesk
@@ -41,12 +48,12 @@ class ContextWorker(Worker):
         self._clock = worker_context.clock
         self._model = model or model_of(worker_context.settings)
         self._agent = ContextAgent(self._model)
-        self._habits = open_habits(worker_context.settings.habits)
+        self._habits = open_preferences(worker_context.settings.habits)
         self._artifacts = open_artifacts(self._bus, worker_context.settings, worker_context.clock)
         self._talks = Conversations(
             self._bus, self._artifacts, largest_inline_bytes=worker_context.settings.max_body_bytes // 2
         )
-        self._desks = Notebook(self._bus, self.name, Desk)
+        self._desks = Notebook(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}
         self._next_look = worker_context.clock()
 
@@ -78,7 +85,7 @@ class ContextWorker(Worker):
         user_id = notification.to_user
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
+        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
             return self._ruled(user_id, await self._agent.hear(notification, desk, self._moment(user_id, talk), talk))
 
         return await self._desks.turn(user_id, message_context.message_id, decided)
@@ -89,7 +96,7 @@ class ContextWorker(Worker):
         user_id = command.user_id
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: Desk) -> tuple[Desk, Sequence[Said]]:
+        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
             return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
 
         return await self._desks.turn(user_id, message_context.message_id, decided)
@@ -98,7 +105,7 @@ class ContextWorker(Worker):
     async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
         """Clear the user's desk; what waited there waits no more."""
         message_context.require_operator()
-        cleared: list[Desk] = []
+        cleared: list[NotificationState] = []
         await self._desks.forget(command.user_id, command.user_id, cleared.append)
         self._due.pop(command.user_id, None)
         return Removed.of({"desks": len(cleared)})
@@ -130,11 +137,11 @@ class ContextWorker(Worker):
             self._due[user_id] = now + _ASKS_AGAIN
             await self._bus.send(ReviewDesk(user_id=user_id), trace=conversation_trace(user_id))
 
-    def _moment(self, user_id: str, talk: Iterable[DialogueMessage]) -> Moment:
+    def _moment(self, user_id: str, talk: Iterable[DialogueMessage]) -> DecisionContext:
         spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
-        return Moment(self._clock(), self._habits.of(user_id), max(spoken, default=None))
+        return DecisionContext(self._clock(), self._habits.of(user_id), max(spoken, default=None))
 
-    def _ruled(self, user_id: str, ruling: Ruling) -> tuple[Desk, Sequence[Said]]:
+    def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[Said]]:
         desk, decisions, delivery = ruling
         self._note_due(user_id, desk)
         said: list[Said] = [each for decision in decisions for each in _news(user_id, decision)]
@@ -142,7 +149,7 @@ class ContextWorker(Worker):
             said.append(_order(delivery))
         return desk, said
 
-    def _note_due(self, user_id: str, desk: Desk) -> None:
+    def _note_due(self, user_id: str, desk: NotificationState) -> None:
         if desk.next_due is None:
             self._due.pop(user_id, None)
         else:
@@ -153,11 +160,11 @@ class ContextWorker(Worker):
             await self._desks.turn(user_id, message_context.message_id, partial(_with_settled, settled))
 
 
-async def _with_settled(settled: tuple[str, ...], desk: Desk) -> tuple[Desk, Sequence[Said]]:
+async def _with_settled(settled: tuple[str, ...], desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
     return desk.with_settled(settled), ()
 
 
-def _news(user_id: str, decision: Decision) -> Iterable[Publish]:
+def _news(user_id: str, decision: NotificationDecision) -> Iterable[Publish]:
     about = {"notification_id": decision.notification_id, "to_user": user_id, "reason": decision.reason}
     trace = conversation_trace(user_id)
     if decision.verdict == "ignore":

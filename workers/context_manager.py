@@ -5,13 +5,13 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.context.preferences import open_habits
+from agents.context.preferences import open_preferences
 from agents.context_manager.agent import ContextManager, big_picture
-from agents.context_manager.knowledge import Knowledge
-from agents.context_manager.memory_records import memorable
+from agents.context_manager.knowledge import FactBase
+from agents.context_manager.memory_records import memory_commands
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
-from agents.people_directory import open_roster
+from agents.people_directory import open_people_directory
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
@@ -28,7 +28,7 @@ class TeamKnowledge(BaseModel):
     """What is known of all, since people work on the same things; `heard` are those who have spoken."""
 
     model_config = ConfigDict(frozen=True)
-    knowledge: Knowledge = Knowledge()
+    knowledge: FactBase = FactBase()
     heard: tuple[str, ...] = ()
 
 
@@ -41,8 +41,8 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         self._model = model or model_of(context.settings)
-        self._roster = open_roster(context.settings.people)
-        self._zone = ZoneInfo(open_habits(context.settings.habits).default.zone)
+        self._roster = open_people_directory(context.settings.people)
+        self._zone = ZoneInfo(open_preferences(context.settings.habits).default.zone)
         self._pictures = Pictures(self.bus)
 
     def key(self, user_id: str) -> str:
@@ -70,7 +70,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[Send]:
         """Have what has become known remembered."""
         updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
-        return [Send(learned) for event in updated for learned in memorable(event.items, fragment, self.name)]
+        return [Send(learned) for event in updated for learned in memory_commands(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Paint the user's picture anew."""
@@ -96,6 +96,6 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         await super().stop()
         await self._model.aclose()
 
-    async def _paint(self, user_id: str, known: Knowledge) -> None:
+    async def _paint(self, user_id: str, known: FactBase) -> None:
         facts = big_picture(known, user_id)
         await self._pictures.paint(user_id, (Known(id=fact.fact_id, text=fact.text) for fact in facts))

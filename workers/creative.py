@@ -5,12 +5,12 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from agents.configuration.prompts import NotTheirCraft, Role, shipped_role
+from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
-from agents.creative.loop import Mind, NothingWritten, Thought
+from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, recollected
+from agents.models.prompt import Material, memory_materials
 from agents.models.selection import model_of
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
@@ -61,7 +61,7 @@ class CreativeWorker(Worker):
             forgotten = await forget_before(memory, self._kit.clock() - KEPT)
             self._opened = opening.pop_all()
         logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
-        self._mind = Mind(self.role, self._model, memory)
+        self._mind = CreativeLoop(self.role, self._model, memory)
 
     async def stop(self) -> None:
         """Close what was opened."""
@@ -82,7 +82,7 @@ class CreativeWorker(Worker):
             return _failed(order, str(full), retryable=True)
         except (ModelUnavailable, OSError, *CheckpointTrouble) as trouble:
             return self._later(order, context, trouble)
-        except (NotTheirCraft, *_IN_VAIN) as never:
+        except (UnsupportedArtifactType, *_IN_VAIN) as never:
             return _failed(order, str(never), retryable=False)
 
     async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
@@ -106,7 +106,7 @@ class CreativeWorker(Worker):
         started_by = assignment.order.started_by
         if started_by is None or not self.role.remembers:
             return ()
-        return recollected(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
+        return memory_materials(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
 
     def _later(self, order: ExecuteStep, context: MessageContext, trouble: Exception) -> StepFailed:
         """Keep the attempt, whose thoughts so far are paid for; the last time, leave it to the orchestrator."""
@@ -121,7 +121,7 @@ class CreativeWorker(Worker):
         except BusUnavailable as away:
             logger().warning("progress not told", role=self.name, note=note, reason=str(away))
 
-    def _context(self, assignment: Assignment, thought: Thought) -> AIContext:
+    def _context(self, assignment: Assignment, thought: LoopState) -> AIContext:
         return AIContext(
             prompt_version=self.role.prompt_version,
             model_name=self._model.name,
@@ -147,7 +147,7 @@ async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
     return Input(given.name, manifest, read_material(given.name, manifest, content))
 
 
-def _cost_of(thought: Thought) -> dict[str, int]:
+def _cost_of(thought: LoopState) -> dict[str, int]:
     return {
         "rounds": thought["rounds"],
         "model_calls": thought["calls"],

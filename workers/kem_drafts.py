@@ -18,7 +18,7 @@ from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactTooL
 MAX_BYTES = 64 * 1024**2
 
 
-class Drafts:
+class DraftReader:
     """Reads such artifacts in the name of whoever sent their ref: what they may not read, nobody reads for them."""
 
     def __init__(self, context: WorkerContext) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from agents.processes import saga as rules
-from agents.processes.cards import BadCard, UnknownCard, card_of
+from agents.processes import saga
+from agents.processes.cards import InvalidCard, UnknownCard, card_of
 from agents.processes.steps import role_of
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.data import ClearData, DeleteUser, Removed
@@ -80,12 +80,12 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def start_run(self, command: StartProcess, context: MessageContext) -> Started:
-        digest = rules.fingerprint(command, context.owner)
+        digest = saga.fingerprint(command, context.owner)
         with _one_after_another():
             known = await runs.run_to_change(self.database.session, command.run_id)
             if known is None:
                 card = self._card_of(command)
-                run = rules.open_run(command, card, context.owner, self._clock())
+                run = saga.open_run(command, card, context.owner, self._clock())
                 if not await runs.add_run(self.database.session, run, card, digest):
                     raise runs.RunChangedMeanwhile(command.run_id)
             elif known.request_sha256 != digest:
@@ -112,7 +112,7 @@ class OrchestratorWorker(Worker):
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
         context.begin_anew()
         with _one_after_another():
-            moved = await self._move(command.run_id, rules.CancelRequested(command.reason, context.owner))
+            moved = await self._move(command.run_id, saga.CancelRequested(command.reason, context.owner))
         if moved is None:
             raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}")
         if moved.run.status is not RunStatus.CANCELLED:
@@ -152,7 +152,7 @@ class OrchestratorWorker(Worker):
     async def stop_waiting(self, event: ArtifactRegistered, context: MessageContext) -> Sent:
         if not event.trace_id.startswith("run_"):
             return ()
-        return await self._hear(event.trace_id, rules.ArtifactFound(event.artifact), context)
+        return await self._hear(event.trace_id, saga.ArtifactFound(event.artifact), context)
 
     @every(seconds=0.5)
     async def begin_runs(self) -> Sent:
@@ -168,7 +168,7 @@ class OrchestratorWorker(Worker):
         async with self.database.reading() as session:
             due = await runs.due_runs(session, self._clock(), _BATCH)
         claimed = await runs.claim_runs(self.database.session, due) if due else ()
-        return await self._move_all((run_id, rules.TimePassed()) for run_id in claimed)
+        return await self._move_all((run_id, saga.TimePassed()) for run_id in claimed)
 
     @every(seconds=10)
     async def look_for_artifacts(self) -> Sent:
@@ -183,8 +183,8 @@ class OrchestratorWorker(Worker):
         context.begin_anew()
         session = self.database.session
         found = await runs.runs_to_forget(session, started_by)
-        running = (run.run_id for run in found if run.status not in rules.OVER)
-        cancelled = rules.CancelRequested("its data were removed", context.owner)
+        running = (run.run_id for run in found if run.status not in saga.OVER)
+        cancelled = saga.CancelRequested("its data were removed", context.owner)
         with _one_after_another():
             told = await self._move_all((run_id, cancelled) for run_id in running)
         await runs.forget_runs(session, [run.run_id for run in found])
@@ -193,35 +193,35 @@ class OrchestratorWorker(Worker):
     def _card_of(self, command: StartProcess) -> Card:
         try:
             return card_of(command, self._roles)
-        except (BadCard, UnknownCard) as wrong:
+        except (InvalidCard, UnknownCard) as wrong:
             raise Rejected(Code.INVALID, str(wrong)) from wrong
 
-    async def _hear(self, run_id: str, happened: rules.Happening, context: MessageContext) -> Sent:
+    async def _hear(self, run_id: str, happened: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
         with _one_after_another():
             moved = await self._move(run_id, happened)
         return _sent(moved) if moved else ()
 
-    async def _move_all(self, happenings: Iterator[tuple[str, rules.Happening | None]]) -> Sent:
+    async def _move_all(self, happenings: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
         moves = [await self._move(run_id, happened) for run_id, happened in happenings if happened is not None]
         return [message for moved in moves if moved is not None for message in _sent(moved)]
 
-    async def _move(self, run_id: str, happened: rules.Happening) -> rules.Moved | None:
+    async def _move(self, run_id: str, happened: saga.RunEvent) -> saga.Transition | None:
         session = self.database.session
         stored = await runs.run_to_change(session, run_id)
         if stored is None:
             logger().info("unknown run", run_id=run_id, happened=type(happened).__name__)
             return None
-        moved = rules.advance(stored.card, stored.run, happened, self._clock())
+        moved = saga.advance(stored.card, stored.run, happened, self._clock())
         if moved.run != stored.run:
             await runs.save_run(session, stored, moved.run)
-        if moved.run.status in rules.OVER and stored.run.status not in rules.OVER:
+        if moved.run.status in saga.OVER and stored.run.status not in saga.OVER:
             logger().info("run over", run_id=run_id, status=moved.run.status.value, reason=moved.run.reason)
         return moved
 
-    async def _confirm_members(self, run: Run) -> rules.MembersConfirmed | rules.MembersRefused | None:
-        command = SetTraceMembers(trace_id=run.run_id, members=rules.members_of(run), retention=run.retention)
+    async def _confirm_members(self, run: Run) -> saga.MembersConfirmed | saga.MembersRefused | None:
+        command = SetTraceMembers(trace_id=run.run_id, members=saga.members_of(run), retention=run.retention)
         try:
             await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
         except BusUnavailable as away:
@@ -231,26 +231,26 @@ class OrchestratorWorker(Worker):
             if no.retryable or no.code is Code.EXPIRED:
                 logger().warning("run waits to start", run_id=run.run_id, reason=str(no))
                 return None
-            return rules.MembersRefused(f"storage refuses the run's members: {no}")
-        return rules.MembersConfirmed()
+            return saga.MembersRefused(f"storage refuses the run's members: {no}")
+        return saga.MembersConfirmed()
 
-    async def _look_up(self, run_id: str, awaited: ArtifactRef) -> rules.ArtifactFound | None:
+    async def _look_up(self, run_id: str, awaited: ArtifactRef) -> saga.ArtifactFound | None:
         query = GetArtifact(artifact_id=awaited.artifact_id)
         try:
             manifest = await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
         except (BusUnavailable, ReplyError) as missing:
             logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(missing))
             return None
-        return rules.ArtifactFound(manifest.ref)
+        return saga.ArtifactFound(manifest.ref)
 
 
 def open_orchestrator(context: WorkerContext, roles: Collection[str]) -> OrchestratorWorker:
     """The orchestrator over its own database."""
     database = Database(context.settings.database_of("orchestrator"), schema="orchestrator")
-    return OrchestratorWorker(database, context.bus.acting_as(rules.ORCHESTRATOR), roles, context.clock)
+    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), roles, context.clock)
 
 
-def _sent(moved: rules.Moved) -> Sent:
+def _sent(moved: saga.Transition) -> Sent:
     run_id = moved.run.run_id
     orders = [
         Send(order, role_of(moved.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)

@@ -7,11 +7,11 @@ from agents.configuration.prompts import Guide
 from agents.models.conversation import TALK
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
-from agents.models.messages import from_history, kept_calls, sayable
+from agents.models.messages import history_calls, model_messages, sanitise_text
 from agents.models.prompt import Material
 from agents.models.selection import model_of
-from agents.subagents.loop import NothingAnswered, Thinker
-from agents.subagents.tools import Instrument, Toolbox
+from agents.subagents.loop import NothingAnswered, ToolLoop
+from agents.subagents.tools import BoundTool, Toolbox
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import PermanentFailure, TemporaryFailure
 from mindbus.sdk.delegated import Delegated
@@ -29,10 +29,10 @@ class ThinkingSubagent(SubAgent):
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         self._model = model or model_of(context.settings)
-        self._thinker = Thinker(guide, self._model, self.most_rounds)
+        self._thinker = ToolLoop(guide, self._model, self.most_rounds)
 
     @abstractmethod
-    def instruments(self, work: Delegated) -> Sequence[Instrument]:
+    def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         """The tools for one task."""
 
     async def stop(self) -> None:
@@ -42,10 +42,10 @@ class ThinkingSubagent(SubAgent):
 
     async def execute(self, work: Delegated) -> str:
         """What the model comes to."""
-        said = [*from_history(work.history), ModelMessage(role="user", content=work.task)]
+        said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         try:
-            return sayable(await self._thinker.answer(said, _materials(work), toolbox, _Told(work)))
+            return sanitise_text(await self._thinker.answer(said, _materials(work), toolbox, _Told(work)))
         except ModelUnavailable as away:
             raise TemporaryFailure(str(away), away.retry_after) from away
         except (ModelFailure, NothingAnswered) as never:
@@ -63,14 +63,14 @@ class _Told:
         return self._work.has_room
 
     async def called(self, text: str, calls: Sequence[ToolCall]) -> None:
-        await self._work.called(kept_calls(calls), sayable(text))
+        await self._work.called(history_calls(calls), sanitise_text(text))
 
     async def working(self, call: ToolCall) -> None:
         await self._work.working(call.name, f"{call.name} {call.arguments[:_STATUS_CHARS]}")
 
     async def answered(self, call: ToolCall, content: str, *, is_error: bool) -> str:
-        (kept,) = kept_calls([call])
-        return await self._work.answered(kept, sayable(content), is_error=is_error)
+        (kept,) = history_calls([call])
+        return await self._work.answered(kept, sanitise_text(content), is_error=is_error)
 
 
 def _materials(work: Delegated) -> list[Material]:

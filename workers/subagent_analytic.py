@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import recollected
-from agents.subagents.tables import BadTable, Reckoning, read_table, reckon
-from agents.subagents.tools import Instrument, ToolFailed
+from agents.models.prompt import memory_materials
+from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
+from agents.subagents.tools import BoundTool, ToolFailed
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.delegated import Delegated
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
@@ -21,21 +21,21 @@ _FOUND_WORDS = 600
 _ID = r"^art_[A-Za-z0-9_-]{1,64}$"
 
 
-class Search(BaseModel):
+class SearchArguments(BaseModel):
     """What to look for."""
 
     model_config = ConfigDict(extra="forbid")
     query: str = Field(min_length=1, max_length=2000, description="What to look for, in a few words or a question.")
 
 
-class Reading(BaseModel):
+class ReadArguments(BaseModel):
     """Which artifact to read."""
 
     model_config = ConfigDict(extra="forbid")
     artifact_id: str = Field(pattern=_ID, description="Id of the artifact, such as art_0190….")
 
 
-class Computing(Reckoning):
+class ComputeArguments(TableQuery):
     """What to reckon, with which table."""
 
     artifact_id: str = Field(pattern=_ID, description="Id of an artifact with CSV, or with a JSON list of objects.")
@@ -51,31 +51,33 @@ class AnalyticSubagent(ThinkingSubagent):
         super().__init__(context, shipped_guide("analytic"), model)
         self._recall = Recall(context.bus, context.settings.recall_timeout_s)
 
-    def instruments(self, work: Delegated) -> Sequence[Instrument]:
+    def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         """Memory, artifacts, tables."""
 
-        async def search(wanted: Search) -> str:
+        async def search(wanted: SearchArguments) -> str:
             found = await self._recall.about(wanted.query, f"user.{work.chat_id}")
-            texts = [material.text for material in recollected(found, _FOUND_WORDS)]
+            texts = [material.text for material in memory_materials(found, _FOUND_WORDS)]
             return "\n\n".join(texts) or "Nothing is known about it."
 
-        async def read(wanted: Reading) -> str:
+        async def read(wanted: ReadArguments) -> str:
             return _as_text(await self._bytes_of(wanted.artifact_id, work))
 
-        async def compute(wanted: Computing) -> str:
+        async def compute(wanted: ComputeArguments) -> str:
             content = await self._bytes_of(wanted.artifact_id, work)
             try:
-                return await asyncio.to_thread(lambda: reckon(read_table(content), wanted))
-            except BadTable as bad:
+                return await asyncio.to_thread(lambda: run_query(read_table(content), wanted))
+            except InvalidTable as bad:
                 raise ToolFailed(f"{wanted.artifact_id}: {bad}") from bad
 
         return (
-            Instrument("search_memory", "Look up what the team knows: facts, decisions, documents.", Search, search),
-            Instrument("read_artifact", "Read a document by the id of its artifact.", Reading, read),
-            Instrument(
+            BoundTool(
+                "search_memory", "Look up what the team knows: facts, decisions, documents.", SearchArguments, search
+            ),
+            BoundTool("read_artifact", "Read a document by the id of its artifact.", ReadArguments, read),
+            BoundTool(
                 "compute",
                 "Reckon with a table in an artifact: filter, group, sum, mean, min, max, count.",
-                Computing,
+                ComputeArguments,
                 compute,
             ),
         )

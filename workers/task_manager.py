@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.context.preferences import open_habits
+from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
-from agents.people_directory import open_roster
+from agents.people_directory import open_people_directory
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.tasks import TaskBook
+from agents.task_manager.tasks import TaskList
 from bus_schema.dialogue import DialogueFragment, conversation_trace
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
@@ -27,7 +27,7 @@ class TeamTasks(BaseModel):
     """The tasks of all, since people speak of each other's; `heard` are those who have spoken."""
 
     model_config = ConfigDict(frozen=True)
-    book: TaskBook = TaskBook()
+    book: TaskList = TaskList()
     heard: tuple[str, ...] = ()
 
 
@@ -40,8 +40,8 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         self._model = model or model_of(context.settings)
-        self._roster = open_roster(context.settings.people)
-        self._zone = ZoneInfo(open_habits(context.settings.habits).default.zone)
+        self._roster = open_people_directory(context.settings.people)
+        self._zone = ZoneInfo(open_preferences(context.settings.habits).default.zone)
 
     def key(self, user_id: str) -> str:
         """Whoever speaks, the book is one."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import yaml
 
-Place = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 
 _DEEPEST = 10
 
 
-class NotUsableYaml(ValueError):
+class InvalidYaml(ValueError):
     """The text cannot be read as one plain YAML document; correct it at the line given."""
 
     def __init__(self, line: int, message: str) -> None:
@@ -20,39 +20,39 @@ class NotUsableYaml(ValueError):
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedDocument:
     """A document with the line of each value, by its path; a key's line, where there is one."""
 
     value: Any
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[YamlPath, int] = field(default_factory=dict)
 
-    def line_of(self, place: Place) -> int:
+    def line_of(self, place: YamlPath) -> int:
         """The line of a value, or of the nearest that holds it."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
 
 
-def read_located(text: str) -> Located:
-    """Read one document strictly: no aliases, no duplicate keys. Raises NotUsableYaml."""
+def read_located(text: str) -> LocatedDocument:
+    """Read one document strictly: no aliases, no duplicate keys. Raises InvalidYaml."""
     try:
         _refuse_traps(text)
         loader = yaml.SafeLoader(text)
         try:
             node = loader.get_single_node()
             if node is None:
-                raise NotUsableYaml(1, "the file is empty")
-            lines: dict[Place, int] = {}
-            return Located(_read(loader, node, (), lines), lines)
+                raise InvalidYaml(1, "the file is empty")
+            lines: dict[YamlPath, int] = {}
+            return LocatedDocument(_read(loader, node, (), lines), lines)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as wrong:
         mark = wrong.problem_mark or wrong.context_mark
         trouble = ", ".join(part for part in (wrong.context, wrong.problem) if part)
-        raise NotUsableYaml(mark.line + 1 if mark else 1, f"not YAML: {trouble}") from wrong
+        raise InvalidYaml(mark.line + 1 if mark else 1, f"not YAML: {trouble}") from wrong
     except yaml.reader.ReaderError as wrong:
         line = text.count("\n", 0, int(wrong.position)) + 1
-        raise NotUsableYaml(line, f"not YAML: {wrong.reason}; remove the control character") from wrong
+        raise InvalidYaml(line, f"not YAML: {wrong.reason}; remove the control character") from wrong
 
 
 def _refuse_traps(text: str) -> None:
@@ -61,16 +61,16 @@ def _refuse_traps(text: str) -> None:
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = _line_of(event)
         if isinstance(event, yaml.AliasEvent):
-            raise NotUsableYaml(line, f"*{event.anchor} repeats another part by reference; write it out instead")
+            raise InvalidYaml(line, f"*{event.anchor} repeats another part by reference; write it out instead")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _DEEPEST:
-            raise NotUsableYaml(line, f"nested deeper than {_DEEPEST} levels; nothing here needs that")
+            raise InvalidYaml(line, f"nested deeper than {_DEEPEST} levels; nothing here needs that")
 
 
-def _read(loader: yaml.SafeLoader, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
+def _read(loader: yaml.SafeLoader, node: yaml.Node, place: YamlPath, lines: dict[YamlPath, int]) -> Any:
     lines.setdefault(place, _line_of(node))
     if isinstance(node, yaml.MappingNode):
         return _read_mapping(loader, node, place, lines)
@@ -79,20 +79,20 @@ def _read(loader: yaml.SafeLoader, node: yaml.Node, place: Place, lines: dict[Pl
     try:
         return loader.construct_object(node)
     except ValueError as wrong:
-        raise NotUsableYaml(_line_of(node), f"{node.value[:40]!r} has no value: {wrong}") from wrong
+        raise InvalidYaml(_line_of(node), f"{node.value[:40]!r} has no value: {wrong}") from wrong
 
 
 def _read_mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, place: Place, lines: dict[Place, int]
+    loader: yaml.SafeLoader, node: yaml.MappingNode, place: YamlPath, lines: dict[YamlPath, int]
 ) -> dict[str, Any]:
     mapping: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = _line_of(key_node)
         if not isinstance(key_node, yaml.ScalarNode):
-            raise NotUsableYaml(line, "a field's name is a single word")
+            raise InvalidYaml(line, "a field's name is a single word")
         key = str(key_node.value)
         if key in mapping:
-            raise NotUsableYaml(line, f"{key!r} is given twice; keep one of them")
+            raise InvalidYaml(line, f"{key!r} is given twice; keep one of them")
         lines[*place, key] = line
         mapping[key] = _read(loader, value_node, (*place, key), lines)
     return mapping

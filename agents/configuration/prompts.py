@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.validation import BadFile, Problem, read_file
+from agents.configuration.validation import FileProblem, InvalidFile, read_file
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
@@ -20,7 +20,7 @@ class Craft(BaseModel):
     check: str = Field(min_length=1, max_length=8000)
 
 
-class NotTheirCraft(ValueError):
+class UnsupportedArtifactType(ValueError):
     """A card asks a role for something that it does not make; give the step to another role."""
 
 
@@ -41,10 +41,12 @@ class Role(BaseModel):
     produces: dict[ArtifactType, Craft] = Field(min_length=1, max_length=20)
 
     def require_craft(self, artifact_type: str) -> None:
-        """Raises NotTheirCraft."""
+        """Raises UnsupportedArtifactType."""
         if artifact_type not in self.produces:
             makes = ", ".join(self.produces)
-            raise NotTheirCraft(f"{NotTheirCraft.__doc__} ({self.name} makes {makes}, not {artifact_type})")
+            raise UnsupportedArtifactType(
+                f"{UnsupportedArtifactType.__doc__} ({self.name} makes {makes}, not {artifact_type})"
+            )
 
     @model_validator(mode="after")
     def _leaves_the_headline_to_the_layout(self) -> Self:
@@ -54,7 +56,7 @@ class Role(BaseModel):
         return self
 
 
-class BadRole(BadFile):
+class InvalidRole(InvalidFile):
     """The role cannot be played; each line says where, what is wrong, what to do."""
 
 
@@ -73,19 +75,19 @@ def role_names() -> tuple[str, ...]:
 
 
 def shipped_role(name: str) -> Role:
-    """A role that comes with MindBus. Raises UnknownRole, BadRole."""
+    """A role that comes with MindBus. Raises UnknownRole, InvalidRole."""
     if name not in role_names():
         raise UnknownRole(name)
     source = f"config/roles/{name}.yaml"
     role = parse_role((resources.files("config") / "roles" / f"{name}.yaml").read_bytes(), source)
     if role.name != name:
-        raise BadRole([Problem(source, None, ("name",), f"must be {name!r}, like the file")])
+        raise InvalidRole([FileProblem(source, None, ("name",), f"must be {name!r}, like the file")])
     return role
 
 
 def parse_role(text: bytes, source: str) -> Role:
-    """Read a role from YAML; `source` is what its errors call it. Raises BadRole with every problem found."""
-    return read_file(text, source, Role, BadRole)
+    """Read a role from YAML; errors name it `source`. Raises InvalidRole with every problem."""
+    return read_file(text, source, Role, InvalidRole)
 
 
 class Guide(BaseModel):
@@ -99,17 +101,17 @@ class Guide(BaseModel):
     system: str = Field(min_length=1, max_length=8000)
 
 
-class BadGuide(BadFile):
+class InvalidGuide(InvalidFile):
     """The guide cannot be followed; each line says where, what is wrong, what to do."""
 
 
 @cache
 def shipped_guide(name: str) -> Guide:
-    """A guide that comes with MindBus. Raises BadGuide."""
+    """A guide that comes with MindBus. Raises InvalidGuide."""
     source = f"config/guides/{name}.yaml"
     return parse_guide((resources.files("config") / "guides" / f"{name}.yaml").read_bytes(), source)
 
 
 def parse_guide(text: bytes, source: str) -> Guide:
-    """Read a guide from YAML; `source` is what its errors call it. Raises BadGuide with every problem found."""
-    return read_file(text, source, Guide, BadGuide)
+    """Read a guide from YAML; errors name it `source`. Raises InvalidGuide with every problem."""
+    return read_file(text, source, Guide, InvalidGuide)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from agents.configuration.located_yaml import Located, NotUsableYaml, Place, read_located
+from agents.configuration.located_yaml import InvalidYaml, LocatedDocument, YamlPath, read_located
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -38,12 +38,12 @@ _PLAINLY = {
 
 
 @dataclass(frozen=True)
-class Problem:
+class FileProblem:
     """One thing that is wrong; what came by message has no lines."""
 
     source: str
     line: int | None
-    place: Place | str
+    place: YamlPath | str
     message: str
 
     @property
@@ -59,46 +59,48 @@ class Problem:
         return f"{where}: {self.field}: {self.message}"
 
 
-class BadFile(ValueError):
+class InvalidFile(ValueError):
     """The file cannot be used; each line says where, what is wrong, what to do."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[FileProblem]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
 
-def read_file(text: bytes, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
+def read_file(text: bytes, source: str, schema: type[M], refusal: type[InvalidFile] = InvalidFile) -> M:
     """Read a model from YAML; `source` is what its errors call it. Raises the refusal with every problem found."""
-    return as_model(read_document(text, source, refusal), source, schema, refusal)
+    return validate_document(read_document(text, source, refusal), source, schema, refusal)
 
 
-def as_model(document: Located, source: str, schema: type[M], refusal: type[BadFile] = BadFile) -> M:
+def validate_document(
+    document: LocatedDocument, source: str, schema: type[M], refusal: type[InvalidFile] = InvalidFile
+) -> M:
     """The model that a document is. Raises the refusal with every problem found."""
     try:
         return schema.model_validate(document.value)
     except ValidationError as invalid:
-        raise refusal(said_by_schema(invalid, source, document.line_of, schema)) from invalid
+        raise refusal(schema_problems(invalid, source, document.line_of, schema)) from invalid
 
 
-def read_document(text: bytes, source: str, refusal: type[BadFile] = BadFile) -> Located:
+def read_document(text: bytes, source: str, refusal: type[InvalidFile] = InvalidFile) -> LocatedDocument:
     """Read YAML whose values know their lines. Raises the refusal."""
     try:
         return read_located(text.decode("utf-8-sig"))
     except UnicodeDecodeError as undecodable:
         line = text.count(b"\n", 0, undecodable.start) + 1
-        problem = Problem(source, line, "file", "is not text in UTF-8; save it in that encoding")
+        problem = FileProblem(source, line, "file", "is not text in UTF-8; save it in that encoding")
         raise refusal([problem]) from undecodable
-    except NotUsableYaml as unusable:
-        raise refusal([Problem(source, unusable.line, "file", unusable.message)]) from unusable
+    except InvalidYaml as unusable:
+        raise refusal([FileProblem(source, unusable.line, "file", unusable.message)]) from unusable
 
 
-def said_by_schema(
-    invalid: ValidationError, source: str, line_of: Callable[[Place], int], schema: type[BaseModel]
-) -> list[Problem]:
+def schema_problems(
+    invalid: ValidationError, source: str, line_of: Callable[[YamlPath], int], schema: type[BaseModel]
+) -> list[FileProblem]:
     """The schema's own complaints, in words for people who write such files."""
     errors = invalid.errors(include_url=False)
     return [
-        Problem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
+        FileProblem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
         for error in errors
         # A list whose items are wrong also counts as too short; its items have been named already.
         if not (error["type"] == "too_short" and any(_is_within(other, error) for other in errors))
@@ -109,7 +111,7 @@ def _is_within(other: ErrorDetails, error: ErrorDetails) -> bool:
     return len(other["loc"]) > len(error["loc"]) and other["loc"][: len(error["loc"])] == error["loc"]
 
 
-def nearest(word: str, known: Collection[str]) -> str:
+def suggestion(word: str, known: Collection[str]) -> str:
     """A guess at what a word was to be, with all that it could be."""
     near = get_close_matches(word, known, n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ";"
@@ -118,7 +120,7 @@ def nearest(word: str, known: Collection[str]) -> str:
 
 def _plainly(error: ErrorDetails, schema: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
-        return f"there is no such field{nearest(str(error['loc'][-1]), _fields_at(schema, error['loc'][:-1]))}"
+        return f"there is no such field{suggestion(str(error['loc'][-1]), _fields_at(schema, error['loc'][:-1]))}"
     if error["type"] == "too_short" and error["input"]:
         return f"has {error['ctx']['actual_length']}; list at least {error['ctx']['min_length']}"
     said = error["msg"].removeprefix("Input ").removeprefix("Value error, ").lower()

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from agents.context.decisions import Moment, decide, judged
-from agents.context.state import Decision, Delivery, Desk
+from agents.context.decisions import DecisionContext, decide_by_model, decide_by_rules
+from agents.context.state import Delivery, NotificationDecision, NotificationState
 from agents.models.language_model import LanguageModel
+from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.notification import NotificationGenerated
-from language.text import Language, language_of
 
 _MOST_MERGED = 5
 _MOST_MERGED_CHARS = 6000
@@ -15,7 +15,7 @@ _LEADS = {
     Language.ENGLISH: "Several things at once.",
     Language.RUSSIAN: "Сразу несколько новостей.",
 }
-Ruling = tuple[Desk, tuple[Decision, ...], Delivery | None]
+Rulings = tuple[NotificationState, tuple[NotificationDecision, ...], Delivery | None]
 
 
 class ContextAgent:
@@ -25,15 +25,21 @@ class ContextAgent:
         self._model = model
 
     async def hear(
-        self, notification: NotificationGenerated, desk: Desk, moment: Moment, talk: Sequence[DialogueMessage] = ()
-    ) -> Ruling:
+        self,
+        notification: NotificationGenerated,
+        desk: NotificationState,
+        moment: DecisionContext,
+        talk: Sequence[DialogueMessage] = (),
+    ) -> Rulings:
         """What becomes of a notification; one that comes again meets the same decision."""
         known = desk.decision_on(notification.notification_id)
         if known:
             return desk, (known,), desk.delivery_of(notification.notification_id)
         return await self._ruled([notification], desk, moment, talk)
 
-    async def wake(self, desk: Desk, moment: Moment, talk: Sequence[DialogueMessage] = ()) -> Ruling:
+    async def wake(
+        self, desk: NotificationState, moment: DecisionContext, talk: Sequence[DialogueMessage] = ()
+    ) -> Rulings:
         """What becomes of all that has waited long enough; whatever goes out does so as one."""
         due = _at_once(each.notification for each in desk.due(moment.now))
         return await self._ruled(due, desk, moment, talk)
@@ -41,16 +47,16 @@ class ContextAgent:
     async def _ruled(
         self,
         notifications: Sequence[NotificationGenerated],
-        desk: Desk,
-        moment: Moment,
+        desk: NotificationState,
+        moment: DecisionContext,
         talk: Sequence[DialogueMessage],
-    ) -> Ruling:
-        decisions: list[Decision] = []
+    ) -> Rulings:
+        decisions: list[NotificationDecision] = []
         going: list[tuple[NotificationGenerated, str]] = []
         for notification in notifications:
-            decision, words = decide(notification, desk, moment), notification.message
+            decision, words = decide_by_rules(notification, desk, moment), notification.message
             if decision.verdict == "deliver":
-                other, words = await judged(notification, talk, self._model, moment.now)
+                other, words = await decide_by_model(notification, talk, self._model, moment.now)
                 decision = other or decision
             if decision.verdict == "deliver":
                 going.append((notification, words))

@@ -9,15 +9,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.context.preferences import Habits
-from agents.context.state import Decision, Desk
-from agents.fragments import borne_out
+from agents.context.preferences import NotificationPreferences
+from agents.context.state import NotificationDecision, NotificationState
+from agents.fragments import is_supported
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, lay_out
-from agents.models.structured import attempt_as
+from agents.models.prompt import Material, build_prompt
+from agents.models.structured import try_complete_as
+from agents.text import terms
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
-from language.text import terms
 
 _HOUR = timedelta(hours=1)
 _SAME_ABOUT_FOR = timedelta(hours=24)
@@ -28,15 +28,17 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 @dataclass(frozen=True)
-class Moment:
+class DecisionContext:
     """When it is, for whom, and when they last said something."""
 
     now: datetime
-    habits: Habits
+    habits: NotificationPreferences
     last_activity: datetime | None = None
 
 
-def decide(notification: NotificationGenerated, desk: Desk, moment: Moment) -> Decision:
+def decide_by_rules(
+    notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext
+) -> NotificationDecision:
     """The first rule that has something to say decides."""
     ignored = _needless(notification, desk, moment)
     if ignored:
@@ -54,7 +56,7 @@ def decide(notification: NotificationGenerated, desk: Desk, moment: Moment) -> D
     return _deferred(notification, desk, until, reason)
 
 
-def _needless(notification: NotificationGenerated, desk: Desk, moment: Moment) -> str:
+def _needless(notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext) -> str:
     if notification.expires and notification.expires <= moment.now:
         return f"stale: expired at {notification.expires:%Y-%m-%d %H:%M}"
     settled = _subjects(notification) & set(desk.settled)
@@ -71,7 +73,9 @@ def _needless(notification: NotificationGenerated, desk: Desk, moment: Moment) -
     return ""
 
 
-def _wait(notification: NotificationGenerated, desk: Desk, moment: Moment) -> tuple[datetime, str, bool] | None:
+def _wait(
+    notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext
+) -> tuple[datetime, str, bool] | None:
     """Until when, why, and whether it is rather not told at all than before then."""
     quiet = moment.habits.end_of_quiet(moment.now)
     if quiet:
@@ -90,24 +94,28 @@ def _wait(notification: NotificationGenerated, desk: Desk, moment: Moment) -> tu
     return None
 
 
-def _deferred(notification: NotificationGenerated, desk: Desk, until: datetime, reason: str) -> Decision:
+def _deferred(
+    notification: NotificationGenerated, desk: NotificationState, until: datetime, reason: str
+) -> NotificationDecision:
     """It joins what waits for about the same time, so that both go out as one."""
     for waiting in desk.waiting:
         other = waiting.notification.notification_id
         is_near = abs(waiting.until - until) <= _MERGED_WITHIN and waiting.until >= until
         if other != notification.notification_id and is_near:
-            return Decision(
+            return NotificationDecision(
                 notification_id=notification.notification_id,
                 verdict="merge",
                 reason=f"{reason}; goes out with {other}",
                 until=waiting.until,
                 into=other,
             )
-    return Decision(notification_id=notification.notification_id, verdict="defer", reason=reason, until=until)
+    return NotificationDecision(
+        notification_id=notification.notification_id, verdict="defer", reason=reason, until=until
+    )
 
 
-def _decision(notification: NotificationGenerated, verdict: str, reason: str) -> Decision:
-    return Decision.model_validate(
+def _decision(notification: NotificationGenerated, verdict: str, reason: str) -> NotificationDecision:
+    return NotificationDecision.model_validate(
         {"notification_id": notification.notification_id, "verdict": verdict, "reason": reason}
     )
 
@@ -137,7 +145,7 @@ _LONGEST_CHARS = 1000
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
-class Judgement(BaseModel):
+class ModelDecision(BaseModel):
     """A model's decision on one notification."""
 
     model_config = ConfigDict(extra="forbid")
@@ -147,9 +155,9 @@ class Judgement(BaseModel):
     message: str = Field(max_length=_LONGEST_CHARS)
 
 
-async def judged(
+async def decide_by_model(
     notification: NotificationGenerated, talk: Sequence[DialogueMessage], model: LanguageModel, now: datetime
-) -> tuple[Decision | None, str]:
+) -> tuple[NotificationDecision | None, str]:
     """A decision other than to deliver, if the model has one that it may take; the words to deliver it in."""
     guide = shipped_guide("context")
     matter = f"{notification.message}\n{notification.context}\nurgency: {notification.urgency}"
@@ -157,23 +165,27 @@ async def judged(
         Material(notification.notification_id, "notification", matter),
         Material("talk", "talk", _told(talk) or "nothing has been said"),
     ]
-    asked = lay_out("notification", "write", guide.system, "Decide as JSON.", materials)
-    judgement = await attempt_as(model, asked, Judgement, guide.model)
+    asked = build_prompt("notification", "write", guide.system, "Decide as JSON.", materials)
+    judgement = await try_complete_as(model, asked, ModelDecision, guide.model)
     if judgement is None:
         return None, notification.message
     message = judgement.message if _is_faithful(judgement.message, notification) else notification.message
     return _allowed(judgement, notification, now), message
 
 
-def _allowed(judgement: Judgement, notification: NotificationGenerated, now: datetime) -> Decision | None:
+def _allowed(
+    judgement: ModelDecision, notification: NotificationGenerated, now: datetime
+) -> NotificationDecision | None:
     """What is urgent goes out; only what is unimportant may be dropped; nothing is put off until it is stale."""
     reason = f"model: {judgement.reason}"
     if judgement.decision == "ignore" and notification.urgency is Urgency.LOW:
-        return Decision(notification_id=notification.notification_id, verdict="ignore", reason=reason)
+        return NotificationDecision(notification_id=notification.notification_id, verdict="ignore", reason=reason)
     if judgement.decision == "defer" and judgement.defer_minutes and notification.urgency is not Urgency.HIGH:
         until = now + min(timedelta(minutes=judgement.defer_minutes), _MOST_DEFERRED)
         if notification.expires is None or until < notification.expires:
-            return Decision(notification_id=notification.notification_id, verdict="defer", reason=reason, until=until)
+            return NotificationDecision(
+                notification_id=notification.notification_id, verdict="defer", reason=reason, until=until
+            )
     return None
 
 
@@ -182,7 +194,10 @@ def _is_faithful(message: str, notification: NotificationGenerated) -> bool:
     given = f"{notification.message} {notification.context}"
     kept = set(_FIGURE.findall(notification.message)) <= set(_FIGURE.findall(message))
     return (
-        bool(message.strip()) and kept and borne_out(notification.message, message) and _adds_no_number(message, given)
+        bool(message.strip())
+        and kept
+        and is_supported(notification.message, message)
+        and _adds_no_number(message, given)
     )
 
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agents.configuration.validation import BadFile, read_file
+from agents.configuration.validation import InvalidFile, read_file
 from bus_schema.identities import UserId
 
 
@@ -21,7 +21,7 @@ def _zone(name: str) -> str:
     return name
 
 
-class Habits(BaseModel):
+class NotificationPreferences(BaseModel):
     """One person's: quiet hours on their own clock, how many notifications an hour, how far apart.
 
     `pause_minutes` is how long a talk must rest before something unimportant may break into it.
@@ -60,32 +60,32 @@ class Habits(BaseModel):
         return datetime.combine(day, self.quiet_until, tzinfo=ZoneInfo(self.zone))
 
 
-class HabitsFile(BaseModel):
+class PreferencesFile(BaseModel):
     """Everybody's habits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    default: Habits = Habits()
-    users: dict[UserId, Habits] = {}
+    default: NotificationPreferences = NotificationPreferences()
+    users: dict[UserId, NotificationPreferences] = {}
 
-    def of(self, user_id: str) -> Habits:
+    def of(self, user_id: str) -> NotificationPreferences:
         return self.users.get(user_id, self.default)
 
 
-class BadHabits(BadFile):
+class InvalidPreferences(InvalidFile):
     """The habits cannot be kept; each line says where, what is wrong, what to do."""
 
 
 @cache
-def shipped_habits() -> HabitsFile:
-    """The habits that come with MindBus. Raises BadHabits."""
-    return parse_habits((resources.files("config") / "habits.yaml").read_bytes(), "config/habits.yaml")
+def shipped_preferences() -> PreferencesFile:
+    """The habits that come with MindBus. Raises InvalidPreferences."""
+    return parse_preferences((resources.files("config") / "habits.yaml").read_bytes(), "config/habits.yaml")
 
 
-def open_habits(file: str | None) -> HabitsFile:
-    """Those of a YAML file, or those that come with MindBus. Raises BadHabits, OSError."""
-    return shipped_habits() if file is None else parse_habits(Path(file).read_bytes(), file)
+def open_preferences(file: str | None) -> PreferencesFile:
+    """Those of a YAML file, or those that come with MindBus. Raises InvalidPreferences, OSError."""
+    return shipped_preferences() if file is None else parse_preferences(Path(file).read_bytes(), file)
 
 
-def parse_habits(text: bytes, source: str) -> HabitsFile:
-    """Read habits from YAML; `source` is what its errors call it. Raises BadHabits with every problem found."""
-    return read_file(text, source, HabitsFile, BadHabits)
+def parse_preferences(text: bytes, source: str) -> PreferencesFile:
+    """Read habits from YAML; errors name it `source`. Raises InvalidPreferences with every problem."""
+    return read_file(text, source, PreferencesFile, InvalidPreferences)

@@ -16,7 +16,7 @@ _MOST_SETTLED = 300
 Verdict = Literal["deliver", "defer", "merge", "ignore"]
 
 
-class Decision(BaseModel):
+class NotificationDecision(BaseModel):
     """What becomes of a notification, with the reason; `merge` waits for `into` and goes out along with it."""
 
     model_config = ConfigDict(frozen=True)
@@ -38,7 +38,7 @@ class Delivery(BaseModel):
     context: str = ""
 
 
-class Told(BaseModel):
+class DeliveredNotification(BaseModel):
     """Something that the user has been told."""
 
     model_config = ConfigDict(frozen=True)
@@ -48,7 +48,7 @@ class Told(BaseModel):
     at: AwareDatetime
 
 
-class Waiting(BaseModel):
+class WaitingNotification(BaseModel):
     """Something that waits; the decision is taken again at its time."""
 
     model_config = ConfigDict(frozen=True)
@@ -57,26 +57,26 @@ class Waiting(BaseModel):
     reason: str
 
 
-class Desk(BaseModel):
+class NotificationState(BaseModel):
     """All of it; what is on it survives the process that put it there."""
 
     model_config = ConfigDict(frozen=True)
-    told: tuple[Told, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    decided: tuple[Decision, ...] = ()
+    told: tuple[DeliveredNotification, ...] = ()
+    waiting: tuple[WaitingNotification, ...] = ()
+    decided: tuple[NotificationDecision, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     settled: tuple[str, ...] = ()
 
-    def decision_on(self, notification_id: str) -> Decision | None:
+    def decision_on(self, notification_id: str) -> NotificationDecision | None:
         return next((each for each in self.decided if each.notification_id == notification_id), None)
 
     def delivery_of(self, notification_id: str) -> Delivery | None:
         return next((each for each in self.deliveries if each.notification_id == notification_id), None)
 
-    def told_since(self, moment: datetime) -> tuple[Told, ...]:
+    def told_since(self, moment: datetime) -> tuple[DeliveredNotification, ...]:
         return tuple(each for each in self.told if each.at > moment)
 
-    def due(self, now: datetime) -> tuple[Waiting, ...]:
+    def due(self, now: datetime) -> tuple[WaitingNotification, ...]:
         """What has waited long enough, the most urgent first."""
         order = ("high", "normal", "low")
         due = [each for each in self.waiting if each.until <= now]
@@ -92,17 +92,17 @@ class Desk(BaseModel):
         settled = tuple(dict.fromkeys((*self.settled, *ids)))[-_MOST_SETTLED:]
         return self.model_copy(update={"settled": settled})
 
-    def having_decided(self, decision: Decision, notification: NotificationGenerated) -> Self:
+    def having_decided(self, decision: NotificationDecision, notification: NotificationGenerated) -> Self:
         """A decision replaces the one before it; what it defers waits, what it ends waits no longer."""
         decided = (*(each for each in self.decided if each.notification_id != decision.notification_id), decision)
         waiting = [each for each in self.waiting if each.notification.notification_id != decision.notification_id]
         if decision.until is not None:
-            waiting.append(Waiting(notification=notification, until=decision.until, reason=decision.reason))
+            waiting.append(WaitingNotification(notification=notification, until=decision.until, reason=decision.reason))
         return self.model_copy(update={"decided": decided[-_MOST_DECIDED:], "waiting": tuple(waiting)})
 
     def having_told(self, delivery: Delivery, notifications: Iterable[NotificationGenerated], now: datetime) -> Self:
         told = [
-            Told(notification_id=each.notification_id, about=each.about, message=each.message, at=now)
+            DeliveredNotification(notification_id=each.notification_id, about=each.about, message=each.message, at=now)
             for each in notifications
         ]
         return self.model_copy(

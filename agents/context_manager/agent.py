@@ -4,19 +4,19 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, timedelta, tzinfo
 
-from agents.context_manager.extraction import read_by_model, statement_in
-from agents.context_manager.knowledge import Knowledge, Ledger, content
-from agents.fragments import Outcome, linked, utterances
+from agents.context_manager.extraction import extract_by_model, find_statement
+from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
+from agents.fragments import ProcessingResult, links_to, split_utterances
 from agents.models.language_model import LanguageModel
-from agents.people import People
+from agents.people import KnownPeople
+from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.text import Language, language_of
 
 AGENT = "context_manager"
-NOBODY_KNOWN = People()
+NOBODY_KNOWN = KnownPeople()
 _NEWS_LASTS = timedelta(days=3)
 _PROJECT = re.compile(
     r"\b(?:проект(?:а|е|у|ом)?|project)\s+(?:[«“\"]([^»”\"]{2,60})[»”\"]|([A-ZА-ЯЁ][\w-]+(?: [A-ZА-ЯЁ][\w-]+)?))"
@@ -30,30 +30,32 @@ _PHRASES = {
 class ContextManager:
     """Reads fragments by rules, then once more with a language model, where there is one."""
 
-    def __init__(self, model: LanguageModel, people: People = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
+    def __init__(self, model: LanguageModel, people: KnownPeople = NOBODY_KNOWN, zone: tzinfo = UTC) -> None:
         self._model, self._people, self._zone = model, people, zone
 
-    async def process(self, fragment: DialogueFragment, knowledge: Knowledge) -> tuple[Knowledge, Outcome[FactUpdate]]:
+    async def process(
+        self, fragment: DialogueFragment, knowledge: FactBase
+    ) -> tuple[FactBase, ProcessingResult[FactUpdate]]:
         """What a fragment makes known, with all that is known after it."""
         messages = fragment.heard
-        ledger = Ledger(knowledge, self._zone)
+        ledger = FactRecorder(knowledge, self._zone)
         for message in messages:
             self._read(message, ledger)
-        await read_by_model(messages, ledger, self._model)
+        await extract_by_model(messages, ledger, self._model)
         ids = [each for update in ledger.updates for each in update.fact.message_ids]
-        outcome = Outcome[FactUpdate](
+        outcome = ProcessingResult[FactUpdate](
             items=tuple(ledger.updates),
             notifications=tuple(self._news(ledger.updates, fragment.user_id)),
-            links=linked("message", ids),
+            links=links_to("message", ids),
         )
         return ledger.knowledge, outcome
 
-    def _read(self, message: DialogueMessage, ledger: Ledger) -> None:
+    def _read(self, message: DialogueMessage, ledger: FactRecorder) -> None:
         project = None
-        for utterance in utterances(message.content or ""):
+        for utterance in split_utterances(message.content or ""):
             named = _PROJECT.search(utterance.text)
             project = (named[1] or named[2]) if named else project
-            statement = statement_in(utterance, ledger.said_at(message), self._people)
+            statement = find_statement(utterance, ledger.said_at(message), self._people)
             if statement:
                 ledger.enter(statement.text, statement.kind, message, project)
 
@@ -75,17 +77,19 @@ class ContextManager:
             message=phrase.format(who=self._people.name_of(teller), new=new.text, old=old.text),
             about=f"{old.fact_id} superseded",
             expires=new.said_at + _NEWS_LASTS,
-            links=(*linked("fact", [new.fact_id, old.fact_id]), *linked("message", new.message_ids)),
+            links=(*links_to("fact", [new.fact_id, old.fact_id]), *links_to("message", new.message_ids)),
         )
 
 
 def _matters(old: Fact, new: Fact) -> bool:
     """Figures change every day, which is no news; another date is, another decision, somebody else in charge."""
     is_decided = FactKind.DECISION in (old.kind, new.kind) or new.kind is FactKind.ROLE
-    return is_decided or content(old.text, old.said_at).dates != content(new.text, new.said_at).dates
+    return (
+        is_decided or statement_content(old.text, old.said_at).dates != statement_content(new.text, new.said_at).dates
+    )
 
 
-def big_picture(knowledge: Knowledge, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
+def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
     """What to keep in mind when talking with a user: their own matters first, the newest of each kind of thing."""
     order = ("preference", "role", "decision", "fact")
     current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)

@@ -8,18 +8,18 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.context_manager.knowledge import Ledger
-from agents.fragments import Utterance, borne_out, quoted_in
+from agents.context_manager.knowledge import FactRecorder
+from agents.dates.reading import dates_in
+from agents.fragments import Utterance, is_supported, quoted_message
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, lay_out
-from agents.models.structured import attempt_as
-from agents.people import People
-from agents.task_manager.extraction import drafts_in
-from agents.task_manager.status_reports import reports_in
+from agents.models.prompt import Material, build_prompt
+from agents.models.structured import try_complete_as
+from agents.people import KnownPeople
+from agents.task_manager.extraction import find_tasks
+from agents.task_manager.status_reports import find_reports
+from agents.text import first_words, leans_back, terms, words
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
-from language.dates.reading import dates_in
-from language.text import first_words, leans_back, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
@@ -65,14 +65,14 @@ _INSIDE_NAME = re.compile(r"(?<=[^\W\d] )[A-ZА-ЯЁ][\w-]+|[«“\"][^»”\"]{
 
 
 @dataclass(frozen=True)
-class Statement:
+class FactStatement:
     """A sentence with the sort of thing that it makes known."""
 
     text: str
     kind: FactKind
 
 
-def statement_in(utterance: Utterance, said_at: datetime, people: People) -> Statement | None:
+def find_statement(utterance: Utterance, said_at: datetime, people: KnownPeople) -> FactStatement | None:
     """What a sentence makes known, if anything."""
     text = utterance.text.strip()
     if utterance.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
@@ -82,7 +82,7 @@ def statement_in(utterance: Utterance, said_at: datetime, people: People) -> Sta
         kind = FactKind.FACT
     if kind is FactKind.DECISION and _UNCERTAIN.search(text):
         return None
-    return Statement(first_words(text, _LONGEST_WORDS), kind) if kind else None
+    return FactStatement(first_words(text, _LONGEST_WORDS), kind) if kind else None
 
 
 def _kind(text: str) -> FactKind | None:
@@ -93,20 +93,20 @@ def _kind(text: str) -> FactKind | None:
     return FactKind.ROLE if _ROLE.search(text) else None
 
 
-def _informs(utterance: Utterance, said_at: datetime, people: People) -> bool:
+def _informs(utterance: Utterance, said_at: datetime, people: KnownPeople) -> bool:
     """Whether it can be understood alone, holds something to know, is neither work to do nor work done."""
     text = utterance.text
     holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
     if not holds or leans_back(text) or len(words(text)) < 3:
         return False
-    if drafts_in(utterance, said_at, people):
+    if find_tasks(utterance, said_at, people):
         return False
     # "Sent the contract" is over once it is said; "the release is moved to May" is to be remembered.
     is_dated = _FIGURE.search(text) or dates_in(text, said_at)
-    return bool(is_dated) or not reports_in(utterance, said_at, people)
+    return bool(is_dated) or not find_reports(utterance, said_at, people)
 
 
-class ReadFact(BaseModel):
+class ExtractedFact(BaseModel):
     """One thing that the model has read."""
 
     model_config = ConfigDict(extra="forbid")
@@ -117,14 +117,14 @@ class ReadFact(BaseModel):
     supersedes: str | None
 
 
-class ReadFacts(BaseModel):
+class ExtractedFacts(BaseModel):
     """All that the model has read."""
 
     model_config = ConfigDict(extra="forbid")
-    items: list[ReadFact] = Field(max_length=40)
+    items: list[ExtractedFact] = Field(max_length=40)
 
 
-async def read_by_model(messages: Sequence[DialogueMessage], ledger: Ledger, model: LanguageModel) -> None:
+async def extract_by_model(messages: Sequence[DialogueMessage], ledger: FactRecorder, model: LanguageModel) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
@@ -134,19 +134,19 @@ async def read_by_model(messages: Sequence[DialogueMessage], ledger: Ledger, mod
         Material("known", "known", known or "nothing"),
         *(Material(message.message_id, "message", message.content or "") for message in messages),
     ]
-    asked = lay_out("context", "write", guide.system, "Report what has become known as JSON.", materials)
-    read = await attempt_as(model, asked, ReadFacts, guide.model)
+    asked = build_prompt("context", "write", guide.system, "Report what has become known as JSON.", materials)
+    read = await try_complete_as(model, asked, ExtractedFacts, guide.model)
     for item in read.items if read else ():
-        message = quoted_in(item.quote, messages, item.message_id)
-        if message and borne_out(item.text, item.quote) and not _is_read(item, message, ledger):
+        message = quoted_message(item.quote, messages, item.message_id)
+        if message and is_supported(item.text, item.quote) and not _is_read(item, message, ledger):
             old = next((fact for fact in ledger.knowledge.current if fact.fact_id == item.supersedes), None)
             ledger.enter(item.text, item.kind, message, project=None, old=old)
 
 
-def _is_read(item: ReadFact, message: DialogueMessage, ledger: Ledger) -> bool:
+def _is_read(item: ExtractedFact, message: DialogueMessage, ledger: FactRecorder) -> bool:
     """Whether the rules have read the same words already."""
     return any(
         message.message_id in update.fact.message_ids
-        and (borne_out(item.text, update.fact.text) or borne_out(update.fact.text, item.quote))
+        and (is_supported(item.text, update.fact.text) or is_supported(update.fact.text, item.quote))
         for update in ledger.updates
     )

@@ -9,14 +9,14 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.dates.reading import dates_in, without_dates
 from agents.task_manager.english import bases
 from agents.task_manager.russian import infinitives, plain
+from agents.text import is_meaningful, stem, words
+from agents.words import MEASURES
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.dates.reading import dates_in, without_dates
-from language.text import is_meaningful, stem, words
-from language.word_lists import MEASURES
 
 _MOST_KEPT = 200
 _SAME = 0.75
@@ -48,7 +48,7 @@ _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(map(stem, ME
 
 
 @dataclass(frozen=True)
-class Content:
+class StatementContent:
     """What a statement is about, with what it says of that."""
 
     subject: frozenset[str]
@@ -61,7 +61,7 @@ class Content:
         return self.numbers | self.dates | self.names
 
 
-class Knowledge(BaseModel):
+class FactBase(BaseModel):
     """An agent's memory of what was said to be so; what holds no longer stays, marked."""
 
     model_config = ConfigDict(frozen=True)
@@ -85,25 +85,25 @@ class Knowledge(BaseModel):
         return self.model_copy(update={"facts": tuple(fact for fact in self.facts if fact.said_by != user_id)})
 
 
-def repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
+def find_repeated(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
     """The fact that says the same."""
-    new = content(text, said_at)
+    new = statement_content(text, said_at)
     for fact in known:
-        old = content(fact.text, fact.said_at)
+        old = statement_content(fact.text, fact.said_at)
         is_same_subject = _overlap(new.subject, old.subject) >= _SAME
         if fact.kind is kind and is_same_subject and (new.numbers, new.dates) == (old.numbers, old.dates):
             return fact if _overlap(new.names, old.names) >= _SAME or not (new.names or old.names) else None
     return None
 
 
-def replaced(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
+def find_superseded(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]) -> Fact | None:
     """The fact that holds no longer, if this one holds: alike in what it is about, not in what it says of it."""
-    new = content(text, said_at)
+    new = statement_content(text, said_at)
     dropped = {stem(each) for each in _INSTEAD_OF.findall(text)}
     is_change = bool(_CHANGE.search(text))
     scored = []
     for fact in known:
-        old = content(fact.text, fact.said_at)
+        old = statement_content(fact.text, fact.said_at)
         if dropped & (old.names | old.subject):
             scored.append((2.0, fact.said_at, fact))
         elif fact.kind is kind or is_change:
@@ -115,7 +115,7 @@ def replaced(text: str, said_at: datetime, kind: FactKind, known: Iterable[Fact]
 
 
 @lru_cache(maxsize=4096)
-def content(text: str, said_at: datetime) -> Content:
+def statement_content(text: str, said_at: datetime) -> StatementContent:
     dates = dates_in(text, said_at)
     rest = without_dates(text, dates)
     names = {stem(name) for name in _NAME.findall(rest)}
@@ -124,7 +124,7 @@ def content(text: str, said_at: datetime) -> Content:
         for word in words(rest)
         if is_meaningful(word) and not word[0].isdigit() and not _is_verb(word) and (root := stem(word)) not in _GENERIC
     }
-    return Content(
+    return StatementContent(
         subject=frozenset(subject - names),
         numbers=frozenset(_NUMBER.findall(rest)),
         dates=frozenset(each.at.isoformat() for each in dates),
@@ -132,7 +132,7 @@ def content(text: str, said_at: datetime) -> Content:
     )
 
 
-def _contradicts(new: Content, old: Content, is_change: bool) -> bool:
+def _contradicts(new: StatementContent, old: StatementContent, is_change: bool) -> bool:
     """Whether both cannot hold: another number or date for one thing; another name only if it is told as a change."""
     for ours, theirs in ((new.numbers, old.numbers), (new.dates, old.dates)):
         if ours and theirs and ours != theirs:
@@ -149,10 +149,10 @@ def _is_verb(word: str) -> bool:
     return plain(word) in infinitives() or bases().get(word.lower(), word.lower()) != word.lower()
 
 
-class Ledger:
+class FactRecorder:
     """Keeps knowledge while a fragment is read; `updates` is what has happened to it."""
 
-    def __init__(self, knowledge: Knowledge, zone: tzinfo) -> None:
+    def __init__(self, knowledge: FactBase, zone: tzinfo) -> None:
         self.knowledge = knowledge
         self.updates: list[FactUpdate] = []
         self._zone = zone
@@ -167,11 +167,11 @@ class Ledger:
         """Something is known anew, or known already; `old` is what it replaces, where somebody knows better."""
         said_at = self.said_at(message)
         within = [fact for fact in self.knowledge.current if _may_be_of(project, fact)]
-        known = repeated(text, said_at, kind, within)
+        known = find_repeated(text, said_at, kind, within)
         if known:
             self._confirm(known, message)
             return
-        old = old or replaced(text, said_at, kind, within)
+        old = old or find_superseded(text, said_at, kind, within)
         ordinal = sum(message.message_id == fact.message_ids[0] for fact in self.knowledge.facts)
         fact = Fact(
             fact_id=f"fact_{derived(message.message_id, 'fact', ordinal)}",

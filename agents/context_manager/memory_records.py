@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from agents.fragments import linked, utterances
+from agents.fragments import links_to, split_utterances
+from agents.text import first_words, terms
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kem import KemRights
 from bus_schema.kps import ProcessRawData
 from bus_schema.processing import Fact, FactUpdate
-from language.text import first_words, terms
 
 CURRENT, SUPERSEDED = "current", "superseded"
 _LONGEST_WORDS = 60
@@ -15,7 +15,9 @@ _LONGEST_WORDS = 60
 _LAST_REVISION = 1_000_000
 
 
-def memorable(updates: Iterable[FactUpdate], fragment: DialogueFragment, agent: str) -> tuple[ProcessRawData, ...]:
+def memory_commands(
+    updates: Iterable[FactUpdate], fragment: DialogueFragment, agent: str
+) -> tuple[ProcessRawData, ...]:
     """A text for each fact with each person who said it, as the whole fragment leaves it; only that person reads it.
 
     Whoever says what another has said is remembered in their own words: the other's are not theirs to read.
@@ -57,9 +59,9 @@ def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, 
             "initial_metadata": metadata,
             "rights": KemRights(visibility="readers", readers=(f"user.{teller}",)),
             "links": (
-                *linked("message", message_ids),
-                *linked("fragment", fragment_ids),
-                *linked("fact", [fact.fact_id]),
+                *links_to("message", message_ids),
+                *links_to("fragment", fragment_ids),
+                *links_to("fact", [fact.fact_id]),
             ),
             "key": f"{fact.fact_id}/{teller}",
             "revision": len(fact.message_ids) + (_LAST_REVISION if is_superseded else 0),
@@ -77,6 +79,6 @@ def _messages_of(fact: Fact, teller: str, fragment: DialogueFragment) -> Sequenc
 def _own_words(fact: Fact, fragment: DialogueFragment) -> str:
     """The sentence of the fragment that says the same."""
     said = [each for each in fragment.heard if each.message_id in fact.message_ids]
-    sentences = [utterance.text for message in said for utterance in utterances(message.content or "")]
+    sentences = [utterance.text for message in said for utterance in split_utterances(message.content or "")]
     wanted = set(terms(fact.text))
     return first_words(max(sentences, key=lambda each: len(wanted & set(terms(each))), default=""), _LONGEST_WORDS)

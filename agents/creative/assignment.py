@@ -7,10 +7,10 @@ from email.message import Message as MimeMessage
 
 from agents.configuration.prompts import Role
 from agents.models.language_model import ModelMessage
-from agents.models.prompt import Material, Step, lay_out
+from agents.models.prompt import Material, Step, build_prompt
+from agents.text import Language, first_words, language_of
 from bus_schema.artifacts import Manifest
 from bus_schema.process import BRIEF, ExecuteStep
-from language.text import Language, first_words, language_of
 
 # Far beyond what any model here reads at once, far below what would hurt this process.
 LARGEST_INPUT_BYTES = 1024 * 1024
@@ -130,7 +130,7 @@ class Assignment:
         task = {"write": craft.write, "self-critique": craft.check, "revise": craft.write}[step]
         system = f"{role.system}\n{task}\n{_HOW[step]}\n{_BOUNDARY}"
         materials = (*(each.material for each in self.inputs), *self.memory, *more)
-        return lay_out(self.produces, step, system, self._instructions(), materials)
+        return build_prompt(self.produces, step, system, self._instructions(), materials)
 
     def _instructions(self) -> str:
         parts = [self.order.instructions.strip(), f"Write in {self._language()}."]

@@ -13,14 +13,14 @@ from langgraph.graph.state import CompiledStateGraph
 
 from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
-from agents.models.language_model import LanguageModel, Metered, ModelMessage
+from agents.models.language_model import LanguageModel, MeteredModel, ModelMessage
 from agents.models.prompt import ATTEMPT, Material, Step, Verdict, remarks
 from agents.models.structured import complete_as
 
 Report = Callable[[str], Awaitable[None]]
 
 
-class Thought(TypedDict, total=False):
+class LoopState(TypedDict, total=False):
     """What a checkpoint keeps: the text so far, never the material, which can be fetched again."""
 
     fingerprint: str
@@ -41,14 +41,14 @@ class NothingWritten(Exception):
 
 
 @dataclass(frozen=True)
-class Mind:
+class CreativeLoop:
     """A role with a model to think with, plus a memory that outlives the process."""
 
     role: Role
     model: LanguageModel
     memory: BaseCheckpointSaver[Any]
 
-    async def think(self, assignment: Assignment, report: Report) -> Thought:
+    async def think(self, assignment: Assignment, report: Report) -> LoopState:
         """Go on from the last checkpoint of this attempt, or of the one before it; else begin.
 
         Raises ModelFailure, NothingWritten.
@@ -58,12 +58,12 @@ class Mind:
         if await _kept(graph, config, fingerprint) is None:
             await self.memory.adelete_thread(_thread_id(assignment, assignment.attempt))
             if not await self._seed(graph, assignment, fingerprint):
-                first: Thought = {"fingerprint": fingerprint}
-                return cast("Thought", await graph.ainvoke(first, config, durability="sync"))
+                first: LoopState = {"fingerprint": fingerprint}
+                return cast("LoopState", await graph.ainvoke(first, config, durability="sync"))
         state = await graph.aget_state(config)
         if not state.next:
-            return cast("Thought", state.values)
-        return cast("Thought", await graph.ainvoke(None, config, durability="sync"))
+            return cast("LoopState", state.values)
+        return cast("LoopState", await graph.ainvoke(None, config, durability="sync"))
 
     async def forget(self, assignment: Assignment) -> None:
         """The artifact is safe: its checkpoints are needed no more."""
@@ -85,24 +85,24 @@ class Mind:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-_Graph = CompiledStateGraph[Thought, Any, Any, Any]
+_Graph = CompiledStateGraph[LoopState, Any, Any, Any]
 
 
-async def _kept(graph: _Graph, config: RunnableConfig, fingerprint: str) -> Thought | None:
+async def _kept(graph: _Graph, config: RunnableConfig, fingerprint: str) -> LoopState | None:
     """What a thread has come to, unless it was about something else."""
-    kept = cast("Thought", (await graph.aget_state(config)).values)
+    kept = cast("LoopState", (await graph.aget_state(config)).values)
     return kept if kept.get("fingerprint") == fingerprint else None
 
 
 class _Work:
     """The nodes of the loop, over one assignment."""
 
-    def __init__(self, mind: Mind, assignment: Assignment, report: Report) -> None:
+    def __init__(self, mind: CreativeLoop, assignment: Assignment, report: Report) -> None:
         self._role, self._model, self._memory = mind.role, mind.model, mind.memory
         self._assignment, self._report = assignment, report
 
     def graph(self) -> _Graph:
-        graph: StateGraph[Thought, Any, Any, Any] = StateGraph(Thought)
+        graph: StateGraph[LoopState, Any, Any, Any] = StateGraph(LoopState)
         graph.add_node("write", self.write)
         graph.add_node("self-critique", self.criticise)
         graph.add_node("revise", self.revise)
@@ -112,13 +112,13 @@ class _Work:
         graph.add_conditional_edges("revise", self._after_writing, ["self-critique", END])
         return graph.compile(checkpointer=self._memory)
 
-    async def write(self, state: Thought) -> Thought:
+    async def write(self, state: LoopState) -> LoopState:
         """The first version."""
         text, cost = await self._text("write", ())
         await self._report(f"first version written, {len(text)} characters")
         return {"last": "write", "text": text, "rounds": 0, **self._added(state, cost)}
 
-    async def criticise(self, state: Thought) -> Thought:
+    async def criticise(self, state: LoopState) -> LoopState:
         """What its own writer thinks of it."""
         cost = _Cost(self._model)
         messages = self._assignment.prompt(self._role, "self-critique", (self._attempt(state),))
@@ -133,7 +133,7 @@ class _Work:
             **self._added(state, cost),
         }
 
-    async def revise(self, state: Thought) -> Thought:
+    async def revise(self, state: LoopState) -> LoopState:
         """The next version."""
         text, cost = await self._text("revise", (self._attempt(state), remarks(state["remarks"])))
         rounds = state["rounds"] + 1
@@ -149,19 +149,19 @@ class _Work:
             raise NothingWritten(NothingWritten.__doc__)
         return completion.text, cost
 
-    def _added(self, state: Thought, cost: "_Cost") -> Thought:
+    def _added(self, state: LoopState, cost: "_Cost") -> LoopState:
         """What it has cost so far, with all that was ever shown of memory: another attempt may be shown other units."""
         shown = (each.id for each in self._assignment.memory)
         return {"recalled": list(dict.fromkeys([*state.get("recalled", ()), *shown])), **_spent(state, cost)}
 
-    def _attempt(self, state: Thought) -> Material:
+    def _attempt(self, state: LoopState) -> Material:
         return Material(ATTEMPT, self._assignment.produces, state["text"])
 
-    def _after_writing(self, state: Thought) -> str:
+    def _after_writing(self, state: LoopState) -> str:
         # A critique that nothing can follow is not worth its price.
         return "self-critique" if state["rounds"] < self._role.max_rounds else END
 
-    def _after_critique(self, state: Thought) -> str:
+    def _after_critique(self, state: LoopState) -> str:
         return END if state["satisfied"] else "revise"
 
 
@@ -169,7 +169,7 @@ class _Cost:
     """What the model calls inside the block cost."""
 
     def __init__(self, model: LanguageModel) -> None:
-        self.model = Metered(model)
+        self.model = MeteredModel(model)
         self.took_ms = 0
 
     def __enter__(self) -> None:
@@ -180,7 +180,7 @@ class _Cost:
         return False
 
 
-def _spent(thought: Thought, cost: _Cost) -> Thought:
+def _spent(thought: LoopState, cost: _Cost) -> LoopState:
     return {
         "calls": thought.get("calls", 0) + cost.model.calls,
         "prompt_tokens": thought.get("prompt_tokens", 0) + cost.model.usage.prompt_tokens,

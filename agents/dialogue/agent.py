@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from agents.configuration.prompts import Guide, shipped_guide
-from agents.dialogue.delegation import Alone, Help, no_end
-from agents.models.conversation import lay_out_chat
+from agents.dialogue.delegation import Delegation, NoDelegation, inconclusive_answer
+from agents.models.conversation import chat_prompt
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
-from agents.models.messages import in_order, message_groups
+from agents.models.messages import message_groups, normalise_calls
 from agents.models.prompt import MEMORY, Material
+from agents.text import Language, language_of, words
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
-from language.text import Language, language_of, words
 
 AGENT = "dialogue"
 _WINDOW_WORDS = 1500
@@ -24,14 +24,14 @@ class NothingSaid(Exception):
 
 
 @dataclass(frozen=True)
-class Snippet:
+class MemorySnippet:
     """Something remembered that may bear on the talk; `id` says where it is from."""
 
     id: str
     text: str
 
 
-class Dialogue:
+class DialogueAgent:
     """The assistant's part in a conversation."""
 
     def __init__(
@@ -47,13 +47,13 @@ class Dialogue:
         self._window_words, self._memory_words = window_words, memory_words
 
     async def answer(
-        self, said: Sequence[ModelMessage], memory: Sequence[Snippet] = (), help: Help | None = None
+        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), help: Delegation | None = None
     ) -> AsyncIterator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
         Raises ModelFailure, NothingSaid.
         """
-        helper = help or Alone()
+        helper = help or NoDelegation()
         shown = self.prompt(said, memory)
         rounds: list[ModelMessage] = []
         for number in range(helper.most_rounds + 1):
@@ -73,15 +73,17 @@ class Dialogue:
                 return
             if turn.text.strip():
                 yield BETWEEN
-            rounds += (await helper.give(number, turn.text, in_order(turn.calls, prefix=f"call_{number}"))).messages
+            rounds += (
+                await helper.give(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
+            ).messages
 
-    def prompt(self, said: Sequence[ModelMessage], memory: Sequence[Snippet] = ()) -> tuple[ModelMessage, ...]:
+    def prompt(self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = ()) -> tuple[ModelMessage, ...]:
         """What the model is shown: as much of the talk, of what is remembered as there is room for."""
-        window = in_window(said, self._window_words)
+        window = fit_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
-        return lay_out_chat(self._guide.system, window, materials)
+        return chat_prompt(self._guide.system, window, materials)
 
-    def shown(self, memory: Sequence[Snippet]) -> Sequence[Snippet]:
+    def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
         """As much of what is remembered as there is room for."""
         room = self._memory_words
         for number, snippet in enumerate(memory):
@@ -111,7 +113,7 @@ class _ModelTurn:
                 yield piece
 
 
-def in_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMessage]:
+def fit_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMessage]:
     """The end of the talk that fits, the last message in any case; it begins with the user."""
     window: list[list[ModelMessage]] = []
     room = budget_words
@@ -139,7 +141,7 @@ def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
     """What to say where the model says nothing. Raises NothingSaid where there is nothing either."""
     if not rounds:
         raise NothingSaid(NothingSaid.__doc__)
-    return no_end(rounds)
+    return inconclusive_answer(rounds)
 
 
 _PHRASES = {

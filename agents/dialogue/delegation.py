@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.messages import sayable
+from agents.models.messages import sanitise_text
+from agents.text import Language, language_of
 from bus_schema.subagent import MAX_TASK_CHARS
-from language.text import Language, language_of
 
 _PREFIX = "delegate_to_"
 _LONGEST_TEXT = 300
@@ -20,7 +20,7 @@ _NO_END = {
 
 
 @dataclass(frozen=True)
-class Round:
+class DelegationRound:
     """One answer of the model in which it called for help, with what came of each call, in their order."""
 
     said: ModelMessage
@@ -32,7 +32,7 @@ class Round:
         return (self.said, *self.results)
 
 
-class Help(Protocol):
+class Delegation(Protocol):
     """Whom the master may turn to while it answers one message."""
 
     @property
@@ -44,22 +44,22 @@ class Help(Protocol):
         """How often, until it has to answer."""
 
     @property
-    def had(self) -> Sequence[Round]:
+    def had(self) -> Sequence[DelegationRound]:
         """What has been done already, before a crash."""
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Have done what the model calls for; the rounds are counted from 0."""
         ...
 
 
-class Alone:
+class NoDelegation:
     """Nobody to turn to."""
 
     tools: Sequence[Tool] = ()
     most_rounds = 0
-    had: Sequence[Round] = ()
+    had: Sequence[DelegationRound] = ()
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Never called, since there is no tool to call."""
         raise AssertionError("unreachable: there are no tools")
 
@@ -86,7 +86,7 @@ def subagent_of(tool: str) -> str:
     return tool.removeprefix(_PREFIX)
 
 
-def no_end(rounds: Sequence[ModelMessage]) -> str:
+def inconclusive_answer(rounds: Sequence[ModelMessage]) -> str:
     """What to say where a model will not stop calling for help."""
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
@@ -122,19 +122,19 @@ def task_of(call: ToolCall) -> str:
     task = given.get("task") if isinstance(given, dict) else given
     if not isinstance(task, str) or not task.strip():
         raise UnreadableCall("it has no task")
-    return sayable(task).strip()
+    return sanitise_text(task).strip()
 
 
-def no_such(name: str, known: Collection[str], language: Language) -> str:
+def unknown_subagent(name: str, known: Collection[str], language: Language) -> str:
     """The model has made it up."""
     return _NO_SUCH[language].format(name=name, known=", ".join(sorted(known)) or "—")
 
 
-def no_answer(name: str, why: str, language: Language) -> str:
+def subagent_failed(name: str, why: str, language: Language) -> str:
     """The sub-agent is away, too slow, or has failed."""
     return _NO_ANSWER[language].format(name=name, why=why[:_LONGEST_REASON].rstrip("."))
 
 
-def unreadable(why: str, language: Language) -> str:
+def unreadable_call(why: str, language: Language) -> str:
     """The model's JSON is broken, or says nothing."""
     return _UNREADABLE[language].format(why=why[:_LONGEST_REASON], form=_FORM)

@@ -29,7 +29,7 @@ _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL |
 
 
 @dataclass(frozen=True)
-class Turn:
+class ChatTurn:
     """Something that was said."""
 
     role: Literal["user", "assistant"]
@@ -47,12 +47,10 @@ class Conversation:
     instruction: str | None = None
     memory: tuple[Material, ...] = ()
     results: tuple[ModelMessage, ...] = ()
-    earlier: tuple[Turn, ...] = field(default=())
+    earlier: tuple[ChatTurn, ...] = field(default=())
 
 
-def lay_out_chat(
-    system: str, said: Iterable[ModelMessage], memory: Iterable[Material] = ()
-) -> tuple[ModelMessage, ...]:
+def chat_prompt(system: str, said: Iterable[ModelMessage], memory: Iterable[Material] = ()) -> tuple[ModelMessage, ...]:
     """The messages that ask for the next turn; turns of one side are joined, since models expect them to alternate.
 
     What the system says in between is an instruction. Calls of tools stay as they are, each with its results.
@@ -71,7 +69,7 @@ def lay_out_chat(
     return (ModelMessage(role="system", content=f"Task: {TASK}\n\n{system}"), *joined)
 
 
-def read_conversation(messages: Sequence[ModelMessage]) -> Conversation:
+def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
     """What such messages ask for."""
     said, since = since_user(messages)
     turns = [message for message in said if message.role in ("user", "assistant") and message.content]
@@ -85,7 +83,7 @@ def read_conversation(messages: Sequence[ModelMessage]) -> Conversation:
         memory=asked.materials,
         results=tuple(message for message in since if message.role == "tool"),
         earlier=tuple(
-            Turn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
+            ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
             for turn in turns[:-1]
         ),
     )

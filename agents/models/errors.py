@@ -36,11 +36,11 @@ class NeedsLanguageModel(ModelRefused):
     """Only a language model can answer this; set MINDBUS_LLM_BASE_URL, then MINDBUS_LLM_MODEL."""
 
 
-class CutOff(ModelFailure):
+class AnswerCutOff(ModelFailure):
     """The answer reached the token limit before its end; raise max_tokens or ask for less."""
 
 
-class NotTheSchema(ModelFailure):
+class SchemaMismatch(ModelFailure):
     """The answer does not fit its schema, even after a correction; use a stronger model or simplify the schema."""
 
 

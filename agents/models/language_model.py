@@ -102,7 +102,7 @@ class LanguageModel(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Metered:
+class MeteredModel:
     """A language model that adds up what its answers cost."""
 
     def __init__(self, model: LanguageModel) -> None:

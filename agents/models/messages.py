@@ -8,7 +8,7 @@ from agents.models.language_model import ModelMessage, ToolCall
 from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
 
 
-def from_history(said: Iterable[ChatMessage]) -> list[ModelMessage]:
+def model_messages(said: Iterable[ChatMessage]) -> list[ModelMessage]:
     """As a model is shown it."""
     return [
         ModelMessage(
@@ -25,14 +25,14 @@ def from_history(said: Iterable[ChatMessage]) -> list[ModelMessage]:
     ]
 
 
-def kept_calls(calls: Iterable[ToolCall]) -> tuple[HistoryToolCall, ...]:
+def history_calls(calls: Iterable[ToolCall]) -> tuple[HistoryToolCall, ...]:
     """Calls as a history keeps them."""
     return tuple(
         HistoryToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=call.arguments)) for call in calls
     )
 
 
-def whole_end(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, ...]:
+def last_complete(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, ...]:
     """The last so many messages, beginning with the user; no result of a tool is cut off from its call."""
     end = list(said[-most:]) if most else []
     while end and end[0].role != "user":
@@ -59,12 +59,12 @@ _LONGEST_ARGUMENTS = 40_000
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def sayable(text: str) -> str:
+def sanitise_text(text: str) -> str:
     """What a model has written, without what no database keeps: NUL, halves of characters."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def in_order(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
+def normalise_calls(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
     """The calls, each with an id of its own by which its result finds it, each with a name."""
     known: set[str] = set()
     made = []
@@ -72,5 +72,5 @@ def in_order(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
         call_id = call.id if 0 < len(call.id) <= _LONGEST_ID and call.id not in known else f"{prefix}_{number}"
         known.add(call_id)
         name = _NOT_IN_A_NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-        made.append(ToolCall(id=call_id, name=name, arguments=sayable(call.arguments)[:_LONGEST_ARGUMENTS]))
+        made.append(ToolCall(id=call_id, name=name, arguments=sanitise_text(call.arguments)[:_LONGEST_ARGUMENTS]))
     return tuple(made)

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
+from agents.markdown import quoted
 from agents.models import conversation, prompt
 from agents.models.errors import NeedsLanguageModel
 from agents.models.extractive.desk import TASKS, Desk
@@ -27,8 +28,7 @@ from agents.models.prompt import Verdict
 from agents.models.replying.delegating import next_delegation
 from agents.models.replying.reply import knows_answer, reply_to
 from agents.models.replying.tool_use import next_tool
-from language.markdown import quoted
-from language.text import language_of, words
+from agents.text import language_of, words
 
 NAME = "offline-extractive-1"
 # A few words at a time, as one reads.
@@ -87,7 +87,7 @@ def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCa
     """The tool that is to be used before there is anything to answer."""
     if prompt.read(messages).task != conversation.TASK:
         return None
-    asked = conversation.read_conversation(messages)
+    asked = conversation.parse_conversation(messages)
     _, since = conversation.since_user(messages)
     call = next_delegation(asked.words, since, tools)
     return call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
@@ -99,7 +99,7 @@ def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = No
         remarks = Desk(asked).remarks()
         return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
     if asked.task == conversation.TASK and schema is None:
-        return reply_to(conversation.read_conversation(messages))
+        return reply_to(conversation.parse_conversation(messages))
     if schema is not None:
         raise NeedsLanguageModel(f"the offline model cannot fill {schema.__name__}")
     if asked.task not in TASKS:

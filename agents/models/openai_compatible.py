@@ -15,7 +15,7 @@ from openai.types.chat.chat_completion import Choice
 from openai.types.chat.chat_completion_chunk import Choice as StreamedChoice
 from pydantic import BaseModel
 
-from agents.models.errors import CutOff, ModelFailure, ModelRefused, ModelUnavailable
+from agents.models.errors import AnswerCutOff, ModelFailure, ModelRefused, ModelUnavailable
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -204,7 +204,7 @@ class OpenAICompatible:
             took_ms=round(completion.took.total_seconds() * 1000),
         )
         if reason == "length":
-            raise CutOff(f"after {completion.usage.completion_tokens} tokens")
+            raise AnswerCutOff(f"after {completion.usage.completion_tokens} tokens")
         if reason == "content_filter":
             raise ModelRefused("the endpoint's content filter stopped the answer")
         return completion.model_copy(update={"finish_reason": "tool_calls" if completion.tool_calls else "stop"})

@@ -20,8 +20,8 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.models.language_model import ModelMessage
+from agents.text import first_words, words
 from bus_schema.glm import Explanation, FoundKem
-from language.text import first_words, words
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"
@@ -54,7 +54,7 @@ class Prompt:
         return next((piece for piece in self.materials if piece.id == ATTEMPT), None)
 
 
-def lay_out(
+def build_prompt(
     task: str, step: Step, role: str, instructions: str, materials: Iterable[Material]
 ) -> tuple[ModelMessage, ModelMessage]:
     """The two messages that ask for this step of the task."""
@@ -116,7 +116,7 @@ _LONGEST_WORDS = 120
 _WORDS, _MEANING = 0.15, 0.32
 
 
-def recollected(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:
+def memory_materials(found: Iterable[FoundKem], room_words: int) -> tuple[Material, ...]:
     """The texts that bear on the question, as far as there is room, under the ids of their units."""
     materials = []
     for each in found:

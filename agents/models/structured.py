@@ -7,7 +7,7 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from agents.models.errors import ModelFailure, NeedsLanguageModel, NotTheSchema
+from agents.models.errors import ModelFailure, NeedsLanguageModel, SchemaMismatch
 from agents.models.language_model import DEFAULTS, LanguageModel, ModelMessage, ModelParams
 
 S = TypeVar("S", bound=BaseModel)
@@ -30,10 +30,10 @@ async def complete_as(
     try:
         return _read(second.text, schema)
     except ValidationError as error:
-        raise NotTheSchema(f"{schema.__name__}: {_complaints(error)}") from error
+        raise SchemaMismatch(f"{schema.__name__}: {_complaints(error)}") from error
 
 
-async def attempt_as(
+async def try_complete_as(
     model: LanguageModel, messages: Sequence[ModelMessage], schema: type[S], params: ModelParams = DEFAULTS
 ) -> S | None:
     """An answer that fits, or none: for those who can do without, whatever ails the model."""

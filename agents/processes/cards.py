@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agents.configuration.located_yaml import Located, Place
-from agents.configuration.validation import BadFile, Problem, nearest, read_document, said_by_schema
+from agents.configuration.located_yaml import LocatedDocument, YamlPath
+from agents.configuration.validation import FileProblem, InvalidFile, read_document, schema_problems, suggestion
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
 
 _MAX_BYTES = 256 * 1024
@@ -28,7 +28,7 @@ def card_names() -> tuple[str, ...]:
 
 
 def shipped_card(name: str, roles: Collection[str]) -> Card:
-    """A card that comes with MindBus. Raises UnknownCard, BadCard."""
+    """A card that comes with MindBus. Raises UnknownCard, InvalidCard."""
     if name not in card_names():
         raise UnknownCard(name)
     file = resources.files("config") / "cards" / f"{name}.yaml"
@@ -36,7 +36,7 @@ def shipped_card(name: str, roles: Collection[str]) -> Card:
 
 
 def card_of(command: StartProcess, roles: Collection[str]) -> Card:
-    """The card that a start means: its own, or a shipped one. Raises UnknownCard, BadCard."""
+    """The card that a start means: its own, or a shipped one. Raises UnknownCard, InvalidCard."""
     if command.card is None:
         return shipped_card(command.card_name or "", roles)
     require_runnable(command.card, roles)
@@ -44,54 +44,56 @@ def card_of(command: StartProcess, roles: Collection[str]) -> Card:
 
 
 def card_from_file(path: Path, roles: Collection[str]) -> Card:
-    """A user's own card. Raises UnknownCard, BadCard."""
+    """A user's own card. Raises UnknownCard, InvalidCard."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
         raise UnknownCard(str(path)) from None
     except OSError as unreadable:
-        raise BadCard([Problem(str(path), 1, "file", f"cannot be read: {unreadable.strerror}")]) from unreadable
+        raise InvalidCard([FileProblem(str(path), 1, "file", f"cannot be read: {unreadable.strerror}")]) from unreadable
     return parse_card(text, str(path), roles)
 
 
 def parse_card(text: bytes, source: str, roles: Collection[str]) -> Card:
-    """Read a card from YAML; `source` is what its errors call it. Raises BadCard with every problem found."""
+    """Read a card from YAML; errors name it `source`. Raises InvalidCard with every problem."""
     document = _document(text, source)
     try:
         card = Card.model_validate(document.value)
     except ValidationError as invalid:
-        raise BadCard(said_by_schema(invalid, source, document.line_of, Card)) from invalid
+        raise InvalidCard(schema_problems(invalid, source, document.line_of, Card)) from invalid
     require_runnable(card, roles, source, document)
     return card
 
 
-def require_runnable(card: Card, roles: Collection[str], source: str = "card", document: Located | None = None) -> None:
-    """Check what a schema cannot: that the steps fit together. Raises BadCard with every problem found."""
+def require_runnable(
+    card: Card, roles: Collection[str], source: str = "card", document: LocatedDocument | None = None
+) -> None:
+    """Check what a schema cannot: that the steps fit together. Raises InvalidCard with every problem found."""
     wrong = [
-        Problem(source, document.line_of(place) if document else None, place, message)
+        FileProblem(source, document.line_of(place) if document else None, place, message)
         for place, message in problems_of(card, roles)
     ]
     if wrong:
-        raise BadCard(wrong)
+        raise InvalidCard(wrong)
 
 
-def _document(text: bytes, source: str) -> Located:
+def _document(text: bytes, source: str) -> LocatedDocument:
     if len(text) > _MAX_BYTES:
-        raise BadCard(
-            [Problem(source, 1, "file", f"is larger than {_MAX_BYTES // 1024} KiB; a card is a page of text")]
+        raise InvalidCard(
+            [FileProblem(source, 1, "file", f"is larger than {_MAX_BYTES // 1024} KiB; a card is a page of text")]
         )
-    document = read_document(text, source, BadCard)
+    document = read_document(text, source, InvalidCard)
     if not isinstance(document.value, dict):
         message = "a card is a mapping that starts with `name:`, `result:` and `steps:`"
-        raise BadCard([Problem(source, 1, "file", message)])
+        raise InvalidCard([FileProblem(source, 1, "file", message)])
     return document
 
 
-class BadCard(BadFile):
+class InvalidCard(InvalidFile):
     """The card cannot be run; each line says where, what is wrong, what to do."""
 
 
-def problems_of(card: Card, roles: Collection[str]) -> Iterator[tuple[Place, str]]:
+def problems_of(card: Card, roles: Collection[str]) -> Iterator[tuple[YamlPath, str]]:
     """Everything that keeps a well-formed card from running, with its place."""
     ids = [step.id for step in card.steps]
     for number, step in enumerate(card.steps):
@@ -103,30 +105,30 @@ def problems_of(card: Card, roles: Collection[str]) -> Iterator[tuple[Place, str
     yield from _cycles(card)
 
 
-def _step_problems(step: CardStep, ids: Collection[str], roles: Collection[str]) -> Iterator[tuple[Place, str]]:
+def _step_problems(step: CardStep, ids: Collection[str], roles: Collection[str]) -> Iterator[tuple[YamlPath, str]]:
     if step.id == BRIEF:
         yield ("id",), f"{BRIEF!r} is the name of what the run was started with; call the step something else"
     if step.role not in roles:
-        yield ("role",), f"there is no role {step.role!r}{nearest(step.role, roles)}"
+        yield ("role",), f"there is no role {step.role!r}{suggestion(step.role, roles)}"
     if not step.inputs:
         yield ("inputs",), f"names nothing to work on; leave the field out for [{BRIEF}]"
     known = {BRIEF, *ids}
     for number, name in enumerate(step.inputs):
         if name not in known:
-            yield ("inputs", number), f"no step is called {name!r}{nearest(name, known)}"
+            yield ("inputs", number), f"no step is called {name!r}{suggestion(name, known)}"
         if name in step.inputs[:number]:
             yield ("inputs", number), f"{name!r} is listed twice; keep one"
 
 
-def _result_problems(card: Card, ids: Collection[str]) -> Iterator[tuple[Place, str]]:
+def _result_problems(card: Card, ids: Collection[str]) -> Iterator[tuple[YamlPath, str]]:
     if card.result not in ids:
-        yield ("result",), f"no step is called {card.result!r}{nearest(card.result, ids)}"
+        yield ("result",), f"no step is called {card.result!r}{suggestion(card.result, ids)}"
     for number, step in enumerate(card.steps):
         if step.id == card.result and not step.critical:
             yield ("steps", number, "critical"), "this step makes the result, so it is critical; remove the field"
 
 
-def _cycles(card: Card) -> Iterator[tuple[Place, str]]:
+def _cycles(card: Card) -> Iterator[tuple[YamlPath, str]]:
     ids = [step.id for step in card.steps]
     needs = {step.id: [name for name in step.inputs if name in ids] for step in card.steps}
     try:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agents.processes.steps import (
-    attempt_ended,
     begin_steps,
-    cancelled,
-    delivered,
-    found,
-    missed,
     role_of,
-    timed_out,
+    timeout_failure,
+    with_artifact,
+    with_cancellation,
+    with_failed_attempt,
+    with_missing_artifact,
+    with_registered_artifact,
     with_step,
 )
 from bus_schema.artifacts import ArtifactRef
@@ -78,11 +78,11 @@ class ArtifactFound:
 
 
 StepEnding = StepCompleted | StepFailed | StepPendingStorage
-Happening = MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding
+RunEvent = MembersConfirmed | MembersRefused | TimePassed | CancelRequested | ArtifactFound | StepEnding
 
 
 @dataclass(frozen=True)
-class Moved:
+class Transition:
     """Where a happening has brought a run, with the orders to roles and the events that follow from it."""
 
     run: Run
@@ -116,37 +116,37 @@ def members_of(run: Run) -> tuple[Identity, ...]:
     return tuple(sorted({*(f"agent.{step.role}" for step in run.steps), run.started_by, ORCHESTRATOR}))
 
 
-def advance(card: Card, run: Run, happened: Happening, now: datetime) -> Moved:
+def advance(card: Card, run: Run, happened: RunEvent, now: datetime) -> Transition:
     """Take in one happening; what is late, repeated or out of place leaves the run as it is."""
     if run.status in OVER:
-        return Moved(_with_found(run, happened, now))
+        return Transition(_with_found(run, happened, now))
     if isinstance(happened, CancelRequested):
         return _cancel(run, happened, now)
     moved = _begin(run, happened, now) if run.status is RunStatus.STARTING else _take_in(card, run, happened, now)
     return _go_on(card, moved, now) if moved.run.status is RunStatus.RUNNING else moved
 
 
-def _begin(run: Run, happened: Happening, now: datetime) -> Moved:
+def _begin(run: Run, happened: RunEvent, now: datetime) -> Transition:
     match happened:
         case MembersConfirmed():
             started = ProcessStarted(run_id=run.run_id, card_name=run.card_name, members=members_of(run))
-            return Moved(run.model_copy(update={"status": RunStatus.RUNNING}), told=(started,))
+            return Transition(run.model_copy(update={"status": RunStatus.RUNNING}), told=(started,))
         case MembersRefused(reason):
-            return _fail(Moved(run), None, reason, now)
+            return _fail(Transition(run), None, reason, now)
         case _:
-            return Moved(run)
+            return Transition(run)
 
 
-def _take_in(card: Card, run: Run, happened: Happening, now: datetime) -> Moved:
+def _take_in(card: Card, run: Run, happened: RunEvent, now: datetime) -> Transition:
     match happened:
         case TimePassed():
             return _with_timers(card, run, now)
         case ArtifactFound():
-            return Moved(_with_found(run, happened, now))
+            return Transition(_with_found(run, happened, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
-            return Moved(_with_ending(card, run, happened, now))
+            return Transition(_with_ending(card, run, happened, now))
         case _:
-            return Moved(run)
+            return Transition(run)
 
 
 def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run:
@@ -154,35 +154,37 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
     if step is None or ending.run_id != run.run_id:
         return run
     if isinstance(ending, StepFailed):
-        return with_step(run, attempt_ended(step, _plan(card, step), ending, now))
+        return with_step(run, with_failed_attempt(step, _plan(card, step), ending, now))
     missing_after = timedelta(seconds=card.artifact_deadline_s)
-    return with_step(run, delivered(step, ending, now, missing_after))
+    return with_step(run, with_artifact(step, ending, now, missing_after))
 
 
-def _with_found(run: Run, happened: Happening, now: datetime) -> Run:
+def _with_found(run: Run, happened: RunEvent, now: datetime) -> Run:
     if not isinstance(happened, ArtifactFound):
         return run
-    return run.model_copy(update={"steps": tuple(found(step, happened.artifact, now) for step in run.steps)})
+    return run.model_copy(
+        update={"steps": tuple(with_registered_artifact(step, happened.artifact, now) for step in run.steps)}
+    )
 
 
-def _with_timers(card: Card, run: Run, now: datetime) -> Moved:
+def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
     told: list[Event] = []
     for step in run.steps:
         if step.due_at is None or step.due_at > now:
             continue
         if step.status is StepStatus.RUNNING:
             plan = _plan(card, step)
-            over = timed_out(run.run_id, step, plan)
+            over = timeout_failure(run.run_id, step, plan)
             told.append(over)
-            run = with_step(run, attempt_ended(step, plan, over, now))
+            run = with_step(run, with_failed_attempt(step, plan, over, now))
         elif step.status is StepStatus.PENDING_STORAGE and step.artifact is not None:
             alert = ArtifactMissing(run_id=run.run_id, step_id=step.step_id, artifact=step.artifact, since=step.due_at)
             told.append(alert)
-            run = with_step(run, missed(step))
-    return Moved(run, told=tuple(told))
+            run = with_step(run, with_missing_artifact(step))
+    return Transition(run, told=tuple(told))
 
 
-def _go_on(card: Card, moved: Moved, now: datetime) -> Moved:
+def _go_on(card: Card, moved: Transition, now: datetime) -> Transition:
     run = moved.run
     for step in run.steps:
         if step.critical and step.status is StepStatus.FAILED:
@@ -196,33 +198,33 @@ def _go_on(card: Card, moved: Moved, now: datetime) -> Moved:
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
         for order in orders
     )
-    return Moved(begun, orders, (*moved.told, *told))
+    return Transition(begun, orders, (*moved.told, *told))
 
 
-def _complete(moved: Moved, result: ArtifactRef, now: datetime) -> Moved:
+def _complete(moved: Transition, result: ArtifactRef, now: datetime) -> Transition:
     completed = ProcessCompleted(run_id=moved.run.run_id, result=result)
     # What lies in a buffer will still be registered; whoever is still working need not go on.
     kept = {StepStatus.PENDING_STORAGE}
     run = _ended(moved.run, RunStatus.COMPLETED, "", now, "the run was complete without it", kept)
-    return Moved(run.model_copy(update={"result": result}), told=(*moved.told, completed))
+    return Transition(run.model_copy(update={"result": result}), told=(*moved.told, completed))
 
 
-def _fail(moved: Moved, step_id: str | None, reason: str, now: datetime) -> Moved:
+def _fail(moved: Transition, step_id: str | None, reason: str, now: datetime) -> Transition:
     failed = ProcessFailed(run_id=moved.run.run_id, step_id=step_id, reason=reason)
     why = f"step {step_id} failed: {reason}" if step_id else reason
-    return Moved(_ended(moved.run, RunStatus.FAILED, why, now, "the run failed"), told=(*moved.told, failed))
+    return Transition(_ended(moved.run, RunStatus.FAILED, why, now, "the run failed"), told=(*moved.told, failed))
 
 
-def _cancel(run: Run, request: CancelRequested, now: datetime) -> Moved:
+def _cancel(run: Run, request: CancelRequested, now: datetime) -> Transition:
     told = ProcessCancelled(run_id=run.run_id, reason=request.reason, cancelled_by=request.by)
-    return Moved(_ended(run, RunStatus.CANCELLED, request.reason, now, "the run was cancelled"), told=(told,))
+    return Transition(_ended(run, RunStatus.CANCELLED, request.reason, now, "the run was cancelled"), told=(told,))
 
 
 def _ended(
     run: Run, status: RunStatus, reason: str, now: datetime, why_steps: str, kept: set[StepStatus] | None = None
 ) -> Run:
     closing = _OPEN - (kept or set())
-    steps = tuple(cancelled(step, why_steps, now) if step.status in closing else step for step in run.steps)
+    steps = tuple(with_cancellation(step, why_steps, now) if step.status in closing else step for step in run.steps)
     return run.model_copy(update={"status": status, "reason": reason, "finished_at": now, "steps": steps})
 
 

@@ -38,7 +38,9 @@ def next_attempt(step: Step, plan: CardStep, now: datetime) -> Step:
     )
 
 
-def delivered(step: Step, ending: StepCompleted | StepPendingStorage, now: datetime, missing_after: timedelta) -> Step:
+def with_artifact(
+    step: Step, ending: StepCompleted | StepPendingStorage, now: datetime, missing_after: timedelta
+) -> Step:
     """The step with its artifact, if the attempt that made it still counts."""
     if not _counts(step, ending):
         return step
@@ -50,7 +52,7 @@ def delivered(step: Step, ending: StepCompleted | StepPendingStorage, now: datet
     return step.model_copy(update={**brought, "status": StepStatus.PENDING_STORAGE, "due_at": due_at})
 
 
-def attempt_ended(step: Step, plan: CardStep, failure: StepFailed, now: datetime) -> Step:
+def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: datetime) -> Step:
     """The step after an attempt without an artifact: to be tried again after a pause, or failed for good."""
     if step.status is not StepStatus.RUNNING or step.attempt != failure.attempt:
         return step
@@ -61,7 +63,7 @@ def attempt_ended(step: Step, plan: CardStep, failure: StepFailed, now: datetime
     return step.model_copy(update=failed)
 
 
-def timed_out(run_id: str, step: Step, plan: CardStep) -> StepFailed:
+def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
     """What is said of an attempt that has had its time."""
     return StepFailed(
         run_id=run_id,
@@ -72,7 +74,7 @@ def timed_out(run_id: str, step: Step, plan: CardStep) -> StepFailed:
     )
 
 
-def found(step: Step, artifact: ArtifactRef, now: datetime) -> Step:
+def with_registered_artifact(step: Step, artifact: ArtifactRef, now: datetime) -> Step:
     """The step once storage has the artifact that it waits for; same id with other bytes is not that artifact."""
     if step.status is not StepStatus.PENDING_STORAGE or not _same(step.artifact, artifact):
         return step
@@ -80,12 +82,12 @@ def found(step: Step, artifact: ArtifactRef, now: datetime) -> Step:
     return step.model_copy(update=done)
 
 
-def missed(step: Step) -> Step:
+def with_missing_artifact(step: Step) -> Step:
     """The step after its alert: it still waits, but nobody is told again."""
     return step.model_copy(update={"due_at": None, "reason": "its artifact is not registered yet"})
 
 
-def cancelled(step: Step, reason: str, now: datetime) -> Step:
+def with_cancellation(step: Step, reason: str, now: datetime) -> Step:
     """The step of a run that needs it no more."""
     return step.model_copy(
         update={"status": StepStatus.CANCELLED, "due_at": None, "finished_at": now, "reason": reason}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from agents.sim.scenarios import Scenario, Stage, Trigger, drawn
+from agents.sim.scenarios import Scenario, Stage, Trigger, draw_values
 from agents.sim.teams import Feeling, Profile, Team
-from agents.sim.templates import Value, Wording, filled, gaps_in
+from agents.sim.templates import Template, Value, fill_template, placeholders
 
 _REMEMBERED = 1000
 
@@ -27,7 +27,7 @@ class SimMessage:
 
 
 @dataclass
-class Story:
+class Storyline:
     """An event that has begun, with its names and figures; they stay the same while it unfolds."""
 
     trigger: Trigger
@@ -41,7 +41,7 @@ class Story:
 
 
 @dataclass
-class Said:
+class RecentTexts:
     """What was said lately, which is not to be said again."""
 
     texts: set[str] = field(default_factory=set)
@@ -71,11 +71,11 @@ class AnotherLanguage(ValueError):
     """The team speaks one language, the scenario another; choose one that is written in the team's language."""
 
 
-class NothingNewToSay(RuntimeError):
+class TextsExhausted(RuntimeError):
     """All has been said already; give the scenario more triggers, more wordings or wider slots."""
 
 
-class Simulation:
+class MessageGenerator:
     """Goes on for as long as one asks; the same team, scenario and seed say the same."""
 
     def __init__(self, team: Team, scenario: Scenario, seed: int) -> None:
@@ -86,10 +86,10 @@ class Simulation:
         if not self._triggers:
             raise NobodyResponsible(NobodyResponsible.__doc__)
         self._chance = random.Random(f"{team.name}/{scenario.name}/{seed}")
-        self._stories: list[Story] = []
+        self._stories: list[Storyline] = []
         self._recent: deque[str] = deque(maxlen=max(1, len(self._triggers) // 3))
         self._turns: Counter[str] = Counter()
-        self._said = Said()
+        self._said = RecentTexts()
 
     def messages(self) -> Iterator[SimMessage]:
         """One after the other, without end."""
@@ -106,9 +106,9 @@ class Simulation:
             text = self._text(stage, story, facts)
             if text not in self._said.texts:
                 break
-            story.values = drawn(story.trigger.slots, self._chance)
+            story.values = draw_values(story.trigger.slots, self._chance)
         else:
-            raise NothingNewToSay(NothingNewToSay.__doc__)
+            raise TextsExhausted(TextsExhausted.__doc__)
         self._said.add(text)
         self._turns[story.teller.user_id] += 1
         message = SimMessage(
@@ -123,7 +123,7 @@ class Simulation:
         self._go_on(story)
         return message
 
-    def _story(self) -> Story:
+    def _story(self) -> Storyline:
         """One that has begun goes on, or another begins."""
         is_full = len(self._stories) >= _MOST_AT_ONCE
         if self._stories and (is_full or self._chance.random() < _GOES_ON):
@@ -132,12 +132,12 @@ class Simulation:
         fresh = [each for each in self._triggers if each.id not in running and each.id not in self._recent]
         triggers = fresh or self._triggers
         (trigger,) = self._chance.choices(triggers, weights=[each.weight for each in triggers])
-        story = Story(trigger, drawn(trigger.slots, self._chance), self._teller(trigger))
+        story = Storyline(trigger, draw_values(trigger.slots, self._chance), self._teller(trigger))
         self._stories.append(story)
         self._recent.append(trigger.id)
         return story
 
-    def _go_on(self, story: Story) -> None:
+    def _go_on(self, story: Storyline) -> None:
         story.stage += 1
         if story.is_over:
             self._stories.remove(story)
@@ -150,14 +150,14 @@ class Simulation:
         weights = [(1 + self._turns[person.user_id]) ** -2 for person in people]
         return self._chance.choices(people, weights=weights)[0]
 
-    def _facts(self, stage: Stage, story: Story) -> tuple[str, ...]:
+    def _facts(self, stage: Stage, story: Storyline) -> tuple[str, ...]:
         """The first, without which the others make no sense, then one or two more in their order."""
         others = range(1, len(stage.facts))
         count = 2 if len(others) > 1 and self._chance.random() < _THREE_FACTS else 1
         chosen = [0, *sorted(self._chance.sample(others, count))]
         return tuple(self._said_by(story, stage.facts[place]) for place in chosen)
 
-    def _text(self, stage: Stage, story: Story, facts: tuple[str, ...]) -> str:
+    def _text(self, stage: Stage, story: Storyline, facts: tuple[str, ...]) -> str:
         """An opening, what happened, how it feels, what follows; not everybody says everything."""
         teller = story.teller
         parts = [self._said_by(story, teller.openings)] if self._chance.random() < _OPENS else []
@@ -169,14 +169,14 @@ class Simulation:
             parts.append(self._said_by(story, teller.closings))
         return " ".join(parts)
 
-    def _said_by(self, story: Story, wordings: tuple[Wording, ...]) -> str:
+    def _said_by(self, story: Storyline, wordings: tuple[Template, ...]) -> str:
         wording = self._chance.choice(wordings)
         values = dict(story.values)
-        if "colleague" in gaps_in(wording):
+        if "colleague" in placeholders(wording):
             others = [person for person in self._team.people if person is not story.teller]
             values["colleague"] = self._chance.choice(others or [story.teller]).name
-        common = {name: slot for name, slot in self._scenario.slots.items() if name in gaps_in(wording)}
-        return filled(wording, {**drawn(common, self._chance), **values}, story.teller.gender)
+        common = {name: slot for name, slot in self._scenario.slots.items() if name in placeholders(wording)}
+        return fill_template(wording, {**draw_values(common, self._chance), **values}, story.teller.gender)
 
     def _pause(self) -> timedelta:
         minutes = self._chance.expovariate(1 / self._scenario.pace_minutes)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.located_yaml import Place
-from agents.configuration.validation import BadFile, Problem, as_model, nearest, read_document
+from agents.configuration.located_yaml import YamlPath
+from agents.configuration.validation import FileProblem, InvalidFile, read_document, suggestion, validate_document
 from agents.sim.teams import (
     Feeling,
     Language,
@@ -21,7 +21,7 @@ from agents.sim.teams import (
     shipped_team,
     team_names,
 )
-from agents.sim.templates import Value, Wording, gaps_in
+from agents.sim.templates import Template, Value, placeholders
 from bus_schema.sim import SimFile
 
 _FOLDER = "sim/scenarios"
@@ -46,7 +46,7 @@ class NumberRange(BaseModel):
 
 
 Slot = NumberRange | Annotated[tuple[str, ...], Field(min_length=1)]
-Fact = Annotated[tuple[Wording, ...], Field(min_length=1)]
+FactTemplates = Annotated[tuple[Template, ...], Field(min_length=1)]
 
 
 class Stage(BaseModel):
@@ -54,8 +54,8 @@ class Stage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     feeling: Feeling
-    facts: tuple[Fact, ...] = Field(min_length=_FEWEST_FACTS)
-    asks: tuple[Wording, ...] = ()
+    facts: tuple[FactTemplates, ...] = Field(min_length=_FEWEST_FACTS)
+    asks: tuple[Template, ...] = ()
 
 
 class Trigger(BaseModel):
@@ -81,7 +81,7 @@ class Scenario(BaseModel):
     triggers: tuple[Trigger, ...] = Field(min_length=1, max_length=500)
 
 
-class BadScenario(BadFile):
+class InvalidScenario(InvalidFile):
     """The scenario cannot be played; each line says where, what is wrong, what to do."""
 
 
@@ -99,23 +99,23 @@ def scenario_names() -> tuple[str, ...]:
 
 
 def shipped_scenario(name: str) -> Scenario:
-    """A scenario that comes with MindBus. Raises UnknownScenario, BadScenario."""
+    """A scenario that comes with MindBus. Raises UnknownScenario, InvalidScenario."""
     if name not in scenario_names():
         raise UnknownScenario(name, scenario_names())
     return parse_scenario(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
 
 
 def parse_scenario(text: bytes, source: str) -> Scenario:
-    """Read a scenario from YAML; `source` is what its errors call it. Raises BadScenario with every problem found."""
-    document = read_document(text, source, BadScenario)
-    scenario = as_model(document, source, Scenario, BadScenario)
-    problems = [Problem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
+    """Read a scenario from YAML; errors name it `source`. Raises InvalidScenario with every problem."""
+    document = read_document(text, source, InvalidScenario)
+    scenario = validate_document(document, source, Scenario, InvalidScenario)
+    problems = [FileProblem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
     if problems:
-        raise BadScenario(problems)
+        raise InvalidScenario(problems)
     return scenario
 
 
-def drawn(slots: Mapping[str, Slot], chance: random.Random) -> dict[str, Value]:
+def draw_values(slots: Mapping[str, Slot], chance: random.Random) -> dict[str, Value]:
     """A value for each slot."""
     return {name: _one(slot, chance) for name, slot in slots.items()}
 
@@ -126,7 +126,7 @@ def _one(slot: Slot, chance: random.Random) -> Value:
     return chance.choice(slot)
 
 
-def _problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+def _problems(scenario: Scenario) -> Iterator[tuple[YamlPath, str]]:
     ids = [trigger.id for trigger in scenario.triggers]
     for number, trigger in enumerate(scenario.triggers):
         place = ("triggers", number)
@@ -135,15 +135,15 @@ def _problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         known = {**scenario.slots, **trigger.slots}
         used: set[str] = set()
         for where, wording in _wordings(trigger):
-            used |= gaps_in(wording)
-            for name in sorted(gaps_in(wording) - known.keys() - SPEAKERS_OWN):
-                yield (*place, *where), f"{{{name}}} is no slot{nearest(name, {*known, *SPEAKERS_OWN})}"
+            used |= placeholders(wording)
+            for name in sorted(placeholders(wording) - known.keys() - SPEAKERS_OWN):
+                yield (*place, *where), f"{{{name}}} is no slot{suggestion(name, {*known, *SPEAKERS_OWN})}"
         for name in trigger.slots:
             if name not in used:
                 yield (*place, "slots", name), "no sentence uses it; remove it, or write it where it belongs"
 
 
-def _wordings(trigger: Trigger) -> Iterator[tuple[Place, str]]:
+def _wordings(trigger: Trigger) -> Iterator[tuple[YamlPath, str]]:
     for at, stage in enumerate(trigger.stages):
         for number, fact in enumerate(stage.facts):
             for way, wording in enumerate(fact):
@@ -152,7 +152,7 @@ def _wordings(trigger: Trigger) -> Iterator[tuple[Place, str]]:
             yield ("stages", at, "asks", number), wording
 
 
-class Library:
+class SimLibrary:
     """Looks a name up; names are plain words, so that they lead nowhere else."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -168,7 +168,7 @@ class Library:
         return shipped_team(name)
 
     def scenario(self, name: str) -> Scenario:
-        """Raises UnknownScenario, BadScenario."""
+        """Raises UnknownScenario, InvalidScenario."""
         own = self._own("scenarios", name)
         if own is not None:
             return parse_scenario(own.read_bytes(), str(own))

@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.validation import BadFile, Problem, read_file
+from agents.configuration.validation import FileProblem, InvalidFile, read_file
 from agents.people import Person
-from agents.sim.templates import Gender, Wording
+from agents.sim.templates import Gender, Template
 from bus_schema.identities import UserId
 from bus_schema.sim import SimFile
 
@@ -29,13 +29,13 @@ class Profile(BaseModel):
     role: str = Field(min_length=1, max_length=200)
     character: str = Field(min_length=1, max_length=500)
     responsibility: tuple[str, ...] = Field(min_length=1, max_length=20)
-    openings: tuple[Wording, ...] = Field(min_length=1)
-    glad: tuple[Wording, ...] = Field(min_length=1)
-    upset: tuple[Wording, ...] = Field(min_length=1)
-    calm: tuple[Wording, ...] = Field(min_length=1)
-    closings: tuple[Wording, ...] = Field(min_length=1)
+    openings: tuple[Template, ...] = Field(min_length=1)
+    glad: tuple[Template, ...] = Field(min_length=1)
+    upset: tuple[Template, ...] = Field(min_length=1)
+    calm: tuple[Template, ...] = Field(min_length=1)
+    closings: tuple[Template, ...] = Field(min_length=1)
 
-    def feels(self, feeling: Feeling) -> tuple[Wording, ...]:
+    def feels(self, feeling: Feeling) -> tuple[Template, ...]:
         """How they say what they feel."""
         return {"glad": self.glad, "upset": self.upset, "calm": self.calm}[feeling]
 
@@ -59,7 +59,7 @@ class Team(BaseModel):
         return tuple(Person(each.user_id, (each.name, *each.names)) for each in self.people)
 
 
-class BadTeam(BadFile):
+class InvalidTeam(InvalidFile):
     """These people cannot be simulated; each line says where, what is wrong, what to do."""
 
 
@@ -77,23 +77,23 @@ def team_names() -> tuple[str, ...]:
 
 
 def shipped_team(name: str) -> Team:
-    """A team that comes with MindBus. Raises UnknownTeam, BadTeam."""
+    """A team that comes with MindBus. Raises UnknownTeam, InvalidTeam."""
     if name not in team_names():
         raise UnknownTeam(name, team_names())
     return parse_team(read_shipped(_FOLDER, name), f"config/{_FOLDER}/{name}.yaml")
 
 
 def parse_team(text: bytes, source: str) -> Team:
-    """Read a team from YAML; `source` is what its errors call it. Raises BadTeam with every problem found."""
-    team = read_file(text, source, Team, BadTeam)
+    """Read a team from YAML; errors name it `source`. Raises InvalidTeam with every problem."""
+    team = read_file(text, source, Team, InvalidTeam)
     ids = [person.user_id for person in team.people]
     doubles = [
-        Problem(source, None, ("people", at, "user_id"), f"{user_id!r} is taken; give everybody an id of their own")
+        FileProblem(source, None, ("people", at, "user_id"), f"{user_id!r} is taken; give everybody an id of their own")
         for at, user_id in enumerate(ids)
         if user_id in ids[:at]
     ]
     if doubles:
-        raise BadTeam(doubles)
+        raise InvalidTeam(doubles)
     return team
 
 

@@ -34,15 +34,15 @@ def _wording(text: str) -> str:
     return text
 
 
-Wording = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_wording)]
+Template = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_wording)]
 
 
-def gaps_in(wording: str) -> frozenset[str]:
+def placeholders(wording: str) -> frozenset[str]:
     """The names of the values that a sentence needs."""
     return frozenset(gap.partition(":")[0] for gap in _GAP.findall(wording) if "|" not in gap)
 
 
-def filled(wording: str, values: Mapping[str, Value], gender: Gender) -> str:
+def fill_template(wording: str, values: Mapping[str, Value], gender: Gender) -> str:
     """The sentence, its gaps filled, its beginning a capital."""
 
     def fill(gap: re.Match[str]) -> str:
@@ -50,12 +50,12 @@ def filled(wording: str, values: Mapping[str, Value], gender: Gender) -> str:
             his, her = gap[1].split("|")
             return his if gender == "m" else her
         name, colon, forms = gap[1].partition(":")
-        return counted(int(values[name]), forms.split(",")) if colon else str(values[name])
+        return pluralise(int(values[name]), forms.split(",")) if colon else str(values[name])
 
     return _SENTENCE_START.sub(lambda start: start[0].upper(), _GAP.sub(fill, wording))
 
 
-def counted(number: int, forms: list[str]) -> str:
+def pluralise(number: int, forms: list[str]) -> str:
     """A number with its word: one ticket, two tickets; одна минута, две минуты, пять минут."""
     if len(forms) == 2:
         return f"{number} {forms[0] if number == 1 else forms[1]}"

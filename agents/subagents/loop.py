@@ -8,12 +8,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from agents.configuration.prompts import Guide
-from agents.models.conversation import lay_out_chat
+from agents.models.conversation import chat_prompt
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
-from agents.models.messages import in_order
+from agents.models.messages import normalise_calls
 from agents.models.prompt import Material
 from agents.subagents.tools import Toolbox, ToolFailed
-from language.text import Language, language_of
+from agents.text import Language, language_of
 
 _NO_MORE = {
     Language.ENGLISH: "I have used my tools {n} times and come to no end. This is the last I found:\n\n{last}",
@@ -26,7 +26,7 @@ class NothingAnswered(Exception):
     """The sub-agent's model answered nothing; try another model or another task."""
 
 
-class Witness(Protocol):
+class TaskObserver(Protocol):
     """Whom a sub-agent tells what it does."""
 
     @property
@@ -50,7 +50,7 @@ class _Work(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Thinker:
+class ToolLoop:
     """A guide with a model to think with; `most_rounds` bounds how often tools are turned to."""
 
     guide: Guide
@@ -58,10 +58,10 @@ class Thinker:
     most_rounds: int = 8
 
     async def answer(
-        self, said: Sequence[ModelMessage], materials: Sequence[Material], toolbox: Toolbox, witness: Witness
+        self, said: Sequence[ModelMessage], materials: Sequence[Material], toolbox: Toolbox, witness: TaskObserver
     ) -> str:
         """What it comes to; the last thing said is the task. Raises ModelFailure, NothingAnswered."""
-        messages = lay_out_chat(self.guide.system, said, materials)
+        messages = chat_prompt(self.guide.system, said, materials)
         graph = _Loop(self, toolbox, witness).graph()
         # Two nodes a round, then the end.
         ended = await graph.ainvoke({"messages": messages, "rounds": 0}, {"recursion_limit": 2 * self.most_rounds + 5})
@@ -71,7 +71,7 @@ class Thinker:
 class _Loop:
     """The nodes of the loop, over one task."""
 
-    def __init__(self, thinker: Thinker, toolbox: Toolbox, witness: Witness) -> None:
+    def __init__(self, thinker: ToolLoop, toolbox: Toolbox, witness: TaskObserver) -> None:
         self._thinker, self._toolbox, self._witness = thinker, toolbox, witness
 
     def graph(self) -> "CompiledStateGraph[_Work, Any, Any, Any]":
@@ -90,7 +90,7 @@ class _Loop:
             messages, tools=() if is_last else self._toolbox.tools, params=self._thinker.guide.model
         )
         if completion.tool_calls and not is_last:
-            calls = in_order(completion.tool_calls, prefix=f"call_{state['rounds']}")
+            calls = normalise_calls(completion.tool_calls, prefix=f"call_{state['rounds']}")
             await self._witness.called(completion.text, calls)
             said = ModelMessage(role="assistant", content=completion.text, tool_calls=calls)
             return {"messages": (*messages, said), "calls": calls, "rounds": state["rounds"] + 1}

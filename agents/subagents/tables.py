@@ -15,18 +15,18 @@ MAX_ROWS = 200_000
 Row = Mapping[str, Any]
 
 
-class BadTable(Exception):
+class InvalidTable(Exception):
     """The content is no table, or has no such column; the words say which."""
 
 
 def read_table(content: bytes) -> list[Row]:
-    """The rows of a CSV with a line of names, or of a JSON list of objects. Raises BadTable."""
+    """The rows of a CSV with a line of names, or of a JSON list of objects. Raises InvalidTable."""
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError as not_text:
-        raise BadTable("it is no text") from not_text
+        raise InvalidTable("it is no text") from not_text
     if not text:
-        raise BadTable("it is empty")
+        raise InvalidTable("it is empty")
     return _json_rows(text) if text[0] in "[{" else _csv_rows(text)
 
 
@@ -55,12 +55,12 @@ def _json_rows(text: str) -> list[Row]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as broken:
-        raise BadTable(f"it is no JSON ({broken})") from broken
+        raise InvalidTable(f"it is no JSON ({broken})") from broken
     if isinstance(found, dict):
         found = next((each for each in found.values() if isinstance(each, list)), [found])
     rows = [row for row in found if isinstance(row, dict)]
     if not rows or len(rows) != len(found):
-        raise BadTable("it is no list of objects")
+        raise InvalidTable("it is no list of objects")
     return _bounded(rows)
 
 
@@ -71,15 +71,15 @@ def _csv_rows(text: str) -> list[Row]:
         reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, restval="")
         rows = [{name: value for name, value in row.items() if name is not None} for row in reader]
     except csv.Error as broken:
-        raise BadTable(f"it is no CSV ({broken})") from broken
+        raise InvalidTable(f"it is no CSV ({broken})") from broken
     if not rows:
-        raise BadTable("it has no rows below its names")
+        raise InvalidTable("it has no rows below its names")
     return _bounded(rows)
 
 
 def _bounded(rows: list[dict[str, Any]]) -> list[Row]:
     if len(rows) > MAX_ROWS:
-        raise BadTable(f"it has {len(rows)} rows, {MAX_ROWS} at most can be reckoned with")
+        raise InvalidTable(f"it has {len(rows)} rows, {MAX_ROWS} at most can be reckoned with")
     return list(rows)
 
 
@@ -88,7 +88,7 @@ _SHOWN_GROUPS = 200
 Operation = Literal["sum", "mean", "min", "max", "count"]
 
 
-class Where(BaseModel):
+class RowCondition(BaseModel):
     """A condition that a row has to meet."""
 
     model_config = ConfigDict(extra="forbid")
@@ -97,24 +97,26 @@ class Where(BaseModel):
     value: str | float = Field(description="A number, or a text.")
 
 
-class Reckoning(BaseModel):
+class TableQuery(BaseModel):
     """What is to be found out."""
 
     model_config = ConfigDict(extra="forbid")
     operation: Operation
     column: str | None = Field(default=None, max_length=200, description="Whose numbers; not needed to count rows.")
     group_by: str | None = Field(default=None, max_length=200, description="One result for each value of this column.")
-    where: list[Where] = Field(default=[], max_length=20, description="Conditions, all of which a row has to meet.")
+    where: list[RowCondition] = Field(
+        default=[], max_length=20, description="Conditions, all of which a row has to meet."
+    )
 
 
-def reckon(rows: Sequence[Row], wanted: Reckoning) -> str:
-    """The result as a line, or as one line for each group. Raises BadTable."""
+def run_query(rows: Sequence[Row], wanted: TableQuery) -> str:
+    """The result as a line, or as one line for each group. Raises InvalidTable."""
     known = list(dict.fromkeys(name for row in rows for name in row))
     for name in (wanted.column, wanted.group_by, *(each.column for each in wanted.where)):
         if name is not None and name not in known:
-            raise BadTable(f"it has no column {name!r}; its columns are: {', '.join(known[:50])}")
+            raise InvalidTable(f"it has no column {name!r}; its columns are: {', '.join(known[:50])}")
     if wanted.column is None and wanted.operation != "count":
-        raise BadTable(f"{wanted.operation} needs a column; the columns are: {', '.join(known[:50])}")
+        raise InvalidTable(f"{wanted.operation} needs a column; the columns are: {', '.join(known[:50])}")
     fitting = [row for row in rows if all(_meets(row, each) for each in wanted.where)]
     if wanted.group_by is None:
         return f"{_name(wanted)} = {_result(fitting, wanted)} ({len(fitting)} of {len(rows)} rows)"
@@ -126,7 +128,7 @@ def reckon(rows: Sequence[Row], wanted: Reckoning) -> str:
     return "\n".join([f"{_name(wanted)} by {wanted.group_by}:", *lines, *more])
 
 
-def _meets(row: Row, where: Where) -> bool:
+def _meets(row: Row, where: RowCondition) -> bool:
     value = row.get(where.column)
     if where.is_ == "contains":
         return str(where.value).casefold() in _text(value).casefold()
@@ -148,7 +150,7 @@ def _compared(sign: str, left: Any, right: Any) -> bool:
     return bool(outcomes[sign]())
 
 
-def _result(rows: Sequence[Row], wanted: Reckoning) -> str:
+def _result(rows: Sequence[Row], wanted: TableQuery) -> str:
     if wanted.operation == "count":
         column = wanted.column
         return str(len(rows) if column is None else sum(_text(row.get(column)) != "" for row in rows))
@@ -185,5 +187,5 @@ def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _name(wanted: Reckoning) -> str:
+def _name(wanted: TableQuery) -> str:
     return f"{wanted.operation} of {wanted.column}" if wanted.column else "count of rows"

@@ -20,7 +20,7 @@ class ToolFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Instrument:
+class BoundTool:
     """A tool at hand: its arguments as a model of ours, what is done with them."""
 
     name: str
@@ -38,8 +38,8 @@ class Instrument:
 class Toolbox:
     """Runs what a model calls; whatever goes wrong with that is said in words that a model can act on."""
 
-    def __init__(self, instruments: Sequence[Instrument]) -> None:
-        self._by_name: Mapping[str, Instrument] = {each.name: each for each in instruments}
+    def __init__(self, instruments: Sequence[BoundTool]) -> None:
+        self._by_name: Mapping[str, BoundTool] = {each.name: each for each in instruments}
 
     @property
     def tools(self) -> tuple[Tool, ...]:

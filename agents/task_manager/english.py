@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from agents.task_manager.patterns import Doer, cue
+from agents.task_manager.patterns import ImpliedOwner, task_pattern
 
 _REGULAR = """
 accept add adjust advise aggregate agree align allocate amend analyse analyze announce answer apply approach approve
@@ -120,43 +120,49 @@ _DONE = r"(?!able\b|there\b)[a-z]+(?:ed|en|nt|pt|ne|lt|de|ut)\b"
 _ASK = r"(?:ask|asked|tell|told|have|get|remind|need|want)"
 
 CUES = (
-    cue(r"^\W*(?:todo|to do|to-do|action item|task)s?\s*:\s*", Doer.SPEAKER),
-    cue(r"\b(?:please )?(?:remind me (?:to|about)|don't (?:let me )?forget to|remember to)\b", Doer.SPEAKER, asks=True),
-    cue(rf"\b{_ASK} <name> to\b", asks=True),
-    cue(r"\bassign(?:ed|ing)? (?P<work>[^,;.]+?) to <name>"),
-    cue(r"(?P<work>[^,;.:]+?) (?:is|are) (?:now )?(?:on|up to|assigned to) <name>"),
-    cue(
+    task_pattern(r"^\W*(?:todo|to do|to-do|action item|task)s?\s*:\s*", ImpliedOwner.SPEAKER),
+    task_pattern(
+        r"\b(?:please )?(?:remind me (?:to|about)|don't (?:let me )?forget to|remember to)\b",
+        ImpliedOwner.SPEAKER,
+        asks=True,
+    ),
+    task_pattern(rf"\b{_ASK} <name> to\b", asks=True),
+    task_pattern(r"\bassign(?:ed|ing)? (?P<work>[^,;.]+?) to <name>"),
+    task_pattern(r"(?P<work>[^,;.:]+?) (?:is|are) (?:now )?(?:on|up to|assigned to) <name>"),
+    task_pattern(
         rf"<name>(?:, [^,.;:!?]{{2,40}},)?{_LIGHTLY}{_WILL}{_LIGHTLY} "
         r"(?!be\b|not\b|have\b|never\b|need\b|want\b|like\b|love\b)"
     ),
-    cue(r"<name>,? (?:please|could you(?: please)?|can you(?: please)?|would you(?: please)?),? ", asks=True),
-    cue(r"^\W*<name>\s*(?::|—|–| - )\s*"),
-    cue(
+    task_pattern(r"<name>,? (?:please|could you(?: please)?|can you(?: please)?|would you(?: please)?),? ", asks=True),
+    task_pattern(r"^\W*<name>\s*(?::|—|–| - )\s*"),
+    task_pattern(
         rf"\b(?<!if )(?<!do )I(?:'ll| will| shall|'m going to| am going to| must|'ve got to| promised to| agreed to"
         rf"| plan to| should| (?:also |still |really |only )?(?:need|have|ought) to){_LIGHTLY} "
         r"(?!be\b|not\b|never\b|see\b|know\b|think\b|say\b|admit\b|miss\b|love\b|need\b|want\b|like\b|wait\b"
         r"|confess\b|understand\b|probably\b|maybe\b|have to\b|make it\b|remember\b|survive\b|manage\b|try\b(?! to))"
         r"(?:try to )?",
-        Doer.SPEAKER,
+        ImpliedOwner.SPEAKER,
     ),
-    cue(rf"\bI (?:promise|plan|intend|aim) to{_LIGHTLY} ", Doer.SPEAKER),
-    cue(
+    task_pattern(rf"\bI (?:promise|plan|intend|aim) to{_LIGHTLY} ", ImpliedOwner.SPEAKER),
+    task_pattern(
         rf"\b(?:we(?:'ll| will| need to| have to| must| should|'re going to| are going to| ought to)|let's){_LIGHTLY} "
         r"(?!be\b|not\b|never\b|see\b|know\b|think\b|say\b|hope\b|wait\b|need\b|have\b|talk\b|call it\b|use\b"
         r"|go with\b|make it\b)"
     ),
-    cue(rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to) be {_READY}\b"),
-    cue(rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to|will) be (?:{_READY}|{_DONE})", weak=True),
-    cue(r"(?P<work>[^,;.:!?]+?) needs? [a-z]+ing\b"),
-    cue(r"\b(?:he|she|they)(?: still| also)? (?:needs? to|has to|have to|must) (?!be\b|know\b|see\b)"),
-    cue(rf"<name>(?:'s| is) {_DOING}", weak=True),
-    cue(rf"\bI(?:'m| am) {_DOING}", Doer.SPEAKER, weak=True),
-    cue(rf"\bwe(?:'re| are) {_DOING}", weak=True),
-    cue(r"(?P<work>[^,;.:!?]+?) (?:is|are) (?:all )?due\b", weak=True),
-    cue(r"\b(?:the )?deadline for (?P<work>[^,;.:!?]+?) (?:is|was set for|will be)\b", weak=True),
-    cue(r"^\W*(?:also |and |then |please )*(?:need|have) to ", Doer.SPEAKER),
-    cue(r"\bmake sure (?:to|that) ", Doer.SPEAKER, weak=True),
-    cue(
+    task_pattern(rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to) be {_READY}\b"),
+    task_pattern(
+        rf"(?P<work>[^,;.:!?]+?) (?:must|should|has to|have to|needs? to|will) be (?:{_READY}|{_DONE})", weak=True
+    ),
+    task_pattern(r"(?P<work>[^,;.:!?]+?) needs? [a-z]+ing\b"),
+    task_pattern(r"\b(?:he|she|they)(?: still| also)? (?:needs? to|has to|have to|must) (?!be\b|know\b|see\b)"),
+    task_pattern(rf"<name>(?:'s| is) {_DOING}", weak=True),
+    task_pattern(rf"\bI(?:'m| am) {_DOING}", ImpliedOwner.SPEAKER, weak=True),
+    task_pattern(rf"\bwe(?:'re| are) {_DOING}", weak=True),
+    task_pattern(r"(?P<work>[^,;.:!?]+?) (?:is|are) (?:all )?due\b", weak=True),
+    task_pattern(r"\b(?:the )?deadline for (?P<work>[^,;.:!?]+?) (?:is|was set for|will be)\b", weak=True),
+    task_pattern(r"^\W*(?:also |and |then |please )*(?:need|have) to ", ImpliedOwner.SPEAKER),
+    task_pattern(r"\bmake sure (?:to|that) ", ImpliedOwner.SPEAKER, weak=True),
+    task_pattern(
         r"\b(?:please|could you(?: please)?|can you(?: please)?) (?!ask\b|remind\b|tell\b|let me know\b)",
         asks=True,
         weak=True,
@@ -164,7 +170,7 @@ CUES = (
 )
 
 # "…, that's on Kevin" names the doer of what was said just before.
-AFTERTHOUGHT = cue(r"\b(?:that's|that is|it's|this is|which is)(?: all)? (?:on|up to|assigned to) <name>")
+AFTERTHOUGHT = task_pattern(r"\b(?:that's|that is|it's|this is|which is)(?: all)? (?:on|up to|assigned to) <name>")
 # Spoil a cue in the same clause, or anywhere before it.
 HEDGES = (
     r"\b(?:if|unless|whether|when|suppose|maybe|perhaps|possibly|probably|might|wish|not sure|thought|used to|why"

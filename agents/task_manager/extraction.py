@@ -5,21 +5,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from agents.dates.reading import SpokenDate, dates_in, shifted, without_dates
 from agents.fragments import Utterance
-from agents.people import Mention, People
+from agents.people import KnownPeople, Mention
 from agents.task_manager import english, russian
-from agents.task_manager.patterns import Cue, Doer, Hit, cue, hits, masked
+from agents.task_manager.patterns import (
+    ImpliedOwner,
+    PatternMatch,
+    TaskPattern,
+    find_patterns,
+    mask_names,
+    task_pattern,
+)
 from agents.task_manager.russian import infinitives, plain
-from language.dates.reading import SpokenDate, dates_in, shifted, without_dates
-from language.text import Language, terms
+from agents.text import Language, terms
 
 
 @dataclass(frozen=True)
-class Speech:
+class LanguagePatterns:
     """What a language says tasks with."""
 
-    cues: Sequence[Cue]
-    afterthought: Cue
+    cues: Sequence[TaskPattern]
+    afterthought: TaskPattern
     hedges: re.Pattern[str]
     distant_hedges: re.Pattern[str]
     openings: re.Pattern[str]
@@ -28,8 +35,8 @@ class Speech:
     and_also: re.Pattern[str]
 
 
-SPEECH = {
-    language: Speech(
+PATTERNS = {
+    language: LanguagePatterns(
         module.CUES,
         module.AFTERTHOUGHT,
         *(
@@ -54,67 +61,67 @@ _CLAUSE = re.compile(r"[,;:—]")
 _EDGES = " \t,;:.!?—–-…\"'«»()"
 _NEGATED = re.compile(r"(?:\bне|n't|\bnot)\s+$", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d]{2}")
-_WHOLE_LINE = cue(r"^", Doer.SPEAKER)
+_WHOLE_LINE = task_pattern(r"^", ImpliedOwner.SPEAKER)
 
 
 @dataclass(frozen=True)
-class Draft:
+class TaskCandidate:
     """A task in the making: the doer is a mention of somebody, the speaker, or nobody in particular."""
 
     text: str
-    doer: Mention | Doer
+    doer: Mention | ImpliedOwner
     due: SpokenDate | None
     said: str
 
 
-def drafts_in(utterance: Utterance, said_at: datetime, people: People) -> list[Draft]:
+def find_tasks(utterance: Utterance, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
     """Every task that a sentence speaks of, in order."""
     return list(_Sentence(utterance, said_at, people).drafts())
 
 
 class _Sentence:
-    def __init__(self, utterance: Utterance, said_at: datetime, people: People) -> None:
+    def __init__(self, utterance: Utterance, said_at: datetime, people: KnownPeople) -> None:
         self._utterance, self._text, self._is_item = utterance, utterance.text, utterance.is_item
-        self._speech = SPEECH[utterance.language]
+        self._speech = PATTERNS[utterance.language]
         self._mentions = people.mentions(self._text)
         self._dates = dates_in(self._text, said_at)
 
-    def drafts(self) -> Iterator[Draft]:
-        found = hits(masked(self._text, self._mentions), (self._speech.afterthought, *self._speech.cues))
+    def drafts(self) -> Iterator[TaskCandidate]:
+        found = find_patterns(mask_names(self._text, self._mentions), (self._speech.afterthought, *self._speech.cues))
         if not found and self._is_item:
-            found = hits(self._text, (_WHOLE_LINE,))[:1]
+            found = find_patterns(self._text, (_WHOLE_LINE,))[:1]
         begin = 0
-        told: list[Draft] = []
+        told: list[TaskCandidate] = []
         for number, hit in enumerate(found):
             end, following = self._border(hit, found[number + 1] if number + 1 < len(found) else None)
             who = hit.named(self._mentions)
-            if hit.cue is self._speech.afterthought and told and who:
+            if hit.pattern is self._speech.afterthought and told and who:
                 told[-1] = replace(told[-1], doer=who)
             elif not self._is_no_task(hit, begin):
                 told.extend(self._clause(hit, begin, end))
             begin = following
         yield from told
 
-    def _clause(self, hit: Hit, begin: int, end: int) -> Iterator[Draft]:
+    def _clause(self, hit: PatternMatch, begin: int, end: int) -> Iterator[TaskCandidate]:
         """What a cue announces, then what else the same person does: "… and send it by Friday"."""
         has_work = "work" in hit.match.re.groupindex
         cuts = [] if has_work else list(self._speech.and_also.finditer(self._text, hit.match.end(), end))
         starts, ends = [begin, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), end]
         for number, (start, stop) in enumerate(zip(starts, ends, strict=True)):
             dates = [each for each in self._dates if start <= each.start and each.end <= stop]
-            if hit.cue.weak and not dates and not self._is_item:
+            if hit.pattern.weak and not dates and not self._is_item:
                 continue
             who = hit.named(self._mentions)
             work = self._also(start, stop, dates) if number else self._work(hit, start, stop, dates, who)
             least = 1 if dates or who or has_work else 2
             if len(terms(work)) >= least and _LETTERS.search(work):
                 said = self._text[start:stop].strip(_EDGES)
-                yield Draft(_capitalised(work), who or self._unnamed(hit), _deadline(dates), said)
+                yield TaskCandidate(_capitalised(work), who or self._unnamed(hit), _deadline(dates), said)
 
-    def _unnamed(self, hit: Hit) -> Doer:
-        return Doer.SPEAKER if self._is_item else hit.cue.doer
+    def _unnamed(self, hit: PatternMatch) -> ImpliedOwner:
+        return ImpliedOwner.SPEAKER if self._is_item else hit.pattern.doer
 
-    def _border(self, hit: Hit, following: Hit | None) -> tuple[int, int]:
+    def _border(self, hit: PatternMatch, following: PatternMatch | None) -> tuple[int, int]:
         """Where this cue's clause ends, where the next one's begins."""
         if following is None:
             return len(self._text), len(self._text)
@@ -122,15 +129,15 @@ class _Sentence:
         last = separators[-1] if separators else None
         return (last.start(), last.end()) if last else (following.start, following.start)
 
-    def _is_no_task(self, hit: Hit, begin: int) -> bool:
-        if self._utterance.is_question and not hit.cue.asks:
+    def _is_no_task(self, hit: PatternMatch, begin: int) -> bool:
+        if self._utterance.is_question and not hit.pattern.asks:
             return True
         before = self._text[begin : hit.start]
         clause = _CLAUSE.split(before)[-1]
         is_hedged = self._speech.hedges.search(clause) or self._speech.distant_hedges.search(before)
         return bool(is_hedged) or bool(_NEGATED.search(before))
 
-    def _work(self, hit: Hit, begin: int, end: int, dates: Sequence[SpokenDate], who: Mention | None) -> str:
+    def _work(self, hit: PatternMatch, begin: int, end: int, dates: Sequence[SpokenDate], who: Mention | None) -> str:
         groups = hit.match.re.groupindex
         if "work" in groups and hit.group("work"):
             return self._cleaned(self._between(hit.match.start("work"), hit.match.end("work"), dates, who))

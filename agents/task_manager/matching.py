@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agents.people import People, same_name
+from agents.people import KnownPeople, same_name
 from agents.task_manager.english import bases
 from agents.task_manager.russian import infinitives, plain
+from agents.text import is_meaningful, stem, words
 from bus_schema.processing import Task
-from language.text import is_meaningful, stem, words
 
 # What is said of any task, so that it tells none from another.
 _GENERIC_WORDS = """
@@ -63,7 +63,7 @@ class Subject:
 
 
 @lru_cache(maxsize=4096)
-def subject(text: str, people: People) -> Subject:
+def subject(text: str, people: KnownPeople) -> Subject:
     names = {text[each.start : each.end].lower() for each in people.mentions(text)}
     verbs, objects = set[str](), []
     for place, word in enumerate(words(text)):
@@ -78,7 +78,7 @@ def subject(text: str, people: People) -> Subject:
     return Subject(frozenset(verbs), tuple(objects))
 
 
-def done_task(about: str, speaker: str, tasks: Sequence[Task], people: People) -> Task | None:
+def done_task(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
     """The task that somebody reports as done; "done!" alone means the only one that they have."""
     said = subject(about, people)
     if said.objects:
@@ -93,12 +93,14 @@ def done_task(about: str, speaker: str, tasks: Sequence[Task], people: People) -
     return own[0] if len(own) == 1 else None
 
 
-def spoken_of(about: str, speaker: str, tasks: Sequence[Task], people: People) -> Task | None:
+def spoken_of(about: str, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
     """The task that is moved, given away, called off."""
     return _closest(subject(about, people), speaker, tasks, people)
 
 
-def same_task(text: str, owner: str | None, owner_id: str | None, tasks: Iterable[Task], people: People) -> Task | None:
+def same_task(
+    text: str, owner: str | None, owner_id: str | None, tasks: Iterable[Task], people: KnownPeople
+) -> Task | None:
     """The task that says the same in other words, of the same owner, as far as one is named."""
     wanted = subject(text, people).stems
     for task in tasks:
@@ -110,7 +112,7 @@ def same_task(text: str, owner: str | None, owner_id: str | None, tasks: Iterabl
     return None
 
 
-def _closest(said: Subject, speaker: str, tasks: Sequence[Task], people: People) -> Task | None:
+def _closest(said: Subject, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
     """Of equals the speaker's own, then the newest."""
     scored = [
         (said.closeness(subject(task.text, people)), task.owner_id == speaker, task.found_at, task) for task in tasks

@@ -6,17 +6,17 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.fragments import borne_out, quoted_in
+from agents.dates.reading import SpokenDate, dates_in
+from agents.fragments import is_supported, quoted_message
 from agents.models.language_model import LanguageModel
-from agents.models.prompt import Material, lay_out
-from agents.models.structured import attempt_as
+from agents.models.prompt import Material, build_prompt
+from agents.models.structured import try_complete_as
 from agents.people import Mention, same_name
-from agents.task_manager.extraction import Draft
-from agents.task_manager.patterns import Doer
-from agents.task_manager.tasks import Ledger
+from agents.task_manager.extraction import TaskCandidate
+from agents.task_manager.patterns import ImpliedOwner
+from agents.task_manager.tasks import TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
-from language.dates.reading import SpokenDate, dates_in
 
 _ME = frozenset({"me", "i", "я"})
 
@@ -41,15 +41,17 @@ class ReadTasks(BaseModel):
     items: list[ReadTask] = Field(max_length=40)
 
 
-async def read_by_model(messages: Sequence[DialogueMessage], ledger: Ledger, model: LanguageModel) -> None:
+async def read_by_model(messages: Sequence[DialogueMessage], ledger: TaskRecorder, model: LanguageModel) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
     guide = shipped_guide("task_manager")
-    asked = lay_out("tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, ledger.book.open))
-    read = await attempt_as(model, asked, ReadTasks, guide.model)
+    asked = build_prompt(
+        "tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, ledger.book.open)
+    )
+    read = await try_complete_as(model, asked, ReadTasks, guide.model)
     for item in read.items if read else ():
-        message = quoted_in(item.quote, messages, item.message_id)
+        message = quoted_message(item.quote, messages, item.message_id)
         if message:
             _enter(item, message, ledger)
 
@@ -64,12 +66,13 @@ def _materials(messages: Sequence[DialogueMessage], known: Sequence[Task]) -> li
     ]
 
 
-def _enter(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> None:
+def _enter(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> None:
     if item.change == "found":
         # A quote that the rules have read as well would make a second task of the same words.
-        if not _is_read(item, message, ledger) and borne_out(item.text, item.quote):
+        if not _is_read(item, message, ledger) and is_supported(item.text, item.quote):
             ledger.enter(
-                Draft(item.text[:200], _doer(item, message, ledger), _due(item, message, ledger), item.quote), message
+                TaskCandidate(item.text[:200], _doer(item, message, ledger), _due(item, message, ledger), item.quote),
+                message,
             )
         return
     task = next((each for each in ledger.book.open if each.task_id == item.task_id), None)
@@ -77,7 +80,7 @@ def _enter(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> None:
         _change(item, task, message, ledger)
 
 
-def _change(item: ReadTask, task: Task, message: DialogueMessage, ledger: Ledger) -> None:
+def _change(item: ReadTask, task: Task, message: DialogueMessage, ledger: TaskRecorder) -> None:
     due, heir = _due(item, message, ledger), _doer(item, message, ledger)
     match item.change:
         case "done" | "cancelled":
@@ -88,23 +91,23 @@ def _change(item: ReadTask, task: Task, message: DialogueMessage, ledger: Ledger
             ledger.reassign(task, heir, message)
 
 
-def _is_read(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> bool:
+def _is_read(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> bool:
     return any(
-        message.message_id in update.task.message_ids and (borne_out(update.task.text, item.quote))
+        message.message_id in update.task.message_ids and (is_supported(update.task.text, item.quote))
         for update in ledger.updates
     )
 
 
-def _doer(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> Mention | Doer:
+def _doer(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> Mention | ImpliedOwner:
     if item.owner is None:
-        return Doer.NOBODY
+        return ImpliedOwner.NOBODY
     if item.owner.lower() in _ME:
-        return Doer.SPEAKER
+        return ImpliedOwner.SPEAKER
     named = ledger.people.mentions(message.content or "")
-    return next((each for each in named if same_name(each.name, item.owner)), Doer.NOBODY)
+    return next((each for each in named if same_name(each.name, item.owner)), ImpliedOwner.NOBODY)
 
 
-def _due(item: ReadTask, message: DialogueMessage, ledger: Ledger) -> SpokenDate | None:
+def _due(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> SpokenDate | None:
     """The model says where the date stands; what day that is, the calendar says."""
     if not item.due_said or item.due_said.lower() not in (message.content or "").lower():
         return None

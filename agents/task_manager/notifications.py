@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 
-from agents.fragments import linked
-from agents.people import People
-from agents.task_manager.tasks import TaskBook
+from agents.dates.wording import spoken
+from agents.fragments import links_to
+from agents.people import KnownPeople
+from agents.task_manager.tasks import TaskList
+from agents.text import Language, language_of
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task, TaskUpdate
-from language.dates.wording import spoken
-from language.text import Language, language_of
 
 AGENT = "task_manager"
 _SOON = timedelta(hours=24)
@@ -41,10 +41,10 @@ _PHRASES = {
 }
 
 
-class Notices:
+class TaskNotifications:
     """Words for the news of tasks, on the clock of those who read them."""
 
-    def __init__(self, people: People, zone: tzinfo) -> None:
+    def __init__(self, people: KnownPeople, zone: tzinfo) -> None:
         self._people, self._zone = people, zone
 
     def of_updates(self, updates: Iterable[TaskUpdate], teller: str) -> tuple[NotificationGenerated, ...]:
@@ -56,7 +56,7 @@ class Notices:
             if reader != teller
         )
 
-    def of_time(self, book: TaskBook, now: datetime) -> tuple[TaskBook, tuple[NotificationGenerated, ...]]:
+    def of_time(self, book: TaskList, now: datetime) -> tuple[TaskList, tuple[NotificationGenerated, ...]]:
         """Reminders of what is due within a day, or overdue; each once per due date."""
         told = []
         for task in book.open:
@@ -77,7 +77,7 @@ class Notices:
             about=about,
             urgency=Urgency.HIGH if kind == "overdue" else Urgency.NORMAL,
             expires=task.due if kind == "due_soon" else now + _NEWS_LASTS,
-            links=(*linked("task", [task.task_id]), *linked("message", task.message_ids)),
+            links=(*links_to("task", [task.task_id]), *links_to("message", task.message_ids)),
         )
 
     def _message(self, kind: str, task: Task, now: datetime, teller: str) -> str:

@@ -12,7 +12,7 @@ _FIRST, _REST = "\ue000", "\ue001"
 NAME = f"{_FIRST}{_REST}*"
 
 
-class Doer(Enum):
+class ImpliedOwner(Enum):
     """Whose task it is, where nobody is named."""
 
     SPEAKER = "speaker"
@@ -20,7 +20,7 @@ class Doer(Enum):
 
 
 @dataclass(frozen=True)
-class Cue:
+class TaskPattern:
     """A pattern with how to read it.
 
     What follows the match is the work, unless the group `work` holds it; the group `verb` belongs to the work. A cue
@@ -28,16 +28,16 @@ class Cue:
     """
 
     pattern: re.Pattern[str]
-    doer: Doer = Doer.NOBODY
+    doer: ImpliedOwner = ImpliedOwner.NOBODY
     asks: bool = False
     weak: bool = False
 
 
 @dataclass(frozen=True)
-class Hit:
+class PatternMatch:
     """A cue found in a sentence."""
 
-    cue: Cue
+    pattern: TaskPattern
     match: re.Match[str]
 
     @property
@@ -54,21 +54,23 @@ class Hit:
         return next((each for each in mentions if each.start == self.match.start("who")), None)
 
 
-def cue(pattern: str, doer: Doer = Doer.NOBODY, *, asks: bool = False, weak: bool = False) -> Cue:
-    return Cue(re.compile(pattern.replace("<name>", f"(?P<who>{NAME})"), re.IGNORECASE), doer, asks, weak)
+def task_pattern(
+    pattern: str, doer: ImpliedOwner = ImpliedOwner.NOBODY, *, asks: bool = False, weak: bool = False
+) -> TaskPattern:
+    return TaskPattern(re.compile(pattern.replace("<name>", f"(?P<who>{NAME})"), re.IGNORECASE), doer, asks, weak)
 
 
-def masked(text: str, mentions: Iterable[Mention]) -> str:
+def mask_names(text: str, mentions: Iterable[Mention]) -> str:
     for each in mentions:
         text = f"{text[: each.start]}{_FIRST}{_REST * (each.end - each.start - 1)}{text[each.end :]}"
     return text
 
 
-def hits(text: str, cues: Sequence[Cue]) -> list[Hit]:
+def find_patterns(text: str, cues: Sequence[TaskPattern]) -> list[PatternMatch]:
     """The cues in a masked text, in order; where two overlap, the one that is listed first."""
-    found: list[Hit] = []
+    found: list[PatternMatch] = []
     for each in cues:
         for match in each.pattern.finditer(text):
             if not any(match.start() < other.match.end() and other.start < match.end() for other in found):
-                found.append(Hit(each, match))
+                found.append(PatternMatch(each, match))
     return sorted(found, key=lambda hit: hit.start)

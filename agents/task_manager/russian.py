@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from agents.task_manager.patterns import Doer, cue
+from agents.task_manager.patterns import ImpliedOwner, task_pattern
 from agents.task_manager.russian_verb_table import ONGOING, TABLE
 
 _REFLEXIVE = "ся"
@@ -114,58 +114,63 @@ _READY = r"(?:готов|сдан|сделан|отправлен|подписа
 _COLON = r"\s*(?::|—|–|\s-\s)\s*"
 
 CUES = (
-    cue(r"^\W*(?:todo|задача|сделать|план)\s*:\s*", Doer.SPEAKER),
-    cue(rf"\bнапомни(?:те)?(?: мне)?(?:,? пожалуйста,?)?{_FEW}{_INFINITIVE}", Doer.SPEAKER, asks=True),
-    cue(r"\bнапомни(?:те)?(?: мне)? (?:про|о|об)\b", Doer.SPEAKER, asks=True),
-    cue(rf"\bне (?:забыть|забудь|забудьте)(?: бы)?{_FEW}{_INFINITIVE}", Doer.SPEAKER),
-    cue(
+    task_pattern(r"^\W*(?:todo|задача|сделать|план)\s*:\s*", ImpliedOwner.SPEAKER),
+    task_pattern(rf"\bнапомни(?:те)?(?: мне)?(?:,? пожалуйста,?)?{_FEW}{_INFINITIVE}", ImpliedOwner.SPEAKER, asks=True),
+    task_pattern(r"\bнапомни(?:те)?(?: мне)? (?:про|о|об)\b", ImpliedOwner.SPEAKER, asks=True),
+    task_pattern(rf"\bне (?:забыть|забудь|забудьте)(?: бы)?{_FEW}{_INFINITIVE}", ImpliedOwner.SPEAKER),
+    task_pattern(
         rf"\b(?:попро[сш]|поруч|скаж|сказа|напомн|назнач|передай|поставил)[а-яё]*(?: задачу)? <name>,?"
         rf"{_FEW}{_INFINITIVE}",
         asks=True,
     ),
-    cue(r"\bпоруч[а-яё]+ <name> "),
-    cue(rf"\bпусть <name>{_FEW}{_THIRD}"),
-    cue(rf"<name>,? (?:пожалуйста,? )?{_ORDER}", asks=True),
-    cue(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_THIRD}"),
-    cue(rf"{_THIRD}\s+(?:,\s*)?<name>"),
-    cue(
+    task_pattern(r"\bпоруч[а-яё]+ <name> "),
+    task_pattern(rf"\bпусть <name>{_FEW}{_THIRD}"),
+    task_pattern(rf"<name>,? (?:пожалуйста,? )?{_ORDER}", asks=True),
+    task_pattern(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_THIRD}"),
+    task_pattern(rf"{_THIRD}\s+(?:,\s*)?<name>"),
+    task_pattern(
         rf"<name>,? (?:долж[а-яё]+|обеща[а-яё]*|обязан[а-яё]*|собира[а-яё]+|планиру[а-яё]+|взял[а-яё]+|будет|"
         rf"нужно|надо|необходимо|предстоит|прид[её]тся)(?! быть\b){_FEW}{_INFINITIVE}"
     ),
-    cue(rf"\bответственн[а-яё]+(?: за (?P<work>[^—–:,.]+?))?{_COLON}<name>"),
-    cue(r"\b(?:отвечает|ответственн[а-яё]+) за (?P<work>[^—–:,.]+?) <name>", weak=True),
-    cue(r"(?:^|[,.;:]\s*)(?:на|за|с) <name>(?:\s*[—–-])?\s+"),
-    cue(r"(?P<work>[^,;.:!?—]+?)\s+(?:—|–|-)?\s*(?:на|за) <name>(?=\s*(?:[,.;!]|$))"),
-    cue(rf"(?:^|[,;]\s*)(?:а |и )?<name>\s*[—–-]\s*{_INFINITIVE}"),
-    cue(rf"^\W*<name>{_COLON}"),
-    cue(
+    task_pattern(rf"\bответственн[а-яё]+(?: за (?P<work>[^—–:,.]+?))?{_COLON}<name>"),
+    task_pattern(r"\b(?:отвечает|ответственн[а-яё]+) за (?P<work>[^—–:,.]+?) <name>", weak=True),
+    task_pattern(r"(?:^|[,.;:]\s*)(?:на|за|с) <name>(?:\s*[—–-])?\s+"),
+    task_pattern(r"(?P<work>[^,;.:!?—]+?)\s+(?:—|–|-)?\s*(?:на|за) <name>(?=\s*(?:[,.;!]|$))"),
+    task_pattern(rf"(?:^|[,;]\s*)(?:а |и )?<name>\s*[—–-]\s*{_INFINITIVE}"),
+    task_pattern(rf"^\W*<name>{_COLON}"),
+    task_pattern(
         rf"\bя{_LITTLE}(?:долж[а-яё]+|обязан[а-яё]*|собираюсь|планирую|обеща[а-яё]+|буду)"
-        rf"(?! был){_FEW}{_INFINITIVE}", Doer.SPEAKER,
+        rf"(?! был){_FEW}{_INFINITIVE}", ImpliedOwner.SPEAKER,
     ),
-    cue(rf"(?<!\bне )\b(?:планирую|обещаю|собираюсь|обязуюсь|буду|беру на себя){_FEW}{_INFINITIVE}", Doer.SPEAKER),
-    cue(rf"\bмне (?:[^\s,.;:!?]+ )?{_NEED}{_FEW}{_INFINITIVE}", Doer.SPEAKER),
-    cue(rf"{_NEED} мне{_FEW}{_INFINITIVE}", Doer.SPEAKER),
-    cue(r"\b(?:с меня|за мной|беру на себя|возьму на себя|беру в работу|возьму в работу)\b", Doer.SPEAKER),
-    cue(rf"(?<!\bне )\b{_FIRST}", Doer.SPEAKER),
-    cue(rf"(?:\bнам )?{_NEED}{_FEW}{_INFINITIVE}"),
-    cue(rf"\bмы должны{_FEW}{_INFINITIVE}"),
-    cue(rf"\bдавай(?:те)?{_FEW}{_INFINITIVE}"),
-    cue(rf"(?<!\bне )\b{_PLURAL}"),
-    cue(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_IS_DOING}", weak=True),
-    cue(rf"{_IS_DOING}\s+<name>", weak=True),
-    cue(rf"(?<!\bне )\b{_AM_DOING}", Doer.SPEAKER, weak=True),
-    cue(rf"(?<!\bне )\b{_ARE_DOING}", weak=True),
-    cue(rf"(?P<work>[^,;.:!?]+?) (?:долж[а-яё]+) быть {_READY}\b"),
-    cue(rf"(?P<work>[^,;.:!?]+?) (?:будет|будут) {_READY}\b", weak=True),
-    cue(r"(?P<work>[^,;.:!?]+?) нуж(?:ен|на|но|ны)\b", weak=True),
-    cue(r"\bнуж(?:ен|на|ны)\b", weak=True),
-    cue(rf"\b(?:дедлайн|срок(?: сдачи)?)(?: по| для| на)? (?P<work>[^—–:,.]+?){_COLON}", weak=True),
-    cue(rf"^\W*(?:пожалуйста,? )?{_ORDER}", asks=True, weak=True),
-    cue(rf"^\W*{_INFINITIVE}", weak=True),
+    task_pattern(
+        rf"(?<!\bне )\b(?:планирую|обещаю|собираюсь|обязуюсь|буду|беру на себя){_FEW}{_INFINITIVE}",
+        ImpliedOwner.SPEAKER,
+    ),
+    task_pattern(rf"\bмне (?:[^\s,.;:!?]+ )?{_NEED}{_FEW}{_INFINITIVE}", ImpliedOwner.SPEAKER),
+    task_pattern(rf"{_NEED} мне{_FEW}{_INFINITIVE}", ImpliedOwner.SPEAKER),
+    task_pattern(
+        r"\b(?:с меня|за мной|беру на себя|возьму на себя|беру в работу|возьму в работу)\b", ImpliedOwner.SPEAKER
+    ),
+    task_pattern(rf"(?<!\bне )\b{_FIRST}", ImpliedOwner.SPEAKER),
+    task_pattern(rf"(?:\bнам )?{_NEED}{_FEW}{_INFINITIVE}"),
+    task_pattern(rf"\bмы должны{_FEW}{_INFINITIVE}"),
+    task_pattern(rf"\bдавай(?:те)?{_FEW}{_INFINITIVE}"),
+    task_pattern(rf"(?<!\bне )\b{_PLURAL}"),
+    task_pattern(rf"<name>(?:\s+(?!не\b)[^\s,.;:!?]+){{0,2}}?\s+{_IS_DOING}", weak=True),
+    task_pattern(rf"{_IS_DOING}\s+<name>", weak=True),
+    task_pattern(rf"(?<!\bне )\b{_AM_DOING}", ImpliedOwner.SPEAKER, weak=True),
+    task_pattern(rf"(?<!\bне )\b{_ARE_DOING}", weak=True),
+    task_pattern(rf"(?P<work>[^,;.:!?]+?) (?:долж[а-яё]+) быть {_READY}\b"),
+    task_pattern(rf"(?P<work>[^,;.:!?]+?) (?:будет|будут) {_READY}\b", weak=True),
+    task_pattern(r"(?P<work>[^,;.:!?]+?) нуж(?:ен|на|но|ны)\b", weak=True),
+    task_pattern(r"\bнуж(?:ен|на|ны)\b", weak=True),
+    task_pattern(rf"\b(?:дедлайн|срок(?: сдачи)?)(?: по| для| на)? (?P<work>[^—–:,.]+?){_COLON}", weak=True),
+    task_pattern(rf"^\W*(?:пожалуйста,? )?{_ORDER}", asks=True, weak=True),
+    task_pattern(rf"^\W*{_INFINITIVE}", weak=True),
 )  # fmt: skip
 
 # «…, это на Косте» names the doer of what was said just before.
-AFTERTHOUGHT = cue(r"\b(?:это|всё это|этим займ[её]тся)(?: будет)?(?: на| за)? <name>")
+AFTERTHOUGHT = task_pattern(r"\b(?:это|всё это|этим займ[её]тся)(?: будет)?(?: на| за)? <name>")
 # Spoil a cue in the same clause, or anywhere before it.
 HEDGES = (
     r"\b(?:если|когда|вдруг|возможно|может|наверное|наверно|вряд ли|бы|хорошо бы|не знаю|думал|думала|хотел|хотела|"

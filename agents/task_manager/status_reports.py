@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from agents.dates.reading import SpokenDate, dates_in, without_dates
 from agents.fragments import Utterance
-from agents.people import Mention, People
+from agents.people import KnownPeople, Mention
 from agents.task_manager.english import pasts
-from agents.task_manager.patterns import NAME, masked
+from agents.task_manager.patterns import NAME, mask_names
 from agents.task_manager.russian import verbs
-from language.dates.reading import SpokenDate, dates_in, without_dates
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 
@@ -64,7 +64,7 @@ _SPLIT = re.compile(r",\s*(?:а|но|and|but)\s+|;\s*|\.\s+|,\s+(?=\w)|\s(?:and|
 
 
 @dataclass(frozen=True)
-class Report:
+class StatusReport:
     """Somebody told what has become of something; `about` are their words, to find out of what."""
 
     change: Change
@@ -73,22 +73,22 @@ class Report:
     by: Mention | None = None
 
 
-def reports_in(utterance: Utterance, said_at: datetime, people: People) -> list[Report]:
+def find_reports(utterance: Utterance, said_at: datetime, people: KnownPeople) -> list[StatusReport]:
     """Every report in a sentence; whether there is such a task is another question."""
     return [] if utterance.is_question else list(_reports(utterance.text, said_at, people))
 
 
-def _reports(sentence: str, said_at: datetime, people: People) -> Iterator[Report]:
+def _reports(sentence: str, said_at: datetime, people: KnownPeople) -> Iterator[StatusReport]:
     mentions = people.mentions(sentence)
-    mask = masked(sentence, mentions)
+    mask = mask_names(sentence, mentions)
     dates = dates_in(sentence, said_at)
     about = without_dates(sentence, dates)
     if _CANCELLED.search(mask):
-        yield Report("cancelled", about)
+        yield StatusReport("cancelled", about)
     elif dates and _MOVED.search(mask):
-        yield Report("moved", about, to=dates[-1])
+        yield StatusReport("moved", about, to=dates[-1])
     elif heir := _heir(mask, mentions):
-        yield Report("reassigned", about, by=heir)
+        yield StatusReport("reassigned", about, by=heir)
     else:
         yield from _done(sentence, people)
 
@@ -106,11 +106,11 @@ def _heir(mask: str, mentions: list[Mention]) -> Mention | None:
     return heirs[-1] if heirs else None
 
 
-def _done(sentence: str, people: People) -> Iterator[Report]:
+def _done(sentence: str, people: KnownPeople) -> Iterator[StatusReport]:
     for clause in _clauses(sentence):
-        for found in _DONE.finditer(masked(clause, people.mentions(clause))):
+        for found in _DONE.finditer(mask_names(clause, people.mentions(clause))):
             if not _UNDONE.search(clause[: found.start()]) and not _NOT.match(clause[found.end() :]):
-                yield Report("done", clause)
+                yield StatusReport("done", clause)
                 break
 
 

@@ -5,19 +5,19 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.people import Mention, People, same_name
-from agents.task_manager.extraction import Draft
+from agents.dates.reading import SpokenDate
+from agents.people import KnownPeople, Mention, same_name
+from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.matching import same_task
-from agents.task_manager.patterns import Doer
+from agents.task_manager.patterns import ImpliedOwner
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
-from language.dates.reading import SpokenDate
 
 _MOST_KEPT = 250
 
 
-class TaskBook(BaseModel):
+class TaskList(BaseModel):
     """An agent's memory of tasks; `reminded` are the reminders that have gone out, by what they were about."""
 
     model_config = ConfigDict(frozen=True)
@@ -49,10 +49,10 @@ class TaskBook(BaseModel):
 _STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
 
 
-class Ledger:
+class TaskRecorder:
     """Keeps a book while a fragment is read; `updates` is what has happened to it."""
 
-    def __init__(self, book: TaskBook, people: People, zone: tzinfo) -> None:
+    def __init__(self, book: TaskList, people: KnownPeople, zone: tzinfo) -> None:
         self.book = book
         self.updates: list[TaskUpdate] = []
         self.people = people
@@ -62,7 +62,7 @@ class Ledger:
         """The moment on the clock of those who speak."""
         return message.time.astimezone(self._zone)
 
-    def enter(self, draft: Draft, message: DialogueMessage) -> None:
+    def enter(self, draft: TaskCandidate, message: DialogueMessage) -> None:
         """A task is new, or it is an old one with another date."""
         owner, owner_id = self._owner(draft.doer, message.user_id)
         known = same_task(draft.text, owner, owner_id, self.book.open, self.people)
@@ -95,10 +95,10 @@ class Ledger:
         if task.owner is None or not same_name(task.owner, to.name):
             self._note("reassigned", self._changed(task, message, owner=to.name, owner_id=to.user_id))
 
-    def _owner(self, doer: Mention | Doer, speaker: str) -> tuple[str | None, str | None]:
+    def _owner(self, doer: Mention | ImpliedOwner, speaker: str) -> tuple[str | None, str | None]:
         if isinstance(doer, Mention):
             return doer.name, doer.user_id
-        return (self.people.name_of(speaker), speaker) if doer is Doer.SPEAKER else (None, None)
+        return (self.people.name_of(speaker), speaker) if doer is ImpliedOwner.SPEAKER else (None, None)
 
     def _changed(self, task: Task, message: DialogueMessage, **changes: object) -> Task:
         ids = dict.fromkeys((*task.message_ids, message.message_id))

@@ -6,9 +6,9 @@ from typing import Any
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
-from language.stems import stems
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
+from memory.stems import stems
 from mindbus.metadata import facets
 
 

@@ -23,10 +23,10 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem_query import KemQuery
-from language.stems import questioned
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting
 from memory.glm.tables import KemRow, TextRow
+from memory.stems import questioned
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.bm25 import LexicalScore, idf, lexical_scores

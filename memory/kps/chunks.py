@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bus_schema.kps import Chunking
-from language.sentences import sentences
 from memory.kps.document import Block, Document
+from memory.kps.sentences import sentences
 
 # What stands between two atoms that go together counts as well.
 _ROOM = 8

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from language.small_talk import chatty_stems
-from language.stems import stem_key
 from memory.lsm.tables import TurnRow
 from memory.lsm.texts import Text
-from memory.packing.reading import meant
+from memory.packing.chatty import chatty_stems
+from memory.packing.reading import key_of, meant
 
 # Turns beside a border that are compared, turns that a stretch has at least.
 _BESIDE, _SHORTEST = 8, 6
@@ -40,7 +39,7 @@ class _Talk:
     """Turns that say something. An assistant answers: it opens no matter."""
 
     def __init__(self, turns: Sequence[TurnRow]) -> None:
-        speakers = {key for turn in turns for key in stem_key(turn.speaker or "").split()}
+        speakers = {key for turn in turns for key in key_of(turn.speaker or "").split()}
         self._terms = [meant(turn.content) - speakers for turn in turns]
         places = range(_SHORTEST, len(turns) - _SHORTEST + 1)
         self._places = [place for place in places if turns[place].role != "assistant"]

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from bus_schema.episodes import RawTurn, WarmContent
-from language.sentences import sentences
-from language.stems import questioned
+from memory.kps.sentences import sentences
 from memory.packing.words import texts_of
+from memory.stems import questioned, stems
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
+_SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
 _BLOB = re.compile(r"\S{201,}")
 # Where nobody ends a sentence, something must.
 _LONGEST_WORDS = 60
@@ -61,6 +62,11 @@ def as_turns(warm: WarmContent) -> tuple[RawTurn, ...]:
 def meant(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning; of nothing but small words, those."""
     return frozenset(questioned(text))
+
+
+def key_of(text: str) -> str:
+    """What is the same for a text in whatever case its words are; 5 % are not 5."""
+    return " ".join(stems(text.translate(_SIGNS)))
 
 
 def plain(text: str) -> str:

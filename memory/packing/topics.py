@@ -4,9 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from language.small_talk import CHATTY
-from language.stems import stem_key
-from memory.packing.reading import meant
+from memory.packing.chatty import CHATTY
+from memory.packing.reading import key_of, meant
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*(?!['’\w])")
 _DONE = re.compile(r"(?:ly|ing|ed|ть|ться|тся|л[аои]|ешь|[ие]шь|[ую]т|[ия]т|[ие]м|ся|но)$")
@@ -20,7 +19,7 @@ def topics_of(texts: Sequence[str], fewest_texts: int = 1) -> list[str]:
     for text in texts:
         for word in _WORD.findall(text):
             if len(word) >= _SHORTEST_CHARS and word.lower() not in CHATTY and meant(word) <= meant(text):
-                key = stem_key(word)
+                key = key_of(word)
                 counts[key] += 1
                 forms[key][word.lower()] += 1
     common = [key for key in counts if counts[key] >= fewest_texts]

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
-from language.small_talk import chatty_stems
-from language.stems import stem_key
 from memory.packing.budget import Budget, warm_budget
+from memory.packing.chatty import chatty_stems
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import plain
+from memory.packing.reading import key_of, plain
 from memory.packing.standing_alone import understood, without_lead
 from memory.packing.weighing import Weighed, clipped, weighed
 from memory.packing.words import count, words_said
@@ -49,8 +48,8 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
 
 def apart_from(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
     """The entities that no decision names: where there is no room to say things twice."""
-    decided = [f" {stem_key(decision.text)} " for decision in decisions]
-    return tuple(each for each in entities if not any(f" {stem_key(each.name)} " in text for text in decided))
+    decided = [f" {key_of(decision.text)} " for decision in decisions]
+    return tuple(each for each in entities if not any(f" {key_of(each.name)} " in text for text in decided))
 
 
 def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:

@@ -4,7 +4,7 @@ from inspect import cleandoc
 
 import typer
 
-from agents.processes.cards import BadCard, UnknownCard
+from agents.processes.cards import InvalidCard, UnknownCard
 from bus_schema.replies import Code
 from memory.glm.vector_relay import IndexGone
 from memory.swm.redis_link import WrongRedis
@@ -36,7 +36,7 @@ from storage_service.blobs import NotGuaranteed
 from workers.fleet import BrokenWorker, UnknownWorker
 
 _CODES: dict[type[Exception], Code] = {
-    BadCard: Code.INVALID,
+    InvalidCard: Code.INVALID,
     UnknownCard: Code.INVALID,
     UnknownWorker: Code.INVALID,
     BrokenWorker: Code.INVALID,

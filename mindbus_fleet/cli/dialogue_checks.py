@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlsplit
 
-from agents.configuration.validation import BadFile
-from agents.context.preferences import open_habits
+from agents.configuration.validation import InvalidFile
+from agents.context.preferences import open_preferences
 from agents.models.errors import ModelHalfConfigured
 from agents.models.selection import model_of
-from agents.people_directory import open_roster
-from agents.sim.scenarios import Library
+from agents.people_directory import open_people_directory
+from agents.sim.scenarios import SimLibrary
 from mindbus.bus.topology import commands_queue, events_queue
 from mindbus.management import QueueState
 from mindbus.settings import Settings
@@ -29,8 +29,10 @@ _QUEUES = (
 def dialogue_files(settings: Settings) -> Iterator[Finding]:
     """The model, the files that agents and simulations read."""
     yield _model(settings)
-    yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_habits(settings.habits))
-    yield _file("People", settings.people or "the simulated teams alone", lambda: open_roster(settings.people))
+    yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_preferences(settings.habits))
+    yield _file(
+        "People", settings.people or "the simulated teams alone", lambda: open_people_directory(settings.people)
+    )
     yield _simulations(settings)
 
 
@@ -59,7 +61,7 @@ def _model(settings: Settings) -> Finding:
 def _file(check: str, name: str, read: Callable[[], object]) -> Finding:
     try:
         read()
-    except BadFile as bad:
+    except InvalidFile as bad:
         return Finding(check=check, status="failed", detail=str(bad))
     except OSError as unreadable:
         return Finding(check=check, status="failed", detail=f"{name} cannot be read: {unreadable.strerror}")
@@ -71,7 +73,7 @@ def _simulations(settings: Settings) -> Finding:
     if settings.sim_dir is not None and not os.access(settings.sim_dir, os.R_OK | os.X_OK):
         detail = f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR"
         return Finding(check=check, status="failed", detail=detail)
-    library = Library(settings.sim_dir)
+    library = SimLibrary(settings.sim_dir)
     teams, scenarios = teams_of(library), scenarios_of(library)
     if problems := [f"{each.name}: {each.problem}" for each in (*teams, *scenarios) if each.problem]:
         detail = f"{'; '.join(problems)}. See all of it: mindbus sim check FILE"

@@ -6,9 +6,9 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
-from agents.configuration.validation import BadFile, read_document
-from agents.sim.generator import AnotherLanguage, NobodyResponsible, Simulation
-from agents.sim.scenarios import Library, UnknownScenario, parse_scenario
+from agents.configuration.validation import InvalidFile, read_document
+from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible
+from agents.sim.scenarios import SimLibrary, UnknownScenario, parse_scenario
 from agents.sim.teams import Team, parse_team
 from mindbus.cli.failures import Misused
 
@@ -58,7 +58,7 @@ class LookedOver(BaseModel):
     problems: list[Trouble] = []
 
 
-def teams_of(library: Library) -> list[ListedTeam]:
+def teams_of(library: SimLibrary) -> list[ListedTeam]:
     """Every team, those of no use as well."""
 
     def listed(name: str) -> ListedTeam:
@@ -74,7 +74,7 @@ def teams_of(library: Library) -> list[ListedTeam]:
     return list(_each(library.team_names, listed, ListedTeam))
 
 
-def scenarios_of(library: Library) -> list[ListedScenario]:
+def scenarios_of(library: SimLibrary) -> list[ListedScenario]:
     """Every scenario, those of no use as well."""
 
     def listed(name: str) -> ListedScenario:
@@ -89,7 +89,7 @@ def scenarios_of(library: Library) -> list[ListedScenario]:
     return list(_each(library.scenario_names, listed, ListedScenario))
 
 
-def look_over(file: Path, library: Library) -> LookedOver:
+def look_over(file: Path, library: SimLibrary) -> LookedOver:
     """All that is wrong with a team or a scenario; a team must be able to play what it names. Raises Misused."""
     try:
         text = file.read_bytes()
@@ -109,17 +109,17 @@ def look_over(file: Path, library: Library) -> LookedOver:
         else:
             message = "is neither a team, which has `people`, nor a scenario, which has `triggers`"
             found.problems.append(Trouble(file=str(file), line=None, field="file", message=message))
-    except BadFile as bad:
+    except InvalidFile as bad:
         found.problems += [
             Trouble(file=each.source, line=each.line, field=each.field, message=each.message) for each in bad.problems
         ]
     return found
 
 
-def _of_playing(team: Team, source: str, library: Library) -> Iterable[Trouble]:
+def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[Trouble]:
     try:
-        Simulation(team, library.scenario(team.scenario), seed=0)
-    except BadFile as bad:
+        MessageGenerator(team, library.scenario(team.scenario), seed=0)
+    except InvalidFile as bad:
         message = f"the scenario {team.scenario!r} cannot be used: {bad}"
     except (UnknownScenario, AnotherLanguage, NobodyResponsible) as no:
         message = str(no)
@@ -132,5 +132,5 @@ def _each(names: Iterable[str], listed: Callable[[str], ListedT], kind: type[Lis
     for name in names:
         try:
             yield listed(name)
-        except BadFile as bad:
+        except InvalidFile as bad:
             yield kind(name=name, problem=f"cannot be used: {bad.problems[0]}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from agents.sim.scenarios import Library
+from agents.sim.scenarios import SimLibrary
 from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
@@ -108,7 +108,7 @@ def list_(as_json: Json = False) -> None:
 
     mindbus sim ls
     """
-    library = Library(read_settings().sim_dir)
+    library = SimLibrary(read_settings().sim_dir)
     teams, scenarios = teams_of(library), scenarios_of(library)
     if as_json:
         show_json({"teams": teams, "scenarios": scenarios})
@@ -137,7 +137,7 @@ def check(
 
     mindbus sim check my-sims/profiles/team_x.yaml my-sims/scenarios/fair.yaml
     """
-    found = [look_over(file, Library(read_settings().sim_dir)) for file in files]
+    found = [look_over(file, SimLibrary(read_settings().sim_dir)) for file in files]
     if as_json:
         show_json({"ok": not any(each.problems for each in found), "files": found})
     else:

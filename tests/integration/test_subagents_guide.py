@@ -14,7 +14,7 @@ from tests.fleets import fleet_of
 from tests.subagent_kit import with_subagent
 from tests.third_party import install
 from workers.fleet import whole_fleet
-from workers.subagent_registry import BadSubagents, known_subagents
+from workers.subagent_registry import InvalidSubagentsFile, known_subagents
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "subagents.md").read_text(encoding="utf-8")
@@ -69,5 +69,5 @@ def test_the_master_knows_those_installed_and_those_of_a_file(tmp_path: Path) ->
 def test_a_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, text: str, why: str) -> None:
     file = tmp_path / "subagents.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(BadSubagents, match=why):
+    with pytest.raises(InvalidSubagentsFile, match=why):
         known_subagents(Settings(subagents=str(file)), {})

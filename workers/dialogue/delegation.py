@@ -9,17 +9,18 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from agents.dialogue.delegation import (
-    Round,
+    DelegationRound,
     UnreadableCall,
     delegation_tool,
-    no_answer,
-    no_such,
+    subagent_failed,
     subagent_of,
     task_of,
-    unreadable,
+    unknown_subagent,
+    unreadable_call,
 )
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.messages import sayable, whole_end
+from agents.models.messages import last_complete, sanitise_text
+from agents.text import language_of
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.history import ChatMessage, HistoryMessage, subagent_key
 from bus_schema.ids import derived
@@ -36,14 +37,13 @@ from bus_schema.subagent import (
     TaskStep,
     service_of,
 )
-from language.text import language_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable
 from mindbus.logs import logger
 from mindbus.sdk.aside import aside
 from mindbus.sdk.histories import Histories
-from workers.dialogue.transcript import Record
+from workers.dialogue.transcript import ExchangeRecord
 
 # What the master needs of its own asker's patience for an answer of its own.
 _FOR_THE_ANSWER_S = 10.0
@@ -51,7 +51,7 @@ _FOR_THE_ANSWER_S = 10.0
 _GRACE_S = 2.0
 
 
-class NoAnswer(Exception):
+class SubagentFailed(Exception):
     """The sub-agent is not there, has failed, or takes too long."""
 
 
@@ -65,7 +65,7 @@ class Subagents:
     timeout_s: float
 
     async def ask(self, name: str, order: ExecuteTask) -> TaskDone:
-        """Have a task done; what happens meanwhile is told. Raises NoAnswer; BusUnavailable."""
+        """Have a task done; what happens meanwhile is told. Raises SubagentFailed; BusUnavailable."""
         place = {"chat_id": order.chat_id, "subagent": name, "delegation_id": order.delegation_id}
         told = SubagentDelegation(**place, position=0, time=self.clock(), task=order.task[:MAX_SHOWN_CHARS])
         await self._tell(told)
@@ -81,7 +81,7 @@ class Subagents:
             **place, position=LAST_POSITION, time=self.clock(), response=why[:MAX_SHOWN_CHARS], is_error=True
         )
         await self._tell(failure)
-        raise NoAnswer(why)
+        raise SubagentFailed(why)
 
     async def _done(self, name: str, order: ExecuteTask) -> TaskDone:
         timeout_s = self._patience_s()
@@ -118,7 +118,7 @@ _WINDOW = 50
 _MOST_SHOWN = 200
 
 
-class Delegating:
+class DelegationRounds:
     """The master's helpers, for as long as it answers one message.
 
     `_subagent_contexts` is what spec 001 calls the memory within a request: loaded from the histories when a
@@ -127,7 +127,7 @@ class Delegating:
     of the calls, since each may build upon the one before.
     """
 
-    def __init__(self, subagents: Subagents, histories: Histories, record: Record, most_rounds: int) -> None:
+    def __init__(self, subagents: Subagents, histories: Histories, record: ExchangeRecord, most_rounds: int) -> None:
         self._subagents, self._histories, self._record = subagents, histories, record
         self._language = language_of(record.said.content or "")
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}
@@ -136,11 +136,11 @@ class Delegating:
         self.most_rounds = most_rounds if self.tools else 0
 
     @property
-    def had(self) -> Sequence[Round]:
+    def had(self) -> Sequence[DelegationRound]:
         """What was kept before a crash."""
         return self._record.rounds
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> Round:
+    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Have done what the model calls for; it is kept before the model hears of it."""
         numbered = sorted(enumerate(calls), key=_whom)
         together = [list(group) for _, group in groupby(numbered, key=_whom)]
@@ -153,8 +153,8 @@ class Delegating:
             ModelMessage(role="tool", content=answers[place], tool_call_id=call.id, name=call.name)
             for place, call in enumerate(calls)
         )
-        said = sayable(text)[:MAX_MESSAGE_CHARS]
-        had = Round(ModelMessage(role="assistant", content=said, tool_calls=tuple(calls)), results)
+        said = sanitise_text(text)[:MAX_MESSAGE_CHARS]
+        had = DelegationRound(ModelMessage(role="assistant", content=said, tool_calls=tuple(calls)), results)
         await self._record.add_round(had)
         return had
 
@@ -165,18 +165,18 @@ class Delegating:
         """What the model is told of one call."""
         name = subagent_of(call.name)
         if name not in self._subagents.known:
-            return no_such(name, self._subagents.known, self._language)
+            return unknown_subagent(name, self._subagents.known, self._language)
         try:
             task = task_of(call)[:MAX_TASK_CHARS]
         except UnreadableCall as why:
-            return unreadable(str(why), self._language)
+            return unreadable_call(str(why), self._language)
         # Another task in the same place is another delegation: a model that is asked again may want something else.
         delegation_id = f"dlg_{derived(self._record.answer_id, place, name, task)}"
         try:
             return await self._delegate(name, task, delegation_id)
-        except NoAnswer as why:
+        except SubagentFailed as why:
             logger().warning("delegation failed", chat=self._record.said.user_id, subagent=name, reason=str(why))
-            return no_answer(name, str(why), self._language)
+            return subagent_failed(name, str(why), self._language)
 
     async def _delegate(self, name: str, task: str, delegation_id: str) -> str:
         context = await self._context(name)
@@ -188,7 +188,7 @@ class Delegating:
             chat_id=self._record.said.user_id,
             delegation_id=delegation_id,
             context=self._record.context,
-            history=whole_end(context, _MOST_SHOWN),
+            history=last_complete(context, _MOST_SHOWN),
         )
         done = await self._subagents.ask(name, order)
         await self._keep(name, order, done)
@@ -205,7 +205,7 @@ class Delegating:
                     for each in stored
                     if each.role == "assistant" and each.content and not each.tool_calls
                 }
-                self._subagent_contexts[name] = list(whole_end(stored, _WINDOW))
+                self._subagent_contexts[name] = list(last_complete(stored, _WINDOW))
             else:
                 self._subagent_contexts[name] = await self._histories.window(key)
         return self._subagent_contexts[name]

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.dialogue.agent import Dialogue, NothingSaid, Snippet
+from agents.dialogue.agent import DialogueAgent, MemorySnippet, NothingSaid
 from agents.models.errors import ModelFailure, ModelUnavailable
-from agents.models.messages import sayable
+from agents.models.messages import sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
@@ -15,9 +15,9 @@ from bus_schema.replies import Code
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.histories import Histories
-from workers.dialogue.delegation import Delegating, Subagents
-from workers.dialogue.memory import Remembering
-from workers.dialogue.transcript import Record
+from workers.dialogue.delegation import DelegationRounds, Subagents
+from workers.dialogue.memory import MemoryLookup
+from workers.dialogue.transcript import ExchangeRecord
 
 # Enough to see what it answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6
@@ -26,7 +26,7 @@ Hear = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Exchange:
+class DialogueExchange:
     """What was said, what was answered; `buffered` is unknown where the answer had been kept before."""
 
     said: DialogueMessage
@@ -35,25 +35,25 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Mind:
+class Assistant:
     """Who answers, from what, with whose help; the clock is everybody's."""
 
-    agent: Dialogue
-    remembering: Remembering
+    agent: DialogueAgent
+    remembering: MemoryLookup
     subagents: Subagents
     most_rounds: int
     clock: Callable[[], datetime]
 
 
-class Exchanges:
+class ExchangeProcessor:
     """Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say."""
 
-    def __init__(self, talks: Conversations, histories: Histories, mind: Mind) -> None:
+    def __init__(self, talks: Conversations, histories: Histories, mind: Assistant) -> None:
         self._talks, self._histories, self._mind = talks, histories, mind
 
     async def have(
         self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
-    ) -> Exchange:
+    ) -> DialogueExchange:
         """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
         mind = self._mind
         recent, remembered, earlier = await asyncio.gather(
@@ -70,11 +70,11 @@ class Exchanges:
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
         known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
         if known:
-            return Exchange(said, known)
+            return DialogueExchange(said, known)
         worded = await self._talks.worded(said)
         if draft.ref is not None:
             remembered = await mind.remembering.about(worded)
-        record = Record(self._histories, worded, answer_id, mind.clock, earlier)
+        record = ExchangeRecord(self._histories, worded, answer_id, mind.clock, earlier)
         if not is_new:
             await record.resume()
         shown = mind.agent.shown(remembered.snippets)
@@ -100,7 +100,7 @@ class Exchanges:
                 raise
             return known, False
 
-    async def _thought(self, record: Record, remembered: Sequence[Snippet], hear: Hear) -> str:
+    async def _thought(self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], hear: Hear) -> str:
         pieces = []
         try:
             async for piece in self._mind.agent.answer(record.talk, remembered, self._help(record)):
@@ -110,23 +110,23 @@ class Exchanges:
             raise TemporaryFailure(str(away), away.retry_after) from away
         except (ModelFailure, NothingSaid) as never:
             raise PermanentFailure(str(never)) from never
-        return sayable("".join(pieces))[:MAX_MESSAGE_CHARS]
+        return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
 
-    def _help(self, record: Record) -> Delegating | None:
+    def _help(self, record: ExchangeRecord) -> DelegationRounds | None:
         """An instruction says all that it takes to follow it."""
         if record.said.kind is MessageKind.HIDDEN:
             return None
-        return Delegating(self._mind.subagents, self._histories, record, self._mind.most_rounds)
+        return DelegationRounds(self._mind.subagents, self._histories, record, self._mind.most_rounds)
 
-    async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> Exchange:
+    async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
         try:
-            return Exchange(said, answer, (await self._talks.keep(answer)).buffered)
+            return DialogueExchange(said, answer, (await self._talks.keep(answer)).buffered)
         except Rejected as no:
             # An instance that died meanwhile had other words on their way: those are what was answered.
             other = await self._talks.find(answer.user_id, answer.message_id) if no.code is Code.CONFLICT else None
             if other is None:
                 raise
-            return Exchange(said, other)
+            return DialogueExchange(said, other)
 
 
 def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage | None:

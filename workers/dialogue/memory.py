@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from agents.dialogue.agent import Snippet
-from agents.models.prompt import recollected
+from agents.dialogue.agent import MemorySnippet
+from agents.models.prompt import memory_materials
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem
 from mindbus.sdk.episode_recall import EpisodeRecall, SaidBefore
@@ -19,31 +19,31 @@ _JUST_NOW = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Remembered:
+class RetrievedMemory:
     """What bears on the matter, what was said of it long ago, then what is always kept in mind, each once."""
 
-    recalled: Sequence[Snippet] = ()
-    said_before: Sequence[Snippet] = ()
-    pictured: Sequence[Snippet] = ()
+    recalled: Sequence[MemorySnippet] = ()
+    said_before: Sequence[MemorySnippet] = ()
+    pictured: Sequence[MemorySnippet] = ()
 
     @property
-    def snippets(self) -> list[Snippet]:
+    def snippets(self) -> list[MemorySnippet]:
         """All of it, the most important first."""
         return [*self.recalled, *self.said_before, *self.pictured]
 
-    def kem_ids(self, shown: Sequence[Snippet]) -> tuple[str, ...]:
+    def kem_ids(self, shown: Sequence[MemorySnippet]) -> tuple[str, ...]:
         """Of what was shown, the units of memory."""
         units = {each.id for each in self.recalled}
         return tuple(each.id for each in shown if each.id in units)
 
 
-class Remembering:
+class MemoryLookup:
     """Raises what Pictures raises; memory that is away is no failure."""
 
     def __init__(self, pictures: Pictures, recall: Recall, episodes: EpisodeRecall) -> None:
         self._pictures, self._recall, self._episodes = pictures, recall, episodes
 
-    async def about(self, said: DialogueMessage) -> Remembered:
+    async def about(self, said: DialogueMessage) -> RetrievedMemory:
         """What the model should be shown."""
         pictured, found, said_before = await asyncio.gather(
             self._pictures.of(said.user_id), self._found(said), self._said_before(said)
@@ -63,12 +63,14 @@ class Remembering:
         return await self._episodes.about(said.content, said.user_id, said.time - _JUST_NOW)
 
 
-def _remembered(found: Sequence[FoundKem], said_before: Sequence[SaidBefore], pictured: Sequence[Known]) -> Remembered:
-    recalled = recollected(found, _RECALLED_WORDS)
+def _remembered(
+    found: Sequence[FoundKem], said_before: Sequence[SaidBefore], pictured: Sequence[Known]
+) -> RetrievedMemory:
+    recalled = memory_materials(found, _RECALLED_WORDS)
     shown = {material.id for material in recalled}
     facts = {each.kem.metadata.get("fact_id") for each in found if each.kem.id in shown}
-    return Remembered(
-        [Snippet(material.id, material.text) for material in recalled],
-        [Snippet(each.id, each.text) for each in said_before],
-        [Snippet(known.id, known.text) for known in pictured if known.id not in facts],
+    return RetrievedMemory(
+        [MemorySnippet(material.id, material.text) for material in recalled],
+        [MemorySnippet(each.id, each.text) for each in said_before],
+        [MemorySnippet(known.id, known.text) for known in pictured if known.id not in facts],
     )

@@ -5,9 +5,9 @@ from datetime import datetime
 from itertools import takewhile
 
 from agents.dialogue.agent import BETWEEN
-from agents.dialogue.delegation import Round
+from agents.dialogue.delegation import DelegationRound
 from agents.models.language_model import ModelMessage
-from agents.models.messages import from_history, kept_calls, whole_end
+from agents.models.messages import history_calls, last_complete, model_messages
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.histories import Histories
@@ -15,7 +15,7 @@ from mindbus.sdk.histories import Histories
 _CONTEXT_MESSAGES = 10
 
 
-class Record:
+class ExchangeRecord:
     """The talk before this exchange, then as much of the exchange as is kept already.
 
     Everything here raises Rejected, TemporaryFailure or BusUnavailable.
@@ -31,7 +31,7 @@ class Record:
     ) -> None:
         self.said, self.answer_id, self.earlier = said, answer_id, earlier
         self._histories, self._clock = histories, clock
-        self.rounds: list[Round] = []
+        self.rounds: list[DelegationRound] = []
         self.answered: str | None = None
         self.is_resumed = False
 
@@ -42,11 +42,11 @@ class Record:
         own = [each for each in stored if each.id.startswith((f"{self.answer_id}.", self.answer_id))]
         before = takewhile(lambda each: each.id != self.said.message_id, stored)
         self.earlier = [each for each in before if each not in own and each.timestamp <= self.said.time]
-        for message in from_history(own):
+        for message in model_messages(own):
             if message.tool_calls:
-                self.rounds.append(Round(message, ()))
+                self.rounds.append(DelegationRound(message, ()))
             elif message.role == "tool":
-                self.rounds[-1] = Round(self.rounds[-1].said, (*self.rounds[-1].results, message))
+                self.rounds[-1] = DelegationRound(self.rounds[-1].said, (*self.rounds[-1].results, message))
             else:
                 # With what was said on the way, as the user was told.
                 self.answered = "".join((*_spoken(self.rounds), message.content))
@@ -54,15 +54,15 @@ class Record:
     @property
     def talk(self) -> list[ModelMessage]:
         """As the model is shown it, what was said now at its end."""
-        return from_history([*self.earlier, self._said()])
+        return model_messages([*self.earlier, self._said()])
 
     @property
     def context(self) -> tuple[ChatMessage, ...]:
         """What sub-agents are told of the talk: its last words."""
         worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
-        return (*whole_end(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
+        return (*last_complete(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
 
-    async def add_round(self, had: Round) -> None:
+    async def add_round(self, had: DelegationRound) -> None:
         """Keep a round, all of it or nothing."""
         number = len(self.rounds)
         now = self._clock()
@@ -72,7 +72,7 @@ class Record:
                 timestamp=now,
                 role=message.role,
                 content=message.content or None,
-                tool_calls=kept_calls(message.tool_calls) or None,
+                tool_calls=history_calls(message.tool_calls) or None,
                 tool_call_id=message.tool_call_id,
                 name=message.name,
             )
@@ -105,7 +105,7 @@ class Record:
         )
 
 
-def _spoken(rounds: Sequence[Round]) -> list[str]:
+def _spoken(rounds: Sequence[DelegationRound]) -> list[str]:
     return [had.said.content + BETWEEN for had in rounds if had.said.content.strip()]
 
 

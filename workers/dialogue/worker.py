@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
-from agents.dialogue.agent import Dialogue, hidden_instruction
+from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
 from bus_schema.dialogue import (
@@ -42,8 +42,8 @@ from mindbus.sdk.pictures import Pictures
 from mindbus.sdk.recall import Recall
 from workers.dialogue.closing import Closing
 from workers.dialogue.delegation import Subagents
-from workers.dialogue.exchange import Exchange, Exchanges, Mind
-from workers.dialogue.memory import Remembering
+from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor
+from workers.dialogue.memory import MemoryLookup
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).
@@ -71,9 +71,9 @@ class DialogueWorker(Worker):
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        mind = Mind(
-            Dialogue(self._model),
-            Remembering(
+        mind = Assistant(
+            DialogueAgent(self._model),
+            MemoryLookup(
                 Pictures(context.bus),
                 Recall(context.bus, settings.recall_timeout_s),
                 EpisodeRecall(context.bus, settings.recall_timeout_s),
@@ -82,7 +82,7 @@ class DialogueWorker(Worker):
             settings.delegation_rounds,
             context.clock,
         )
-        self._exchanges = Exchanges(self._talks, Histories(context.bus), mind)
+        self._exchanges = ExchangeProcessor(self._talks, Histories(context.bus), mind)
         self._closing = Closing(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
@@ -190,7 +190,7 @@ class DialogueWorker(Worker):
         )
         await self._bus.publish(received, trace=said.trace_id)
 
-    async def _ending(self, exchange: Exchange, context: MessageContext) -> list[Publish]:
+    async def _ending(self, exchange: DialogueExchange, context: MessageContext) -> list[Publish]:
         """What to tell of an exchange; one that fills the buffer ends a fragment."""
         answer = exchange.answer
         sent = MessageSent(

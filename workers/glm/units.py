@@ -25,14 +25,14 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.principal import Principal
 from workers.glm.answering import answering
-from workers.kem_drafts import Drafts
+from workers.kem_drafts import DraftReader
 
 
 class UnitDesk:
     """The part of the global memory that agents talk to."""
 
     memory: GlobalMemory
-    drafts: Drafts
+    drafts: DraftReader
 
     @on_command
     async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:

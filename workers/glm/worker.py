@@ -16,7 +16,7 @@ from mindbus.sql.ledger import SqlLedger
 from workers.glm.care import CareDesk
 from workers.glm.texts import Texts
 from workers.glm.units import UnitDesk
-from workers.kem_drafts import Drafts
+from workers.kem_drafts import DraftReader
 
 _AGAIN_S = 1.0
 _EMBED_AGAIN_S = 10.0
@@ -31,7 +31,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
     def __init__(
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
     ) -> None:
-        self.drafts, self._texts = Drafts(context), Texts(context)
+        self.drafts, self._texts = DraftReader(context), Texts(context)
         self.moving, self.go_over = Moving(database, context.settings, self._texts.of), self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from agents.sim.generator import NothingNewToSay, SimMessage
+from agents.sim.generator import SimMessage, TextsExhausted
 from bus_schema.dialogue import EndDialogue, Invoke, conversation_trace
 from bus_schema.ids import derived
 from bus_schema.messages import Command
@@ -20,7 +20,7 @@ from mindbus.tasks import end
 
 
 @dataclass
-class Tally:
+class SimProgress:
     """Messages by their numbers from 1 on: all up to `done` have been seen to, some beyond it as well."""
 
     begun: int = 0
@@ -54,10 +54,12 @@ _SILENCE = timedelta(minutes=30)
 _SHORTEST_SILENCE_S = 2.0
 
 
-class Play:
+class SimPlayer:
     """Runs until it has said all, or is stopped; what was said is answered to its end."""
 
-    def __init__(self, bus: Client, sim_id: str, messages: Iterable[SimMessage], speed: float, tally: Tally) -> None:
+    def __init__(
+        self, bus: Client, sim_id: str, messages: Iterable[SimMessage], speed: float, tally: SimProgress
+    ) -> None:
         self._bus, self._sim_id, self._messages, self._speed = bus, sim_id, messages, speed
         self.tally = tally
         self._stopping = asyncio.Event()
@@ -72,7 +74,7 @@ class Play:
         """Why it has ended; `saved` is awaited whenever it has come a little further."""
         try:
             reason = "it was stopped" if await self._say_all(saved) else "all was said"
-        except NothingNewToSay as silence:
+        except TextsExhausted as silence:
             reason = str(silence)
         for queue in self._people.values():
             queue.put_nowait(None)

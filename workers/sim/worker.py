@@ -6,9 +6,9 @@ from itertools import islice
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from agents.configuration.validation import BadFile
-from agents.sim.generator import AnotherLanguage, NobodyResponsible, Simulation
-from agents.sim.scenarios import Library, UnknownScenario
+from agents.configuration.validation import InvalidFile
+from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible
+from agents.sim.scenarios import SimLibrary, UnknownScenario
 from agents.sim.teams import UnknownTeam
 from bus_schema import sim
 from bus_schema.data import ClearData, Removed
@@ -22,13 +22,13 @@ from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.notebook import Notebook, Said
 from mindbus.tasks import end
-from workers.sim.player import Play, Tally
+from workers.sim.player import SimPlayer, SimProgress
 
 _ONLY = "simulation"
 _LOOKS_AGAIN_S = 1.0
 
 
-class Record(BaseModel):
+class SimRecord(BaseModel):
     """The simulation that runs, or ran last; all messages up to `done` have been seen to."""
 
     model_config = ConfigDict(frozen=True)
@@ -49,9 +49,9 @@ class SimWorker(Worker):
 
     def __init__(self, context: WorkerContext) -> None:
         self._bus, self._clock = context.bus, context.clock
-        self._library = Library(context.settings.sim_dir)
-        self._notes = Notebook(context.bus, self.name, Record)
-        self._play: Play | None = None
+        self._library = SimLibrary(context.settings.sim_dir)
+        self._notes = Notebook(context.bus, self.name, SimRecord)
+        self._play: SimPlayer | None = None
         self._playing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -71,11 +71,13 @@ class SimWorker(Worker):
         scenario = self._performance(command)[1]
         sim_id = f"sim_{derived(context.message_id, 'simulation')}"
 
-        async def begun(last: Record) -> tuple[Record, Sequence[Said]]:
+        async def begun(last: SimRecord) -> tuple[SimRecord, Sequence[Said]]:
             if last.is_running:
                 raise Rejected(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
             told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
-            record = Record(sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True)
+            record = SimRecord(
+                sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True
+            )
             return record, [Publish(SimStarted.model_validate(told))]
 
         said = await self._notes.turn(_ONLY, context.message_id, begun)
@@ -137,7 +139,7 @@ class SimWorker(Worker):
         elif not record.is_running:
             await self._written(lambda: self._notes.unasked(_ONLY, lambda last: (last, ()), self._bus.publish))
 
-    async def _last(self) -> Record:
+    async def _last(self) -> SimRecord:
         while True:
             try:
                 return await self._notes.state(_ONLY)
@@ -145,22 +147,22 @@ class SimWorker(Worker):
                 logger().info("simulation waits for storage", reason=str(away))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
-    def _raise_curtain(self, record: Record) -> None:
+    def _raise_curtain(self, record: SimRecord) -> None:
         self._play = self._played_from(record)
         self._playing = asyncio.create_task(self._run(self._play, record), name="simulation")
 
-    def _played_from(self, record: Record) -> Play:
+    def _played_from(self, record: SimRecord) -> SimPlayer:
         assert record.order is not None
         order = record.order
         simulation, _scenario = self._performance(order)
         messages = islice(simulation.messages(), record.done, order.limit)
-        tally = Tally(begun=record.done, done=record.done, failed=set(record.failed))
-        return Play(self._bus, record.sim_id, messages, order.speed, tally)
+        tally = SimProgress(begun=record.done, done=record.done, failed=set(record.failed))
+        return SimPlayer(self._bus, record.sim_id, messages, order.speed, tally)
 
-    async def _run(self, play: Play, record: Record) -> None:
+    async def _run(self, play: SimPlayer, record: SimRecord) -> None:
         reason = await play.run(lambda: self._save(play, record.sim_id))
 
-        def ended(last: Record) -> tuple[Record, Sequence[SimStopped]]:
+        def ended(last: SimRecord) -> tuple[SimRecord, Sequence[SimStopped]]:
             if not last.is_running:
                 return last, ()
             stopped = SimStopped(counts=play.tally.counts(record.sim_id), reason=reason)
@@ -169,7 +171,7 @@ class SimWorker(Worker):
         await self._written(lambda: self._notes.unasked(_ONLY, ended, self._bus.publish))
         self._play = None
 
-    async def _save(self, play: Play, sim_id: str) -> None:
+    async def _save(self, play: SimPlayer, sim_id: str) -> None:
         """While it runs, once in a while is often enough."""
         change = _progress(play.tally, sim_id)
         try:
@@ -186,19 +188,19 @@ class SimWorker(Worker):
                 logger().warning("simulation not written down", reason=str(away))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
-    def _performance(self, order: StartSim) -> tuple[Simulation, str]:
+    def _performance(self, order: StartSim) -> tuple[MessageGenerator, str]:
         """Raises Rejected where it cannot be played."""
         try:
             team = self._library.team(order.profiles)
             scenario = self._library.scenario(order.scenario or team.scenario)
-            return Simulation(team, scenario, order.seed), scenario.name
+            return MessageGenerator(team, scenario, order.seed), scenario.name
         except (UnknownTeam, UnknownScenario) as unknown:
             raise Rejected(Code.NOT_FOUND, str(unknown)) from unknown
-        except (BadFile, NobodyResponsible, AnotherLanguage) as bad:
+        except (InvalidFile, NobodyResponsible, AnotherLanguage) as bad:
             raise Rejected(Code.INVALID, str(bad)) from bad
 
 
-def _progress(tally: Tally, sim_id: str) -> dict[str, object]:
+def _progress(tally: SimProgress, sim_id: str) -> dict[str, object]:
     return {
         "done": tally.done,
         "failed": tuple(sorted(number for number in tally.failed if number <= tally.done)),

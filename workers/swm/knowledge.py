@@ -16,7 +16,7 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from workers.kem_drafts import Drafts
+from workers.kem_drafts import DraftReader
 from workers.swm.answering import answering
 from workers.swm.telling import Telling, told
 
@@ -26,7 +26,7 @@ _AGAIN_S = 1.0
 class KnowledgeDesk:
     """The part of the working memory that agents talk to."""
 
-    drafts: Drafts
+    drafts: DraftReader
     memory: WorkingMemory
     keeping_up: KeepingUp
     subscriptions: Subscriptions

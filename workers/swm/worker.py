@@ -18,7 +18,7 @@ from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
-from workers.kem_drafts import Drafts
+from workers.kem_drafts import DraftReader
 from workers.swm.coordination import CoordinationDesk
 from workers.swm.data import DataDesk
 from workers.swm.glm_link import GlmLink
@@ -39,7 +39,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
 
     def __init__(self, context: WorkerContext) -> None:
         settings, self.clock, self.bus = context.settings, context.clock, context.bus
-        self.drafts = Drafts(context)
+        self.drafts = DraftReader(context)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
         writes, glm = Writes(self._database), GlmLink(context.bus)

@@ -2,7 +2,7 @@
 
 import re
 
-from language.text import words
+from agents.text import words
 
 _HEADINGS = frozenset(
     """

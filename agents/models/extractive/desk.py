@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from agents.markdown import Block, Kind, parse, plain, render
 from agents.models.extractive.article import compose, with_note
 from agents.models.extractive.critique import findings_in, write_critique
 from agents.models.extractive.demands import words_asked
@@ -18,8 +19,7 @@ from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS
 from agents.models.extractive.source import Source
 from agents.models.extractive.statements import Wording
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
-from language.markdown import Block, Kind, parse, plain, render
-from language.text import first_words, words
+from agents.text import first_words, words
 
 _MADE_BY_THE_TEAM = frozenset({"research_report", "idea", "draft", "critique", "edited", "final", REMARKS})
 _TEXTS = ("final", "edited", "draft")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agents.markdown import Block, Kind
 from agents.models.extractive.article import with_note
 from agents.models.extractive.demands import words_asked
 from agents.models.extractive.editing import insert, without_empty_sections, without_repeats
@@ -10,8 +11,7 @@ from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.selection import alike
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import Wording, note_begins, statements, wording
-from language.markdown import Block, Kind
-from language.text import first_words, sentences, words
+from agents.text import first_words, sentences, words
 
 _LONGEST_PARAGRAPH_WORDS = 90
 

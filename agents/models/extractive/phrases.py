@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from language.text import Language
+from agents.text import Language
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.keywords import salience
+from agents.keywords import centrality
+from agents.markdown import Block, Kind, parse, plain
 from agents.models.extractive.demands import is_demand, is_demanding, is_labelled
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import wording
 from agents.models.extractive.themes import Theme, outline
-from language.markdown import Block, Kind, parse, plain
-from language.text import first_words, language_of, leans_back, sentences
+from agents.text import first_words, language_of, leans_back, sentences
 
 _TITLE_LABEL = re.compile(r"^(?:brief|article brief|topic|бриф|задание|тема)\s*[:.—–-]\s*", re.IGNORECASE)
 _BARE_LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?")
@@ -166,7 +166,7 @@ def _made_title(passages: Sequence[Passage]) -> str:
 
 
 def _weighed(passages: Sequence[Passage]) -> list[Passage]:
-    central = salience([passage.text for passage in passages])
+    central = centrality([passage.text for passage in passages])
     highest = max(central, default=0.0) or 1.0
     weighed: list[Passage] = []
     for passage, weight in zip(passages, central, strict=True):

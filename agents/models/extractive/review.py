@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.keywords import coverage, rarity
+from agents.keywords import inverse_document_frequency, weighted_overlap
+from agents.markdown import Block, render
 from agents.models.extractive.demands import words_asked
 from agents.models.extractive.doubts import Guess, doubts
 from agents.models.extractive.reading import read_source
@@ -13,7 +14,6 @@ from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS, alike
 from agents.models.extractive.source import Source
 from agents.models.extractive.splitting import split
 from agents.models.extractive.statements import Statement, Wording, statements
-from language.markdown import Block, render
 
 LONG_SENTENCE_WORDS = 38
 _MOST_MISSING = 8
@@ -84,7 +84,7 @@ class _Match:
     def __init__(self, said: Sequence[Statement], source: Source) -> None:
         self._said = said
         self._source = source
-        self._weights = rarity([passage.text for passage in source.passages])
+        self._weights = inverse_document_frequency([passage.text for passage in source.passages])
         in_text = Wording(each.text for each in said)
         self._in_source = Wording([source.title, *(each.text for each in source.passages), *source.demands])
         kin = _Kin(each.terms for each in said)
@@ -137,7 +137,7 @@ class _Kin:
     def covers(self, terms: frozenset[str], share: float, weights: Mapping[str, float]) -> bool:
         shared = Counter(at for term in terms for at in self._having.get(term, ()))
         likely = sorted(shared, key=lambda at: (-shared[at], at))[:_MOST_LIKELY]
-        return any(coverage(terms, self._terms[at], weights) >= share for at in likely)
+        return any(weighted_overlap(terms, self._terms[at], weights) >= share for at in likely)
 
 
 def _repeated(said: Sequence[Statement]) -> Iterator[Finding]:

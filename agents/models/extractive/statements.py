@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from language.markdown import Block, Kind
-from language.text import sentences, terms, words
+from agents.markdown import Block, Kind
+from agents.text import sentences, terms, words
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agents.keywords import coverage, key_terms, rarity
-from language.markdown import Block, Kind, plain
-from language.text import leans_back, sentences, terms
+from agents.keywords import inverse_document_frequency, key_terms, weighted_overlap
+from agents.markdown import Block, Kind, plain
+from agents.text import leans_back, sentences, terms
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ def _by_words(blocks: Sequence[Block]) -> tuple[list[Theme], list[list[Block]]]:
 def _deepest_gaps(blocks: Sequence[Block], lengths: Sequence[int], wanted: int) -> list[int]:
     """Where the words before have the least to do with the words after."""
     stems = [set(terms(block.text)) for block in blocks]
-    weights = rarity([block.text for block in blocks])
+    weights = inverse_document_frequency([block.text for block in blocks])
     depths: list[tuple[float, int]] = []
     for at in range(1, len(blocks)):
         before = set[str]().union(*stems[max(0, at - _WINDOW_BLOCKS) : at])
         after = set[str]().union(*stems[at : at + _WINDOW_BLOCKS])
         if _may_part(blocks[at - 1], blocks[at]):
-            depths.append((coverage(before, after, weights), at))
+            depths.append((weighted_overlap(before, after, weights), at))
     chosen: list[int] = []
     for _, at in sorted(depths):
         edges = sorted([0, *chosen, at, len(blocks)])
@@ -114,7 +114,7 @@ def _may_part(before: Block, after: Block) -> bool:
 
 def _made_headings(members: Sequence[Sequence[Block]]) -> list[str]:
     texts = [plain(". ".join(block.text for block in each)) for each in members]
-    spread = rarity(texts)
+    spread = inverse_document_frequency(texts)
     headings: list[str] = []
     for text in texts:
         ranked = sorted(

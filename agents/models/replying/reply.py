@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from agents.keywords import coverage, rarity
+from agents.dates.reading import dates_in
+from agents.keywords import inverse_document_frequency, weighted_overlap
+from agents.markdown import Kind, parse, plain
 from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
 from agents.models.replying.delegating import DELEGATE
@@ -12,10 +14,8 @@ from agents.models.replying.naming import asks_who_they_are, name_told, only_tel
 from agents.models.replying.phrases import PHRASES, Phrases
 from agents.models.replying.small_talk import one_of, small_talk
 from agents.models.replying.tool_use import SEARCH
+from agents.text import Language, first_words, language_of, sentences, terms, words
 from agents.tone import analyse_tone
-from language.dates.reading import dates_in
-from language.markdown import Kind, parse, plain
-from language.text import Language, first_words, language_of, sentences, terms, words
 
 _ASKING = re.compile(
     r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
@@ -143,10 +143,10 @@ def _is_definite(sentence: str) -> bool:
 def _best(spoken: str, candidates: Sequence[str], least: float) -> list[str]:
     """The candidates that say the most of what was asked, a figure first where one was asked for."""
     asked = terms(spoken)
-    weights = rarity([spoken, *candidates])
+    weights = inverse_document_frequency([spoken, *candidates])
     wants_figure = bool(_WANTS_FIGURE.search(spoken))
     scored = [
-        (coverage(asked, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
+        (weighted_overlap(asked, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
         for place, each in enumerate(candidates)
     ]
     return [each for score, _, _, each in sorted(scored, reverse=True) if asked and score >= least][:_MOST_TOLD]

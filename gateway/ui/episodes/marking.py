@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bus_schema.episodes import Content, Decision, Entity, HotContent, RawLogIds, RawTurn, WarmContent
-from language.sentences import sentences
-from language.stems import stems
+from memory.kps.sentences import sentences
+from memory.stems import stems
 
 _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
 # So much of a sentence's words makes it what a line of the pack says.

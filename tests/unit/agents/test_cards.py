@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.processes.cards import (
-    BadCard,
+    InvalidCard,
     UnknownCard,
     card_from_file,
     card_names,
@@ -38,7 +38,7 @@ steps:
 
 
 def complaints(text: str | bytes) -> list[str]:
-    with pytest.raises(BadCard) as bad:
+    with pytest.raises(InvalidCard) as bad:
         parse_card(text.encode() if isinstance(text, str) else text, "cards/note.yaml", ROLES)
     return str(bad.value).splitlines()
 
@@ -205,7 +205,7 @@ def test_no_file_whatever_breaks_the_reader(text: bytes) -> None:
 def test_a_card_that_came_by_message_is_checked_by_the_same_rules() -> None:
     step = CardStep(id="a", role="nobody", instructions="x", produces="draft", inputs=("b",))
 
-    with pytest.raises(BadCard) as bad:
+    with pytest.raises(InvalidCard) as bad:
         require_runnable(Card(name="c", steps=(step,), result="a"), ROLES)
 
     assert str(bad.value).startswith("card: steps[0].role: there is no role 'nobody'")
@@ -219,7 +219,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None
 
 
 def test_a_folder_is_no_card(tmp_path: Path) -> None:
-    with pytest.raises(BadCard, match="file: cannot be read"):
+    with pytest.raises(InvalidCard, match="file: cannot be read"):
         card_from_file(tmp_path, ROLES)
 
 

@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.context.agent import ContextAgent
-from agents.context.decisions import Judgement, Moment
-from agents.context.preferences import BadHabits, Habits, parse_habits, shipped_habits
-from agents.context.state import Decision, Delivery, Desk, settled_by_tasks
+from agents.context.decisions import DecisionContext, ModelDecision
+from agents.context.preferences import (
+    InvalidPreferences,
+    NotificationPreferences,
+    parse_preferences,
+    shipped_preferences,
+)
+from agents.context.state import Delivery, NotificationDecision, NotificationState, settled_by_tasks
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
@@ -42,19 +47,19 @@ class Office:
 
     def __init__(self, model: LanguageModel | None = None, now: datetime = NOON, **habits: Any) -> None:
         self.agent = ContextAgent(model or OfflineModel())
-        self.desk, self.now, self.habits = Desk(), now, Habits(**habits)
+        self.desk, self.now, self.habits = NotificationState(), now, NotificationPreferences(**habits)
         self.last_activity: datetime | None = None
         self.talk: Sequence[DialogueMessage] = ()
         self.delivery: Delivery | None = None
 
-    async def hears(self, notification: NotificationGenerated) -> Decision:
-        moment = Moment(self.now, self.habits, self.last_activity)
+    async def hears(self, notification: NotificationGenerated) -> NotificationDecision:
+        moment = DecisionContext(self.now, self.habits, self.last_activity)
         self.desk, (decision,), self.delivery = await self.agent.hear(notification, self.desk, moment, self.talk)
         return decision
 
-    async def wakes(self, after: timedelta = timedelta()) -> tuple[Decision, ...]:
+    async def wakes(self, after: timedelta = timedelta()) -> tuple[NotificationDecision, ...]:
         self.now += after
-        moment = Moment(self.now, self.habits, self.last_activity)
+        moment = DecisionContext(self.now, self.habits, self.last_activity)
         self.desk, decisions, self.delivery = await self.agent.wake(self.desk, moment, self.talk)
         return decisions
 
@@ -237,7 +242,7 @@ async def test_the_desk_can_be_kept_and_read_again() -> None:
     await office.hears(news(1))
     await office.hears(news(2, urgency=Urgency.HIGH))
 
-    assert Desk.model_validate_json(office.desk.model_dump_json()) == office.desk
+    assert NotificationState.model_validate_json(office.desk.model_dump_json()) == office.desk
 
 
 async def test_only_so_much_is_told_at_once() -> None:
@@ -261,14 +266,14 @@ async def test_however_much_comes_the_desk_stays_small() -> None:
     assert len(office.desk.model_dump_json()) < 128 * 1024
 
 
-def judgement(**changes: Any) -> Judgement:
+def judgement(**changes: Any) -> ModelDecision:
     fields: dict[str, Any] = {
         "decision": "deliver",
         "defer_minutes": None,
         "reason": "they asked for it",
         "message": "Кстати, срок сметы — 13 марта.",
     }
-    return Judgement(**(fields | changes))
+    return ModelDecision(**(fields | changes))
 
 
 SMETA = news(message="Срок сметы — 13 марта.")
@@ -310,7 +315,7 @@ async def test_words_that_lose_or_add_something_are_not_taken(message: str) -> N
         (Urgency.HIGH, judgement(decision="defer", defer_minutes=30), "deliver"),
     ],
 )
-async def test_a_model_decides_within_bounds(urgency: Urgency, judged: Judgement, verdict: str) -> None:
+async def test_a_model_decides_within_bounds(urgency: Urgency, judged: ModelDecision, verdict: str) -> None:
     office = Office(ScriptedModel(judged))
 
     decision = await office.hears(news(message=SMETA.message, urgency=urgency))
@@ -346,31 +351,31 @@ async def test_where_the_model_is_of_no_help_the_rules_stand(answer: str | Model
 )
 def test_quiet_hours_reach_over_midnight(clock: str, ends: str | None) -> None:
     now = datetime.fromisoformat(f"2026-03-11T{clock}+00:00")
-    quiet = Habits().end_of_quiet(now)
+    quiet = NotificationPreferences().end_of_quiet(now)
 
     assert (quiet and quiet.isoformat(timespec="minutes")[:16]) == ends
 
 
 def test_quiet_hours_are_those_of_the_users_own_clock() -> None:
-    in_moscow = Habits(zone="Europe/Moscow")
+    in_moscow = NotificationPreferences(zone="Europe/Moscow")
 
     assert in_moscow.end_of_quiet(datetime(2026, 3, 11, 20, tzinfo=UTC)) is not None
     assert in_moscow.end_of_quiet(datetime(2026, 3, 11, 6, tzinfo=UTC)) is None
 
 
 def test_quiet_hours_may_lie_within_a_day_or_be_none() -> None:
-    siesta = Habits(quiet_from="13:00", quiet_until="15:00")
+    siesta = NotificationPreferences(quiet_from="13:00", quiet_until="15:00")
 
     assert siesta.end_of_quiet(NOON.replace(hour=14)) == NOON.replace(hour=15)
     assert siesta.end_of_quiet(NOON) is None
-    assert Habits(quiet_from=None).end_of_quiet(NIGHT) is None
+    assert NotificationPreferences(quiet_from=None).end_of_quiet(NIGHT) is None
 
 
 def test_everybody_has_habits() -> None:
-    habits = parse_habits(b"default: {most_per_hour: 3}\nusers:\n  anna: {zone: Europe/Moscow}\n", "habits.yaml")
+    habits = parse_preferences(b"default: {most_per_hour: 3}\nusers:\n  anna: {zone: Europe/Moscow}\n", "habits.yaml")
 
     assert (habits.of("anna").zone, habits.of("boris").most_per_hour) == ("Europe/Moscow", 3)
-    assert shipped_habits().of("anybody") == Habits()
+    assert shipped_preferences().of("anybody") == NotificationPreferences()
 
 
 @pytest.mark.parametrize(
@@ -386,15 +391,15 @@ def test_everybody_has_habits() -> None:
     ],
 )
 def test_what_is_wrong_with_habits_is_said_with_file_line_and_field(text: str, complaint: str) -> None:
-    with pytest.raises(BadHabits) as bad:
-        parse_habits(text.encode(), "habits.yaml")
+    with pytest.raises(InvalidPreferences) as bad:
+        parse_preferences(text.encode(), "habits.yaml")
 
     assert complaint in str(bad.value)
 
 
 @given(st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 1, 1)), st.times(), st.times())  # noqa: DTZ001  # made aware below
 def test_quiet_hours_end_within_a_day_and_are_over_then(naive: datetime, start: Any, end: Any) -> None:
-    habits = Habits(quiet_from=start.replace(microsecond=0), quiet_until=end.replace(microsecond=0))
+    habits = NotificationPreferences(quiet_from=start.replace(microsecond=0), quiet_until=end.replace(microsecond=0))
     now = naive.replace(tzinfo=UTC)
     quiet = habits.end_of_quiet(now)
 

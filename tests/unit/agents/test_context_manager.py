@@ -7,26 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.context_manager.agent import ContextManager, big_picture
-from agents.context_manager.extraction import ReadFact, ReadFacts, statement_in
-from agents.context_manager.knowledge import Knowledge, content
-from agents.fragments import utterances
+from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement
+from agents.context_manager.knowledge import FactBase, statement_content
+from agents.fragments import split_utterances
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
-from agents.people import People, Person
+from agents.people import KnownPeople, Person
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import FactKind, FactUpdate
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
-PEOPLE = People([Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris"))])
+PEOPLE = KnownPeople([Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris"))])
 
 
 class Memory:
     def __init__(self, model: LanguageModel | None = None) -> None:
         self.agent = ContextManager(model or OfflineModel(), PEOPLE, MOSCOW)
-        self.knowledge = Knowledge()
+        self.knowledge = FactBase()
         self.told: tuple[NotificationGenerated, ...] = ()
         self._fragments = 0
 
@@ -46,7 +46,7 @@ class Memory:
 
 
 def kinds_in(text: str) -> list[FactKind]:
-    found = (statement_in(utterance, MORNING, PEOPLE) for utterance in utterances(text))
+    found = (find_statement(utterance, MORNING, PEOPLE) for utterance in split_utterances(text))
     return [statement.kind for statement in found if statement]
 
 
@@ -219,7 +219,7 @@ async def test_what_is_remembered_stays_small_enough_to_be_kept() -> None:
     assert len(memory.knowledge.model_dump_json().encode()) < 256 * 1024
 
 
-def read(**changes: object) -> ReadFact:
+def read(**changes: object) -> ExtractedFact:
     fields: dict[str, object] = {
         "kind": "role",
         "message_id": "msg_1_0",
@@ -227,11 +227,11 @@ def read(**changes: object) -> ReadFact:
         "text": "Договоры ведут соседи по этажу",
         "supersedes": None,
     }
-    return ReadFact.model_validate(fields | changes)
+    return ExtractedFact.model_validate(fields | changes)
 
 
 async def test_a_model_finds_what_the_rules_miss() -> None:
-    memory = Memory(ScriptedModel(ReadFacts(items=[read()])))
+    memory = Memory(ScriptedModel(ExtractedFacts(items=[read()])))
 
     assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == [
         ("found", "Договоры ведут соседи по этажу")
@@ -241,14 +241,14 @@ async def test_a_model_finds_what_the_rules_miss() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        ReadFacts(items=[read(quote="договоры ведёт Анна")]),
-        ReadFacts(items=[read(message_id="msg_7")]),
-        ReadFacts(items=[read(text="Борис уволен за воровство")]),
+        ExtractedFacts(items=[read(quote="договоры ведёт Анна")]),
+        ExtractedFacts(items=[read(message_id="msg_7")]),
+        ExtractedFacts(items=[read(text="Борис уволен за воровство")]),
         "no JSON",
         ModelUnavailable("away"),
     ],
 )
-async def test_what_no_message_bears_out_is_dropped(answer: ReadFacts | str | ModelUnavailable) -> None:
+async def test_what_no_message_bears_out_is_dropped(answer: ExtractedFacts | str | ModelUnavailable) -> None:
     memory = Memory(ScriptedModel(answer))
 
     assert await memory.hears("anna", "Кстати, договоры ведут соседи по этажу.") == []
@@ -256,7 +256,7 @@ async def test_what_no_message_bears_out_is_dropped(answer: ReadFacts | str | Mo
 
 async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:
     said = "Бюджет проекта — 500 тысяч рублей."
-    memory = Memory(ScriptedModel(ReadFacts(items=[read(kind="fact", quote=said, text=said)])))
+    memory = Memory(ScriptedModel(ExtractedFacts(items=[read(kind="fact", quote=said, text=said)])))
 
     assert await memory.hears("anna", said) == [("found", said)]
 
@@ -264,4 +264,4 @@ async def test_a_model_that_repeats_the_rules_adds_nothing() -> None:
 @given(st.text(max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
     kinds_in(text)
-    assert content(text, MORNING) == content(text, MORNING)
+    assert statement_content(text, MORNING) == statement_content(text, MORNING)

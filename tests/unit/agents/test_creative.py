@@ -10,11 +10,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agents.configuration.prompts import Role, shipped_role
 from agents.creative.assignment import Assignment
-from agents.creative.loop import Mind, NothingWritten, Thought
+from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
 from agents.models.errors import ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material
-from language.text import Language, language_of
+from agents.text import Language, language_of
 from mindbus.sdk.checkpoints import open_checkpoints
 from tests.assignments import an_assignment, an_input
 from tests.writers import CountingModel, Killed
@@ -44,14 +44,14 @@ class Progress(list[str]):
 
 async def thought_by(
     model: CountingModel, memory: Memory, assignment: Assignment | None = None, max_rounds: int = 2
-) -> Thought:
-    return await Mind(pushkin(max_rounds), model, memory).think(assignment or an_assignment(), Progress())
+) -> LoopState:
+    return await CreativeLoop(pushkin(max_rounds), model, memory).think(assignment or an_assignment(), Progress())
 
 
 async def test_a_role_writes_criticises_itself_and_revises_until_it_is_content(memory: Memory) -> None:
     model, progress = CountingModel(rounds=1), Progress()
 
-    thought = await Mind(pushkin(), model, memory).think(an_assignment(), progress)
+    thought = await CreativeLoop(pushkin(), model, memory).think(an_assignment(), progress)
 
     assert model.asked == ["write", "self-critique", "revise", "self-critique"]
     assert thought["text"] == "Text 3: revise"
@@ -183,7 +183,7 @@ async def test_another_prompt_begins_anew_even_within_an_attempt(memory: Memory)
     model = CountingModel(rounds=0)
     newer = pushkin().model_copy(update={"prompt_version": "9.0.0"})
 
-    await Mind(newer, model, memory).think(an_assignment(), Progress())
+    await CreativeLoop(newer, model, memory).think(an_assignment(), Progress())
 
     assert model.asked == ["write", "self-critique"]
 
@@ -224,7 +224,7 @@ def _bytes_of(folder: Path) -> bytes:
 
 
 async def test_what_is_safe_is_forgotten_with_all_its_attempts(memory: Memory) -> None:
-    mind = Mind(pushkin(), CountingModel(), memory)
+    mind = CreativeLoop(pushkin(), CountingModel(), memory)
     await mind.think(an_assignment(attempt=1), Progress())
     await mind.think(an_assignment(attempt=2), Progress())
 
@@ -249,7 +249,7 @@ async def test_every_role_can_be_played_by_the_offline_model(memory: Memory, rol
     for artifact_type in played.produces:
         assignment = an_assignment(produces=artifact_type, step_id=artifact_type)
 
-        thought = await Mind(played, OfflineModel(), memory).think(assignment, Progress())
+        thought = await CreativeLoop(played, OfflineModel(), memory).think(assignment, Progress())
 
         assert language_of(thought["text"]) is Language.RUSSIAN
         assert thought["calls"] >= 1

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from agents.context_manager.knowledge import Knowledge
-from agents.task_manager.tasks import TaskBook
+from agents.context_manager.knowledge import FactBase
+from agents.task_manager.tasks import TaskList
 from bus_schema.processing import Fact, FactKind, Task
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ def a_fact(number: int, said_by: str, superseded_by: str | None = None) -> Fact:
 
 
 def test_the_tasks_of_a_forgotten_user_go_and_nobody_is_reminded_on_their_behalf() -> None:
-    book = TaskBook(
+    book = TaskList(
         tasks=(a_task(1, "anna"), a_task(2, "boris", owner_id="anna"), a_task(3, "boris")),
         reminded=("task_1 2026-03-14 due_soon", "task_3 2026-03-14 overdue"),
     )
@@ -50,7 +50,7 @@ def test_the_tasks_of_a_forgotten_user_go_and_nobody_is_reminded_on_their_behalf
 
 
 def test_what_a_forgotten_user_had_corrected_does_not_hold_again() -> None:
-    knowledge = Knowledge(facts=(a_fact(1, "boris", superseded_by="fact_2"), a_fact(2, "anna"), a_fact(3, "boris")))
+    knowledge = FactBase(facts=(a_fact(1, "boris", superseded_by="fact_2"), a_fact(2, "anna"), a_fact(3, "boris")))
 
     left = knowledge.without("anna")
 

@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from agents.configuration.prompts import BadGuide, parse_guide, shipped_guide
+from agents.configuration.prompts import InvalidGuide, parse_guide, shipped_guide
 
 NAMES = sorted(
     file.name.removesuffix(".yaml") for file in (resources.files("config") / "guides").iterdir() if file.is_file()
@@ -27,7 +27,7 @@ def test_a_shipped_guide_can_be_followed(name: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_guide_is_said_with_file_line_and_field(text: str, complaint: str) -> None:
-    with pytest.raises(BadGuide) as bad:
+    with pytest.raises(InvalidGuide) as bad:
         parse_guide(text.encode(), "guides/x.yaml")
 
     assert complaint in str(bad.value)

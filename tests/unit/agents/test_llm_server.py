@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from agents.models.offline import OfflineModel
-from agents.models.prompt import Material, lay_out
+from agents.models.prompt import Material, build_prompt
 from agents.models.selection import open_model
 from mindbus.testing.wait import until
 from tests.llm_server import read_calls
 
-DRAFT = lay_out("draft", "write", "You write.", "Write.", [Material("art_1", "brief", "The harbour froze in May.")])
+DRAFT = build_prompt(
+    "draft", "write", "You write.", "Write.", [Material("art_1", "brief", "The harbour froze in May.")]
+)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What was found in a dialogue is remembered for those who said it, with the way back to their words."""
 
 from agents.context_manager.agent import ContextManager
-from agents.context_manager.knowledge import Knowledge
-from agents.context_manager.memory_records import memorable
+from agents.context_manager.knowledge import FactBase
+from agents.context_manager.memory_records import memory_commands
 from agents.models.offline import OfflineModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData
@@ -13,11 +13,11 @@ AGENT = "context_manager"
 
 async def heard(*fragments: DialogueFragment) -> list[tuple[ProcessRawData, ...]]:
     """What each fragment has to be remembered."""
-    agent, knowledge = ContextManager(OfflineModel(), zone=MOSCOW), Knowledge()
+    agent, knowledge = ContextManager(OfflineModel(), zone=MOSCOW), FactBase()
     found = []
     for fragment in fragments:
         knowledge, outcome = await agent.process(fragment, knowledge)
-        found.append(memorable(outcome.items, fragment, AGENT))
+        found.append(memory_commands(outcome.items, fragment, AGENT))
     return found
 
 

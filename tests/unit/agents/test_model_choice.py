@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.models.errors import CutOff, ModelHalfConfigured, ModelUnavailable
+from agents.models.errors import AnswerCutOff, ModelHalfConfigured, ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.openai_compatible import OpenAICompatible
 from agents.models.selection import open_model
@@ -44,4 +44,4 @@ def test_a_failure_says_what_to_do_and_survives_a_checkpoint() -> None:
 
     assert str(failure).endswith("try again later. (HTTP 503)")
     assert failure.retry_after == timedelta(seconds=9)
-    assert "raise max_tokens" in str(CutOff())
+    assert "raise max_tokens" in str(AnswerCutOff())

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from agents.markdown import Kind, parse, plain
 from agents.models.errors import ModelRefused
 from agents.models.extractive.statements import Wording, statements
 from agents.models.language_model import ModelMessage, TokenUsage
 from agents.models.offline import NAME, OfflineModel, answer
-from agents.models.prompt import Material, Step, Verdict, lay_out, remarks
+from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
 from agents.models.structured import complete_as
-from language.markdown import Kind, parse, plain
-from language.text import sentences, words
+from agents.text import sentences, words
 from tests.unit.agents.briefs import ALL, ENGLISH, ONE_REQUEST, RUSSIAN
 
 TEAM = {
@@ -35,7 +35,7 @@ MOST_ROUNDS = 2
 
 
 def ask(task: str, *materials: Material, step: Step = "write") -> str:
-    return answer(lay_out(task, step, "You are one of a writing team.", "Do your part.", materials))
+    return answer(build_prompt(task, step, "You are one of a writing team.", "Do your part.", materials))
 
 
 def judge(task: str, *materials: Material) -> Verdict:
@@ -194,7 +194,7 @@ def test_a_team_that_passes_on_only_its_own_papers_still_writes_an_article(brief
 
 
 def test_without_material_the_instructions_are_the_material() -> None:
-    draft = answer(lay_out("draft", "write", "", "The harbour froze in May. It never had before.", []))
+    draft = answer(build_prompt("draft", "write", "", "The harbour froze in May. It never had before.", []))
 
     assert said(draft) == ["The harbour froze in May.", "It never had before."]
 
@@ -334,7 +334,9 @@ def test_no_text_is_so_odd_that_it_takes_for_ever(bit: str) -> None:
 
 async def test_an_answer_is_a_completion_like_any_other() -> None:
     model = OfflineModel()
-    prompt = lay_out("draft", "write", "You write.", "Write.", [Material("b", "brief", "The harbour froze in May.")])
+    prompt = build_prompt(
+        "draft", "write", "You write.", "Write.", [Material("b", "brief", "The harbour froze in May.")]
+    )
 
     completion = await model.complete(prompt)
 
@@ -347,7 +349,7 @@ async def test_an_answer_is_a_completion_like_any_other() -> None:
 
 async def test_a_stream_makes_up_the_answer() -> None:
     model = OfflineModel()
-    prompt = lay_out("final", "write", "", "", [Material("b", "brief", RUSSIAN)])
+    prompt = build_prompt("final", "write", "", "", [Material("b", "brief", RUSSIAN)])
 
     chunks = [chunk async for chunk in model.stream(prompt)]
 
@@ -357,7 +359,7 @@ async def test_a_stream_makes_up_the_answer() -> None:
 
 
 async def test_the_verdict_comes_as_the_schema_says() -> None:
-    prompt = lay_out(
+    prompt = build_prompt(
         "draft", "self-critique", "", "", [Material("b", "brief", ENGLISH), Material("attempt", "draft", "x")]
     )
 
@@ -384,7 +386,7 @@ def test_a_question_without_a_task_gets_quotes_with_a_plain_word_about_it() -> N
 
 
 async def test_a_long_brief_does_not_stop_the_loop() -> None:
-    long = lay_out("draft", "write", "", "", [Material("b", "brief", ENGLISH * 25)])
+    long = build_prompt("draft", "write", "", "", [Material("b", "brief", ENGLISH * 25)])
     answering = asyncio.create_task(OfflineModel().complete(long))
     turns = 0
     while not answering.done():

@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from agents.models.errors import CutOff, ModelRefused, ModelUnavailable, NotTheSchema
+from agents.models.errors import AnswerCutOff, ModelRefused, ModelUnavailable, SchemaMismatch
 from agents.models.language_model import (
     Completion,
     LanguageModel,
-    Metered,
+    MeteredModel,
     ModelMessage,
     ModelParams,
     TokenUsage,
@@ -241,15 +241,15 @@ async def test_an_answer_without_an_answer_is_unavailable(body: str) -> None:
 async def test_half_an_answer_is_a_failure_that_says_what_to_do() -> None:
     half = Says("The first half of", finish_reason="length")
     async with endpoint(half, half) as (model, _):
-        with pytest.raises(CutOff, match="raise max_tokens"):
+        with pytest.raises(AnswerCutOff, match="raise max_tokens"):
             await model.complete(ASK)
-        with pytest.raises(CutOff):
+        with pytest.raises(AnswerCutOff):
             await streamed(model)
 
 
 async def test_a_cut_off_json_answer_is_not_repaired_but_named() -> None:
     async with endpoint(Says('{"satisfied": fal', finish_reason="length")) as (model, server):
-        with pytest.raises(CutOff):
+        with pytest.raises(AnswerCutOff):
             await complete_as(model, ASK, Verdict)
 
     assert len(server.requests) == 1
@@ -291,7 +291,7 @@ async def test_a_misfit_is_repaired_once_by_showing_the_model_its_error(misfit: 
 
 async def test_a_second_misfit_is_an_error_that_names_the_fields_and_not_the_answer() -> None:
     async with endpoint(Says('{"satisfied": "private"}'), Says('{"satisfied": "private"}')) as (model, server):
-        with pytest.raises(NotTheSchema, match=r"satisfied.*remarks") as caught:
+        with pytest.raises(SchemaMismatch, match=r"satisfied.*remarks") as caught:
             await complete_as(model, ASK, Verdict)
 
     assert "private" not in str(caught.value)
@@ -318,7 +318,7 @@ async def test_a_meter_adds_up_what_a_piece_of_work_costs() -> None:
         model,
         _,
     ):
-        meter = Metered(model)
+        meter = MeteredModel(model)
         await meter.complete(ASK)
         await complete_as(meter, ASK, Verdict)
         await streamed(meter)

@@ -7,9 +7,9 @@ import pytest
 from agents.processes.saga import (
     ArtifactFound,
     CancelRequested,
-    Happening,
     MembersConfirmed,
     MembersRefused,
+    RunEvent,
     TimePassed,
     advance,
     members_of,
@@ -88,7 +88,7 @@ class Story:
         if begun:
             self.tell(MembersConfirmed())
 
-    def tell(self, *happenings: Happening, after_s: float = 0) -> "Story":
+    def tell(self, *happenings: RunEvent, after_s: float = 0) -> "Story":
         self.now += timedelta(seconds=after_s)
         self.orders, self.told = [], []
         for happened in happenings:

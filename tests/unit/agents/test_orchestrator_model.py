@@ -10,8 +10,8 @@ from agents.processes.saga import (
     OVER,
     ArtifactFound,
     CancelRequested,
-    Happening,
     MembersConfirmed,
+    RunEvent,
     TimePassed,
     advance,
     open_run,
@@ -75,7 +75,7 @@ class AnyRun(RuleBasedStateMachine):
         self.orders: dict[tuple[str, int], ExecuteStep] = {}
         self.told: list[Event] = []
         self.results: dict[str, ArtifactRef] = {}
-        self.history: list[Happening] = [MembersConfirmed()]
+        self.history: list[RunEvent] = [MembersConfirmed()]
         self.made = 0
 
     @rule()
@@ -122,7 +122,7 @@ class AnyRun(RuleBasedStateMachine):
         kind = StepCompleted if how == "completed" else StepPendingStorage
         return kind(run_id=RUN, step_id=step, attempt=attempt, artifact=artifact, context=AIContext())
 
-    def take(self, happened: Happening) -> None:
+    def take(self, happened: RunEvent) -> None:
         before = self.run
         moved = advance(self.card, before, happened, self.now)
         self.history.append(happened)

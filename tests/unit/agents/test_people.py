@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.people import People, Person, same_name
+from agents.people import KnownPeople, Person, same_name
 
-KNOWN = People([Person("boris_p", ("Борис Петров", "Боря", "Boris")), Person("kate", ("Kate Brown",))])
+KNOWN = KnownPeople([Person("boris_p", ("Борис Петров", "Боря", "Boris")), Person("kate", ("Kate Brown",))])
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ KNOWN = People([Person("boris_p", ("Борис Петров", "Боря", "Boris
     ],
 )
 def test_given_names_are_recognised_in_every_case(text: str, names: list[str]) -> None:
-    assert [each.name for each in People().mentions(text)] == names
+    assert [each.name for each in KnownPeople().mentions(text)] == names
 
 
 @pytest.mark.parametrize("text", ["Спроси Борю.", "Это к Борису.", "@boris_p, привет", "С Борисом Петровым"])

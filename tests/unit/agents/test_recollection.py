@@ -1,6 +1,6 @@
 """Of what memory finds, only what bears on the matter is shown to a model."""
 
-from agents.models.prompt import recollected
+from agents.models.prompt import memory_materials
 from bus_schema.glm import Explanation, FoundKem
 from bus_schema.kem import Kem
 from tests.clocks import NOON
@@ -26,7 +26,7 @@ def test_what_shares_words_or_meaning_is_shown_under_its_id_the_rest_is_not() ->
         found(5),
     ]
 
-    materials = recollected(items, 100)
+    materials = memory_materials(items, 100)
 
     assert [(material.id, material.type) for material in materials] == [
         ("kem_1", "memory"),
@@ -37,17 +37,19 @@ def test_what_shares_words_or_meaning_is_shown_under_its_id_the_rest_is_not() ->
 
 
 def test_there_is_no_more_of_it_than_there_is_room_for() -> None:
-    assert [each.id for each in recollected([found(1, dense=NEAR), found(2, dense=NEAR), found(3, dense=NEAR)], 7)] == [
+    assert [
+        each.id for each in memory_materials([found(1, dense=NEAR), found(2, dense=NEAR), found(3, dense=NEAR)], 7)
+    ] == [
         "kem_1",
         "kem_2",
     ]
 
 
 def test_a_long_text_is_shown_by_its_beginning() -> None:
-    (material,) = recollected([found(1, "слово " * 1000, dense=NEAR)], 400)
+    (material,) = memory_materials([found(1, "слово " * 1000, dense=NEAR)], 400)
 
     assert 100 < len(material.text.split()) < 130
 
 
 def test_what_is_only_pointed_to_is_not_shown() -> None:
-    assert recollected([found(1, None, dense=NEAR)], 100) == ()
+    assert memory_materials([found(1, None, dense=NEAR)], 100) == ()

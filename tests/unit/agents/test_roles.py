@@ -4,7 +4,14 @@ import re
 
 import pytest
 
-from agents.configuration.prompts import BadRole, NotTheirCraft, UnknownRole, parse_role, role_names, shipped_role
+from agents.configuration.prompts import (
+    InvalidRole,
+    UnknownRole,
+    UnsupportedArtifactType,
+    parse_role,
+    role_names,
+    shipped_role,
+)
 from agents.models.extractive.desk import TASKS
 
 GOOD = """\
@@ -22,7 +29,7 @@ produces:
 
 
 def complaints(text: str | bytes) -> list[str]:
-    with pytest.raises(BadRole) as bad:
+    with pytest.raises(InvalidRole) as bad:
         parse_role(text.encode() if isinstance(text, str) else text, "roles/poet.yaml")
     return str(bad.value).splitlines()
 
@@ -44,7 +51,7 @@ def test_a_role_is_what_its_file_says() -> None:
 
 
 def test_a_role_refuses_what_it_does_not_make() -> None:
-    with pytest.raises(NotTheirCraft, match="critic makes critique, not poem"):
+    with pytest.raises(UnsupportedArtifactType, match="critic makes critique, not poem"):
         shipped_role("critic").require_craft("poem")
 
 

@@ -1,11 +1,11 @@
 """What a text is about."""
 
-from agents.keywords import KeyTerm, coverage, key_terms, rarity, salience
-from language.text import terms
+from agents.keywords import KeyTerm, centrality, inverse_document_frequency, key_terms, weighted_overlap
+from agents.text import terms
 
 
 def test_what_shares_its_words_with_the_rest_is_central() -> None:
-    weights = salience(
+    weights = centrality(
         [
             "The rink heats the pool through a pipe.",
             "The pipe between rink and pool is short.",
@@ -15,7 +15,7 @@ def test_what_shares_its_words_with_the_rest_is_central() -> None:
     )
 
     assert min(weights) == weights[3]
-    assert salience([]) == []
+    assert centrality([]) == []
 
 
 def test_key_terms_are_what_the_text_comes_back_to() -> None:
@@ -42,9 +42,9 @@ def test_a_text_that_repeats_nothing_still_has_key_terms() -> None:
 
 
 def test_rare_terms_count_more_when_coverage_is_measured() -> None:
-    weights = rarity(["the pool is warm", "the pool is cold", "the pool has a medieval drain"])
+    weights = inverse_document_frequency(["the pool is warm", "the pool is cold", "the pool has a medieval drain"])
     wanted = terms("pool with a medieval drain")
 
-    assert coverage(wanted, terms("a medieval drain"), weights) > 0.9
-    assert coverage(wanted, terms("the pool"), weights) < 0.2
-    assert coverage([], terms("anything"), weights) == 1.0
+    assert weighted_overlap(wanted, terms("a medieval drain"), weights) > 0.9
+    assert weighted_overlap(wanted, terms("the pool"), weights) < 0.2
+    assert weighted_overlap([], terms("anything"), weights) == 1.0

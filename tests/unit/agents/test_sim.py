@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from agents.models.offline import OfflineModel
-from agents.people import People
-from agents.sim.generator import AnotherLanguage, NobodyResponsible, NothingNewToSay, SimMessage, Simulation
+from agents.people import KnownPeople
+from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible, SimMessage, TextsExhausted
 from agents.sim.scenarios import (
-    BadScenario,
+    InvalidScenario,
     Scenario,
     UnknownScenario,
     parse_scenario,
     scenario_names,
     shipped_scenario,
 )
-from agents.sim.teams import BadTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
-from agents.sim.templates import counted, filled
+from agents.sim.teams import InvalidTeam, Team, UnknownTeam, parse_team, shipped_team, team_names
+from agents.sim.templates import fill_template, pluralise
 from agents.task_manager.agent import TaskManager
-from agents.task_manager.tasks import TaskBook
+from agents.task_manager.tasks import TaskList
+from agents.text import Language, language_of
 from agents.tone import analyse_tone
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
-from language.text import Language, language_of
 from tests.fragments import MORNING, a_fragment
 
 SEEDS = (0, 7, 2**40)
@@ -35,7 +35,7 @@ read_team, read_scenario = cache(shipped_team), cache(shipped_scenario)
 
 def said(team: str = "team_ru", seed: int = 7, count: int = 200) -> list[SimMessage]:
     who = read_team(team)
-    return list(islice(Simulation(who, read_scenario(who.scenario), seed).messages(), count))
+    return list(islice(MessageGenerator(who, read_scenario(who.scenario), seed).messages(), count))
 
 
 @pytest.mark.parametrize("name", team_names())
@@ -142,7 +142,7 @@ def test_time_passes_between_messages(team: str) -> None:
 
 @pytest.mark.parametrize("team", ["team_ru", "team_en"])
 async def test_what_they_say_is_work_for_the_other_agents(team: str) -> None:
-    agent, book = TaskManager(OfflineModel(), People(read_team(team).persons)), TaskBook()
+    agent, book = TaskManager(OfflineModel(), KnownPeople(read_team(team).persons)), TaskList()
     changes: Counter[str] = Counter()
 
     for message in said(team, count=80):
@@ -194,22 +194,22 @@ def tiny(text: str = TINY) -> Scenario:
 
 
 def test_ones_own_team_and_scenario_can_be_played() -> None:
-    message = next(Simulation(duo(), tiny(), 1).messages())
+    message = next(MessageGenerator(duo(), tiny(), 1).messages())
 
     assert message.user_id == "ann"
     assert "It is hot and due" in message.text
 
 
 def test_who_has_nothing_new_to_say_says_so() -> None:
-    with pytest.raises(NothingNewToSay, match="more triggers, more wordings or wider slots"):
-        list(islice(Simulation(duo(), tiny(), 1).messages(), 500))
+    with pytest.raises(TextsExhausted, match="more triggers, more wordings or wider slots"):
+        list(islice(MessageGenerator(duo(), tiny(), 1).messages(), 500))
 
 
 def test_a_team_and_a_scenario_that_do_not_fit_are_refused() -> None:
     with pytest.raises(AnotherLanguage, match="ru, en"):
-        Simulation(shipped_team("team_ru"), tiny(), 1)
+        MessageGenerator(shipped_team("team_ru"), tiny(), 1)
     with pytest.raises(NobodyResponsible):
-        Simulation(duo(DUO.replace("kitchen", "garden")), tiny(), 1)
+        MessageGenerator(duo(DUO.replace("kitchen", "garden")), tiny(), 1)
 
 
 def test_a_name_that_there_is_not_is_told_which_there_are() -> None:
@@ -244,19 +244,21 @@ def test_a_name_that_there_is_not_is_told_which_there_are() -> None:
     ],
 )
 def test_what_is_wrong_with_a_scenario_is_said_with_file_line_and_field(change: str, into: str, complaint: str) -> None:
-    with pytest.raises(BadScenario) as bad:
+    with pytest.raises(InvalidScenario) as bad:
         tiny(TINY.replace(change, into, 1))
 
     assert complaint in str(bad.value)
 
 
 def test_a_slot_that_no_sentence_uses_is_pointed_out() -> None:
-    with pytest.raises(BadScenario, match=r"tiny.yaml:8: triggers\[0\].slots.plates: no sentence uses it; remove it"):
+    with pytest.raises(
+        InvalidScenario, match=r"tiny.yaml:8: triggers\[0\].slots.plates: no sentence uses it; remove it"
+    ):
         tiny(TINY.replace("{plates:plate,plates} of soup", "soup"))
 
 
 def test_all_faults_are_told_at_once() -> None:
-    with pytest.raises(BadScenario) as bad:
+    with pytest.raises(InvalidScenario) as bad:
         tiny(TINY.replace("{plates:plate,plates}", "{pots:pot,pots}").replace("{day}", "{date}"))
 
     assert len(bad.value.problems) == 3
@@ -275,7 +277,7 @@ def test_all_faults_are_told_at_once() -> None:
     ],
 )
 def test_what_is_wrong_with_a_team_is_said_with_file_line_and_field(change: str, into: str, complaint: str) -> None:
-    with pytest.raises(BadTeam) as bad:
+    with pytest.raises(InvalidTeam) as bad:
         duo(DUO.replace(change, into, 1))
 
     assert complaint in str(bad.value)
@@ -293,9 +295,9 @@ def test_what_is_wrong_with_a_team_is_said_with_file_line_and_field(change: str,
     ],
 )
 def test_numbers_agree_with_their_words(number: int, forms: list[str], expected: str) -> None:
-    assert counted(number, forms) == expected
+    assert pluralise(number, forms) == expected
 
 
 def test_a_sentence_is_filled_for_him_or_for_her() -> None:
-    assert filled("{thing} готов. {он ушёл|она ушла}", {"thing": "отчёт"}, "f") == "Отчёт готов. Она ушла"
-    assert filled("{thing} готов. {он ушёл|она ушла}", {"thing": "отчёт"}, "m") == "Отчёт готов. Он ушёл"
+    assert fill_template("{thing} готов. {он ушёл|она ушла}", {"thing": "отчёт"}, "f") == "Отчёт готов. Она ушла"
+    assert fill_template("{thing} готов. {он ушёл|она ушла}", {"thing": "отчёт"}, "m") == "Отчёт готов. Он ушёл"

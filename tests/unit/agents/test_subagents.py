@@ -7,12 +7,12 @@ import pytest
 from pydantic import BaseModel
 
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.messages import MOST_AT_ONCE, in_order
+from agents.models.messages import MOST_AT_ONCE, normalise_calls
 from agents.models.replying.delegating import delegations
 from agents.models.replying.naming import asks_who_they_are, name_told
 from agents.models.replying.tool_use import next_tool
-from agents.subagents.tables import BadTable, Reckoning, number_of, read_table, reckon
-from agents.subagents.tools import Instrument, Toolbox, ToolFailed
+from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
+from agents.subagents.tools import BoundTool, Toolbox, ToolFailed
 
 CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
 JSON = json.dumps([{"region": "south", "amount": 10}, {"region": "north", "amount": 2.5}, {"region": "south"}])
@@ -20,7 +20,7 @@ NAMES = ["analytic", "weather"]
 
 
 def reckoned(content: str, **wanted: Any) -> str:
-    return reckon(read_table(content.encode()), Reckoning.model_validate(wanted))
+    return run_query(read_table(content.encode()), TableQuery.model_validate(wanted))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_table_is_reckoned_with_exactly(content: str, wanted: dict[str, Any], 
     ],
 )
 def test_what_is_no_table_is_refused_in_words(content: str, column: str, why: str) -> None:
-    with pytest.raises(BadTable, match=why):
+    with pytest.raises(InvalidTable, match=why):
         reckoned(content, operation="sum", column=column)
 
 
@@ -89,14 +89,14 @@ async def stumble(_: Question) -> str:
     ],
 )
 async def test_whatever_goes_wrong_with_a_tool_is_said_in_words(call: tuple[str, str], why: str) -> None:
-    toolbox = Toolbox([Instrument("stumble", "Fails.", Question, stumble)])
+    toolbox = Toolbox([BoundTool("stumble", "Fails.", Question, stumble)])
     with pytest.raises(ToolFailed, match=why):
         await toolbox.use(ToolCall(id="1", name=call[0], arguments=call[1]))
 
 
 def test_calls_without_ids_of_their_own_get_some() -> None:
     calls = [ToolCall(id="", name="a b", arguments="{}"), *[ToolCall(id="x", name="", arguments="{}")] * 30]
-    made = in_order(calls, "call_0")
+    made = normalise_calls(calls, "call_0")
 
     assert [call.id for call in made[:3]] == ["call_0_0", "x", "call_0_2"]
     assert [call.name for call in made[:2]] == ["a_b", "unnamed"]

@@ -8,17 +8,19 @@ import pytest
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline import OfflineModel
-from agents.people import People, Person
+from agents.people import KnownPeople, Person
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.model_extraction import ReadTask, ReadTasks
-from agents.task_manager.tasks import TaskBook
+from agents.task_manager.tasks import TaskList
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import TaskStatus, TaskUpdate
 from tests.fragments import MORNING, MOSCOW, Said, a_fragment
 from tests.scripted_model import ScriptedModel
 
-PEOPLE = People([Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris")), Person("olga", ("Ольга",))])
+PEOPLE = KnownPeople(
+    [Person("anna", ("Анна", "Anna")), Person("boris", ("Борис", "Boris")), Person("olga", ("Ольга",))]
+)
 Heard = list[tuple[str, str]]
 
 
@@ -27,7 +29,7 @@ class Team:
 
     def __init__(self, model: LanguageModel | None = None) -> None:
         self.agent = TaskManager(model or OfflineModel(), PEOPLE, MOSCOW)
-        self.book = TaskBook()
+        self.book = TaskList()
         self.told: tuple[NotificationGenerated, ...] = ()
         self._fragments = 0
 

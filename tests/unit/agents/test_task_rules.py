@@ -6,40 +6,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fragments import utterances
-from agents.people import People, Person
-from agents.task_manager.extraction import Draft, drafts_in
-from agents.task_manager.patterns import Doer
-from agents.task_manager.status_reports import reports_in
-from language.text import stem, words
+from agents.fragments import split_utterances
+from agents.people import KnownPeople, Person
+from agents.task_manager.extraction import TaskCandidate, find_tasks
+from agents.task_manager.patterns import ImpliedOwner
+from agents.task_manager.status_reports import find_reports
+from agents.text import stem, words
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
 
-PEOPLE = People([Person("boris", ("Борис", "Боря")), Person("kate", ("Kate",))])
+PEOPLE = KnownPeople([Person("boris", ("Борис", "Боря")), Person("kate", ("Kate",))])
 
 
-def drafts(text: str, people: People = PEOPLE) -> list[Draft]:
-    return [draft for utterance in utterances(text) for draft in drafts_in(utterance, MORNING, people)]
+def drafts(text: str, people: KnownPeople = PEOPLE) -> list[TaskCandidate]:
+    return [draft for utterance in split_utterances(text) for draft in find_tasks(utterance, MORNING, people)]
 
 
 def reports(text: str) -> list[tuple[str, str]]:
-    found = (report for utterance in utterances(text) for report in reports_in(utterance, MORNING, PEOPLE))
+    found = (report for utterance in split_utterances(text) for report in find_reports(utterance, MORNING, PEOPLE))
     return [(report.change, report.about) for report in found]
 
 
-def owner_of(draft: Draft) -> str | None:
-    named = {Doer.SPEAKER: "me", Doer.NOBODY: None}
-    return named[draft.doer] if isinstance(draft.doer, Doer) else draft.doer.name
+def owner_of(draft: TaskCandidate) -> str | None:
+    named = {ImpliedOwner.SPEAKER: "me", ImpliedOwner.NOBODY: None}
+    return named[draft.doer] if isinstance(draft.doer, ImpliedOwner) else draft.doer.name
 
 
-def due_of(draft: Draft) -> str | None:
+def due_of(draft: TaskCandidate) -> str | None:
     return draft.due.at.strftime("%m-%d %H:%M" if draft.due.has_time else "%m-%d") if draft.due else None
 
 
-def compared(talk: Talk) -> Iterator[tuple[Draft | None, Expected | None]]:
+def compared(talk: Talk) -> Iterator[tuple[TaskCandidate | None, Expected | None]]:
     """Each found task with the one that was expected, then what was missed."""
     missing = list(talk.tasks)
-    for draft in (draft for text in talk.said for draft in drafts(text, People())):
+    for draft in (draft for text in talk.said for draft in drafts(text, KnownPeople())):
         spoken = {stem(word) for word in words(draft.text)}
         meant = next((each for each in missing if {stem(word) for word in words(each.words)} <= spoken), None)
         if meant:
@@ -93,7 +93,7 @@ def test_a_task_begins_with_its_verb_and_says_no_more_than_the_work(text: str, t
 def test_who_is_known_is_recognised_in_any_case_and_by_any_name(text: str, owner: str, user_id: str | None) -> None:
     (draft,) = drafts(text)
 
-    assert not isinstance(draft.doer, Doer)
+    assert not isinstance(draft.doer, ImpliedOwner)
     assert (draft.doer.name, draft.doer.user_id) == (owner, user_id)
 
 

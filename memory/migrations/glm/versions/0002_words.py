@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from language.stems import stems
+from memory.stems import stems
 
 revision = "0002"
 down_revision = "0001"

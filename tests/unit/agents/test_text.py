@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from language.text import (
+from agents.text import (
     LONGEST_SENTENCE_WORDS,
     Language,
     first_words,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from language.word_lists import CLOSING_ABBREVIATIONS, LEANING_OPENINGS, OPEN_ABBREVIATIONS, POINTERS, STOP_WORDS
+from agents.words import CLOSING_ABBREVIATIONS, LEANING_OPENINGS, OPEN_ABBREVIATIONS, POINTERS, STOP_WORDS
 
 
 class Language(StrEnum):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from language.stems import questioned, stems
+from memory.stems import questioned, stems
 
 
 @pytest.mark.parametrize(

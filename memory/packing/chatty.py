@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from language.stems import stems
+from memory.stems import stems
 
 
 def _listed(words: str) -> frozenset[str]:
