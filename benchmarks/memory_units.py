@@ -13,9 +13,9 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.embedding.nano import MODEL
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
-SPACE = Space(MODEL, 384)
+SPACE = EmbeddingSpace(MODEL, 384)
 BATCH = 500
 OWNERS = ("agent.researcher", "agent.critic", "agent.editor", "user.anna")
 PROJECTS = 50

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from memory.refusals import MalformedFilter
-from mindbus.metadata import facets
+from bus_schema.kem_matching import facets
+from memory.errors import MalformedFilter
 
 EVENT_TYPES = ("KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED")
 MAX_DEPTH = 32

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bus_schema.embeddings import Embedding
 from memory.embedding.failures import EmbedderAway
 from memory.embedding.local import LocalEmbedder
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.stems import stems
 
 DIM = 64
@@ -22,7 +22,7 @@ class HashingModel:
     batch = 4
 
     def __init__(self, name: str = "hashing", dim: int = DIM) -> None:
-        self.space = Space(name, dim)
+        self.space = EmbeddingSpace(name, dim)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.stack([self.query(text) for text in texts])

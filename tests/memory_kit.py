@@ -7,11 +7,11 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges, KemPage, UpdateKem
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
+from memory.embedding.space import EmbeddingSpace
 from memory.glm.changing import Changing
 from memory.glm.retrieval import Retrieval
 from memory.glm.rows import as_kem
 from memory.glm.writing import RejectedDraft, Writing, Written
-from memory.space import Space
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -19,7 +19,7 @@ from tests.clocks import Clock
 RESEARCHER = Principal("agent.researcher.1")
 CRITIC = Principal("agent.critic.1")
 ANNA = Principal("user.anna")
-SPACE = Space("tiny", 4)
+SPACE = EmbeddingSpace("tiny", 4)
 
 
 def a_draft(content: str = "The release was moved to Friday.", **fields: Any) -> KemDraft:

@@ -11,17 +11,17 @@ from pydantic import BaseModel, ConfigDict
 
 from bus_schema.glm import MAX_PAGE, FoundKem, GetMemoryStats, KemPage, MemoryStats, RetrieveKems
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import facets
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Query
 from bus_schema.swm import QuerySwm
 from gateway.feed import Missed
 from gateway.memory_changes import KemChange, MemoryChanges, Readable
+from memory.errors import NoSuchKem
 from memory.filters import Filter
-from memory.refusals import NoSuchKem
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
-from mindbus.metadata import facets
 
 _MOST_VALUES: Final = 50
 _KEPT: Final = 50

@@ -6,7 +6,7 @@ from memory.embedding.local import Model
 from memory.embedding.nano import MODEL, NanoModel
 from memory.embedding.sentences import SentenceModel
 from memory.embedding.sharing import shared_embedder
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 
 async def open_embedder(
@@ -21,7 +21,7 @@ async def open_embedder(
         from memory.embedding.openai_compatible import EndpointEmbedder
 
         if dims is not None:
-            return EndpointEmbedder(endpoint, Space(model, dims))
+            return EndpointEmbedder(endpoint, EmbeddingSpace(model, dims))
         return await EndpointEmbedder.asked(endpoint, model)
     return await shared_embedder(model, threads, lambda: _loaded(model, threads))
 

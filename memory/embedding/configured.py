@@ -3,11 +3,11 @@
 from memory.embedding.choice import open_embedder
 from memory.embedding.embedder import Embedder
 from memory.embedding.endpoint import Endpoint
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from mindbus.settings import Settings
 
 
-async def configured_embedder(settings: Settings, space: Space | None = None) -> Embedder:
+async def configured_embedder(settings: Settings, space: EmbeddingSpace | None = None) -> Embedder:
     """Of the settings' model, unless a space is to be served that was made by another. Raises EmbedderFailure."""
     url = settings.embedding_base_url
     endpoint = None if url is None else Endpoint(url, settings.embedding_api_key)

@@ -1,9 +1,9 @@
-"""What makes vectors of texts, whichever model it is.
+"""Interface of the embedding models.
 
     embedder = await open_embedder(settings.embedding_model)   # memory.embedding.choice
-    vectors = await embedder.passages(texts)                   # what is kept: one Embedding a text, in their order
-    vector = await embedder.query(question)                    # what is asked
-    embedder.space                                             # Space(model, dim), as an index of vectors wants it
+    vectors = await embedder.passages(texts)                   # one Embedding per text, in their order
+    vector = await embedder.query(text)                        # of a search text
+    embedder.space                                             # EmbeddingSpace(model, dim)
 
 Work is done off the event loop; every failure is an EmbedderFailure (memory.embedding.failures).
 """
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bus_schema.embeddings import Embedding
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 
 class Embedder(Protocol):
     """Vectors of one model, in one space; one embedder serves a whole process."""
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """Where its vectors lie."""
         ...
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 
 class Model(Protocol):
     """Arithmetic that takes as long as it takes."""
 
-    space: Space
+    space: EmbeddingSpace
     # How many texts it is given at once; a question waits for those before it.
     batch: int
 
@@ -41,7 +41,7 @@ class LocalEmbedder:
         self._is_closed = False
 
     @property
-    def space(self) -> Space:
+    def space(self) -> EmbeddingSpace:
         """As in Embedder."""
         return self._model.space
 

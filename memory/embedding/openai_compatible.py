@@ -12,7 +12,7 @@ from bus_schema.embeddings import Embedding
 from memory.embedding.endpoint import Endpoint
 from memory.embedding.failures import EmbedderAway, EmbedderFailure, EmbedderRefused
 from memory.embedding.prefixes import prefixes_of
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 _BATCH = 64
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
@@ -21,7 +21,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 class EndpointEmbedder:
     """The client retries by itself: backoff with jitter, Retry-After. Texts and keys never reach a log."""
 
-    def __init__(self, endpoint: Endpoint, space: Space) -> None:
+    def __init__(self, endpoint: Endpoint, space: EmbeddingSpace) -> None:
         self.space = space
         self._prefixes = prefixes_of(space.model)
         self._client = _client(endpoint)
@@ -31,7 +31,7 @@ class EndpointEmbedder:
         """One whose endpoint tells how many dimensions there are. Raises EmbedderAway, EmbedderRefused."""
         async with _client(endpoint) as client:
             (vector,) = await _made(client, model, ["one"])
-        return cls(endpoint, Space(model, len(vector)))
+        return cls(endpoint, EmbeddingSpace(model, len(vector)))
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         """As in Embedder."""

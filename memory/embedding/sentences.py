@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from memory.embedding.failures import EmbedderMissing, EmbedderRefused
 from memory.embedding.prefixes import prefixes_of
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 
 
 class SentenceModel:
@@ -18,7 +18,7 @@ class SentenceModel:
 
     def __init__(self, name: str, threads: int) -> None:
         self._model = _loaded(name, threads)
-        self.space = Space(name, len(self.query("one")))
+        self.space = EmbeddingSpace(name, len(self.query("one")))
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As in Model."""

@@ -10,12 +10,12 @@ from sqlalchemy import delete, select
 from bus_schema.envelope import explain
 from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.kem import Kem, KemRights
+from memory.embedding.space import EmbeddingSpace
+from memory.errors import ChangesDoNotFit, NoSuchKem, NotYoursToShare, NotYoursToWrite, VersionDiffers
 from memory.glm.acl import is_readable, is_writable, owns
 from memory.glm.rows import as_kem, body_columns
 from memory.glm.tables import KemRow
 from memory.glm.writing import note, save
-from memory.refusals import ChangesDoNotFit, NoSuchKem, NotYoursToShare, NotYoursToWrite, VersionDiffers
-from memory.space import Space
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
@@ -23,7 +23,7 @@ from mindbus.sql.database import Database
 class Changing:
     """Changes to a unit that is there, together with the message at hand."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], space: Space) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime], space: EmbeddingSpace) -> None:
         self.database, self.clock, self.space = database, clock, space
 
     async def update(self, wanted: UpdateKem, principal: Principal) -> Kem:

@@ -10,9 +10,9 @@ from bus_schema.glm import KemChanges
 from bus_schema.kem import KemDraft
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
+from memory.embedding.space import EmbeddingSpace
 from memory.glm.tables import KemRow
 from memory.glm.writing import note
-from memory.space import Space
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 
@@ -52,7 +52,7 @@ class Filling:
         (made,) = await self._at_once([changes.content])
         return changes.model_copy(update={"embeddings": made})
 
-    async def forget_others(self, space: Space) -> None:
+    async def forget_others(self, space: EmbeddingSpace) -> None:
         """What another model has made, while memory went over to this one, is made anew."""
         others = and_(KemRow.model != space.model, KemRow.content.is_not(None))
         async with self.database.transaction() as session:

@@ -8,10 +8,10 @@ from sqlalchemy import func, select
 from bus_schema.embeddings import ModelName
 from bus_schema.glm import ReindexProgress
 from memory.embedding.configured import configured_embedder
+from memory.errors import AnotherModel
 from memory.glm.reindexing import Reindexing, TextOf, own_text
 from memory.glm.spaces import space_in_use
 from memory.glm.tables import KemRow
-from memory.refusals import AnotherModel
 from memory.vectors.opening import index_of
 from mindbus.settings import Settings
 from mindbus.sql.database import Database

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from memory.embedding.configured import configured_embedder
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
+from memory.embedding.space import EmbeddingSpace
 from memory.glm.spaces import row_of, space_in_use
-from memory.space import Space
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
@@ -16,7 +16,7 @@ from mindbus.sql.database import Database
 class Place:
     """Without an embedder, texts are found by their words."""
 
-    space: Space
+    space: EmbeddingSpace
     embedder: Embedder | None
 
 
@@ -43,7 +43,7 @@ async def place_of(database: Database, settings: Settings) -> Place:
     return await _settled(database, Place(embedder.space, embedder), known)
 
 
-async def settled_space(database: Database, settings: Settings) -> Space:
+async def settled_space(database: Database, settings: Settings) -> EmbeddingSpace:
     """The space alone. Raises EmbedderFailure where it cannot be found out."""
     known = await space_in_use(database)
     if known is not None:
@@ -54,11 +54,11 @@ async def settled_space(database: Database, settings: Settings) -> Space:
     return place.space
 
 
-def _given(settings: Settings) -> Space | None:
-    return None if settings.embedding_dim is None else Space(settings.embedding_model, settings.embedding_dim)
+def _given(settings: Settings) -> EmbeddingSpace | None:
+    return None if settings.embedding_dim is None else EmbeddingSpace(settings.embedding_model, settings.embedding_dim)
 
 
-async def _settled(database: Database, place: Place, known: Space | None) -> Place:
+async def _settled(database: Database, place: Place, known: EmbeddingSpace | None) -> Place:
     if known is None:
         async with database.transaction() as session:
             await session.merge(row_of(place.space))

@@ -14,6 +14,7 @@ from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder
 from memory.embedding.failures import EmbedderFailure
@@ -24,7 +25,6 @@ from memory.glm.tables import KemRow
 from memory.glm.words import Words
 from memory.vectors.index import IndexAway
 from mindbus.logs import logger
-from mindbus.metadata import meets
 from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
 from retrieval.fusion import best_first, fuse
@@ -107,7 +107,7 @@ class Ranking:
         return {
             row.id: row.vector
             for row in rows
-            if len(row.vector) == space.bytes_of_vector and meets(row.facts, query.metadata_filters)
+            if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
         }
 
     async def _found(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:

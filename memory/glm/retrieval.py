@@ -6,14 +6,14 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
+from memory.errors import NoSuchKem
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting, meeting_but_for_metadata
 from memory.glm.cursors import cursor_after, page_key_of
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow
-from memory.refusals import NoSuchKem
-from mindbus.metadata import meets
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey
@@ -55,7 +55,7 @@ class Retrieval:
         condition = and_(KemRow.id.in_(kem_ids), meeting_but_for_metadata(query), readable_by(principal))
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
-        return {row.id: as_kem(row) for row in rows if meets(row.facts, query.metadata_filters)}
+        return {row.id: as_kem(row) for row in rows if meets_filter(row.facts, query.metadata_filters)}
 
     async def count(self, query: KemQuery, principal: Principal) -> int:
         """How many there are of them, for this asker."""

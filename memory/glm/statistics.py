@@ -3,9 +3,9 @@
 from sqlalchemy import func, select
 
 from bus_schema.glm import MemoryStats
+from memory.embedding.space import EmbeddingSpace
 from memory.glm.acl import readable_by
 from memory.glm.tables import KemRow
-from memory.space import Space
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
@@ -13,7 +13,7 @@ from mindbus.sql.database import Database
 class Statistics:
     """Counts what the asker may read; of the rest there is no word."""
 
-    def __init__(self, database: Database, space: Space) -> None:
+    def __init__(self, database: Database, space: EmbeddingSpace) -> None:
         self.database, self.space = database, space
 
     async def count(self, principal: Principal) -> MemoryStats:

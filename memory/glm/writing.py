@@ -11,11 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.ids import mint
 from bus_schema.kem import KemDraft, KemRights
+from memory.embedding.space import EmbeddingSpace
+from memory.errors import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.glm.acl import is_writable, owns
 from memory.glm.rows import body_columns, facet_rows, reader_rows, text_rows
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
-from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
-from memory.space import Space
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
@@ -44,7 +44,7 @@ class RejectedDraft:
 class Writing:
     """A unit, what it can be found by, the note for the index of vectors: all in the transaction at hand, or none."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], space: Space) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime], space: EmbeddingSpace) -> None:
         self.database, self.clock, self.space = database, clock, space
 
     async def store(self, draft: KemDraft, principal: Principal) -> Written:

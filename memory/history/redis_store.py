@@ -7,7 +7,7 @@ from bus_schema.history import chat_key, is_history_key, subagent_key
 from memory.history.marks import mark_of
 from memory.history.refusals import HistoriesAway
 from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
-from memory.swm.redis_link import RedisAway, RedisLink
+from memory.redis_link import RedisAway, RedisLink
 from mindbus.logs import logger
 
 T = TypeVar("T")

@@ -4,8 +4,7 @@ from collections.abc import Collection
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from mindbus.indexed_cache import Policy
-from mindbus.indexed_kems import IndexedKems
+from mindbus.sdk.kem_cache import IndexedKems, Policy
 
 
 class EmbeddedCache:

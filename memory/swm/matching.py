@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import matches_query, order_of, sorted_kems
 from bus_schema.kem_query import KemQuery
 from memory.glm.cursors import cursor_after, page_key_of
 from memory.swm.rights import is_readable
-from mindbus.kem_matching import in_order, is_meant, order_of
 from mindbus.principal import Principal
 from retrieval.cursors import PageKey
 
@@ -30,7 +30,7 @@ def page_of(kems: Iterable[Kem], query: KemQuery, principal: Principal, cursor: 
     def place_in(kem: Kem) -> PageKey:
         return PageKey(kem.updated_at if name == "updated_at" else kem.created_at, kem.id)
 
-    found = in_order((kem for kem in kems if is_readable(kem, principal) and is_meant(kem, query)), query)
+    found = sorted_kems((kem for kem in kems if is_readable(kem, principal) and matches_query(kem, query)), query)
     if last is not None:
         after = rank(last)
         found = [kem for kem in found if (place := rank(place_in(kem))) != after and (place < after) is is_descending]

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from bus_schema.kem import Kem, KemBody, KemDraft, KemRights
-from memory.refusals import KemIdTaken, NotTheOwner, NotYoursToShare
+from memory.errors import KemIdTaken, NotTheOwner, NotYoursToShare
 from memory.swm.rights import is_writable, owns
 from mindbus.principal import Principal
 

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import indexable_texts, required_texts
 from bus_schema.kem_query import KemQuery
+from memory.redis_link import RedisAway, RedisLink, WrongRedis, wait_for_redis
 from memory.swm.cache import CacheAway
 from memory.swm.redis_hashes import BY_CREATED, BY_UPDATED, KEM, REVERSE, by_metadata, fields_of, kem_of, seconds
-from memory.swm.redis_link import RedisAway, RedisLink, WrongRedis, wait_for_redis
 from memory.swm.redis_scripts import CLEAN, DROP, PUT
-from mindbus.indexed_cache import Policy
-from mindbus.kem_matching import texts_in, texts_wanted
 from mindbus.logs import logger
+from mindbus.sdk.kem_cache import Policy
 from mindbus.tasks import end
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class RedisCache:
 
     async def put(self, kem: Kem) -> None:
         """As in KemCache."""
-        indexes = [by_metadata(key, text) for key, text in set(texts_in(kem)) if key in self._indexed_keys]
+        indexes = [by_metadata(key, text) for key, text in set(indexable_texts(kem)) if key in self._indexed_keys]
         fields = [part for field in fields_of(kem).items() for part in field]
         times = (seconds(kem.created_at), seconds(kem.updated_at))
         await self._run(PUT, kem.id, self._ttl_ms, *times, len(indexes), *indexes, *fields)
@@ -65,7 +65,7 @@ class RedisCache:
     async def candidates(self, query: KemQuery) -> list[Kem]:
         """As in KemCache."""
         kem_ids = set(query.ids) or None
-        for key, texts in texts_wanted(query.metadata_filters, self._indexed_keys):
+        for key, texts in required_texts(query.metadata_filters, self._indexed_keys):
             indexes = [by_metadata(key, text) for text in texts]
             kem_ids = _narrowed(kem_ids, await self._call("sunion", indexes))
         if kem_ids is None:

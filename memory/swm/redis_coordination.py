@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from memory.swm.redis_link import RedisAway, RedisLink
+from memory.redis_link import RedisAway, RedisLink
 from memory.swm.refusals import CoordinationAway
 from mindbus.logs import logger
 

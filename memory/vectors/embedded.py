@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bus_schema.kem_query import KemQuery
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.points import Hit, Point
 from memory.vectors.shelf import Shelf
 from memory.vectors.vector_file import VectorFile
@@ -23,7 +23,7 @@ class EmbeddedIndex:
     So whoever does not wait for a write any longer leaves it to its end: the file is not closed under it.
     """
 
-    def __init__(self, path: Path, space: Space) -> None:
+    def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self.space = space
         self._file = VectorFile(path, space)
         self._shelf = Shelf(space.dim)

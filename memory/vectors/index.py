@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bus_schema.kem_query import KemQuery
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.points import Hit, Point
 from mindbus.principal import Principal
 
@@ -20,7 +20,7 @@ class IndexOfAnotherSpace(Exception):
 class VectorIndex(Protocol):
     """Proposes units by nearness; which of them are so, rows decide, so that it may lag behind or find too much."""
 
-    space: Space
+    space: EmbeddingSpace
 
     async def exists(self) -> bool:
         """Whether there is one, even if nothing is in it. Raises IndexAway."""

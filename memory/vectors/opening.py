@@ -2,12 +2,12 @@
 
 import hashlib
 
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.index import VectorIndex
 from mindbus.settings import Settings
 
 
-def index_of(settings: Settings, service: str, space: Space) -> VectorIndex:
+def index_of(settings: Settings, service: str, space: EmbeddingSpace) -> VectorIndex:
     """A Qdrant server's, if there is one; else a file. Nothing is opened yet.
 
     Each model has an index of its own, so that memory can go over to another one while it goes on answering.

@@ -6,8 +6,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from bus_schema.kem_matching import Facet
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, MetadataFilter, NoneOf, OneOf
-from mindbus.metadata import Facet
 
 Mask = NDArray[np.bool_]
 # To Python, True is 1.

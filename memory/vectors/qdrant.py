@@ -9,7 +9,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from bus_schema.kem_query import KemQuery
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from memory.vectors.points import Hit, Point, point_id
 from memory.vectors.qdrant_filters import filter_of
@@ -29,7 +29,9 @@ _INDEXED = {
 class QdrantIndex:
     """One collection for each model; `is_server` has values indexed, which the local mode cannot."""
 
-    def __init__(self, client: AsyncQdrantClient, space: Space, *, name: str = "kems", is_server: bool = True) -> None:
+    def __init__(
+        self, client: AsyncQdrantClient, space: EmbeddingSpace, *, name: str = "kems", is_server: bool = True
+    ) -> None:
         self.space = space
         self._client, self._is_server = client, is_server
         self._collection = f"{name}-{hashlib.sha256(space.model.encode()).hexdigest()[:12]}"

@@ -6,10 +6,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from bus_schema.kem_matching import Facet, facets
 from bus_schema.kem_query import KemQuery
 from memory.vectors.points import PREFIX, Hit, Point, seconds
 from memory.vectors.postings import Mask, Postings
-from mindbus.metadata import Facet, facets
 from mindbus.principal import Principal
 
 _FIRST_ROWS = 1024

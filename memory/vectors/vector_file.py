@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from memory.vectors.points import Point
 
@@ -19,7 +19,7 @@ _TABLES = (
 class VectorFile:
     """An SQLite file: whatever kills the process, of each write there is all or nothing."""
 
-    def __init__(self, path: Path, space: Space) -> None:
+    def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self._path, self._space = path, space
         self._connection: sqlite3.Connection | None = None
 
@@ -76,9 +76,11 @@ class VectorFile:
         if known is None:
             connection.execute("INSERT INTO space VALUES (?, ?)", (self._space.model, self._space.dim))
         connection.execute("COMMIT")
-        if known is not None and Space(*known) != self._space:
+        if known is not None and EmbeddingSpace(*known) != self._space:
             self.close()
-            raise IndexOfAnotherSpace(f"{IndexOfAnotherSpace.__doc__} It is {Space(*known)}, not {self._space}.")
+            raise IndexOfAnotherSpace(
+                f"{IndexOfAnotherSpace.__doc__} It is {EmbeddingSpace(*known)}, not {self._space}."
+            )
 
     def _transaction(self) -> "_Transaction":
         if self._connection is None:

@@ -7,7 +7,7 @@ import typer
 from agents.processes.cards import InvalidCard, UnknownCard
 from bus_schema.replies import Code
 from memory.glm.vector_relay import IndexGone
-from memory.swm.redis_link import WrongRedis
+from memory.redis_link import WrongRedis
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay

@@ -7,9 +7,9 @@ from copy import deepcopy
 from cachetools import LRUCache
 
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import matches_query, sorted_kems
 from bus_schema.kem_query import KemQuery
-from mindbus.indexed_kems import IndexedKems
-from mindbus.kem_matching import in_order, is_meant
+from mindbus.sdk.kem_cache import IndexedKems
 from mindbus.sdk.memory_failures import NotAtHand
 
 MAX_BYTES = 64 * 1024**2
@@ -44,7 +44,7 @@ class LocalAgentMemory:
         query = query or KemQuery()
         if query.is_ranked:
             raise NotAtHand(NotAtHand.__doc__)
-        found = in_order((kem for kem in self._kems.candidates(query) if is_meant(kem, query)), query)
+        found = sorted_kems((kem for kem in self._kems.candidates(query) if matches_query(kem, query)), query)
         return [_copy(kem) for kem in found]
 
     def moment(self) -> int:

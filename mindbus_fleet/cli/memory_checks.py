@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from memory.embedding.space import EmbeddingSpace
 from memory.glm.service import database_of
 from memory.glm.spaces import space_in_use
-from memory.space import Space
 from memory.vectors.index import IndexAway
 from memory.vectors.opening import index_of
 from mindbus.errors import TemporaryFailure
@@ -34,7 +34,7 @@ async def vectors_of_glm(settings: Settings) -> Finding:
     return Finding(check=_CHECK, status="ok", detail=f"of {space.model}, {space.dim} numbers each")
 
 
-async def _space(settings: Settings) -> Space | None:
+async def _space(settings: Settings) -> EmbeddingSpace | None:
     database = database_of(settings)
     try:
         if database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists):
@@ -44,7 +44,7 @@ async def _space(settings: Settings) -> Space | None:
         await database.dispose()
 
 
-async def _is_there(space: Space, settings: Settings) -> bool:
+async def _is_there(space: EmbeddingSpace, settings: Settings) -> bool:
     index = index_of(settings, "glm", space)
     try:
         return await index.exists()

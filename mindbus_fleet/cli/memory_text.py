@@ -8,9 +8,9 @@ from pydantic import BaseModel, ValidationError
 
 from bus_schema.envelope import explain
 from bus_schema.kem_query import KemQuery
+from memory.errors import MalformedFilter
 from memory.filters import Filter, parse_filter
 from memory.questions import CannotBeAsked, question_of
-from memory.refusals import MalformedFilter
 from mindbus.cli.failures import Misused
 
 ModelT = TypeVar("ModelT", bound=BaseModel)

@@ -7,6 +7,7 @@ from typing import Any
 from nicegui.element import Element
 
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import facets
 from gateway.ui.icons import icon
 from gateway.ui.memory.pieces import asked, changed, show
 from gateway.ui.memory.provenance import Step, content_target, steps_of
@@ -14,7 +15,6 @@ from gateway.ui.memory.results import Hit, said_by
 from gateway.ui.parts import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
 from gateway.ui.words import Words
 from memory.questions import written
-from mindbus.metadata import facets
 
 _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": "task", "notification": "bell"}
 

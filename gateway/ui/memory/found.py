@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bus_schema.glm import FoundKem, KemPage
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.question import Question
 from gateway.ui.memory.results import Hit
-from mindbus.metadata import meets
 
 
 class Found:
@@ -48,7 +48,7 @@ class Found:
             known = self.hits.get(change.kem_id)
             if known is not None:
                 self.hits[change.kem_id] = changed_hit(known, change)
-            elif change.event in ("stored", "updated") and meets(change.metadata, self.query.metadata_filters):
+            elif change.event in ("stored", "updated") and meets_filter(change.metadata, self.query.metadata_filters):
                 self.fresh.add(change.kem_id)
             elif change.event == "deleted":
                 self.fresh.discard(change.kem_id)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from nicegui.element import Element
 
+from bus_schema.kem_matching import facets
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.pieces import excerpt, show
 from gateway.ui.memory.results import said_by
@@ -14,7 +15,6 @@ from gateway.ui.parts import attributes, box, identifier, moment, show_if, tag, 
 from gateway.ui.rows import Rows
 from gateway.ui.words import Words
 from memory.questions import written
-from mindbus.metadata import facets
 
 _KEPT: Final = 200
 _LENGTH: Final = 200

@@ -7,9 +7,9 @@ from typing import Self
 from bus_schema.identities import is_user_id
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
+from memory.errors import MalformedFilter
 from memory.filters import Both, Either, Equals, Filter, parse_filter
 from memory.questions import condition, question_of
-from memory.refusals import MalformedFilter
 
 Picks = frozenset[tuple[str, str]]
 _METADATA = "metadata."

@@ -12,8 +12,8 @@ from bus_schema.kem_query import KemQuery
 from gateway.ui.memory.question import Question
 from gateway.ui.parts import attributes, box, button, field, search, show_if, text
 from gateway.ui.words import Words
+from memory.errors import MalformedFilter
 from memory.questions import CannotBeAsked
-from memory.refusals import MalformedFilter
 
 _EXAMPLE = "metadata.kind=fact AND (metadata.lang=ru OR metadata.lang=en)"
 

@@ -9,12 +9,12 @@ from nicegui.element import Element
 
 from bus_schema.glm import Explanation, FoundKem
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import facets
 from gateway.ui.icons import icon
 from gateway.ui.memory.pieces import asked, changed, excerpt, show
 from gateway.ui.parts import attributes, box, moment, tag, text
 from gateway.ui.rows import Rows
 from gateway.ui.words import Words
-from mindbus.metadata import facets
 
 _LENGTH = 240
 _MOST_TAGS = 4

@@ -25,7 +25,7 @@ from gateway.ui.nothing import Nothing
 from gateway.ui.parts import box, button, show_if
 from gateway.ui.skeleton import skeleton
 from gateway.ui.trouble import Part
-from memory.refusals import NoSuchKem
+from memory.errors import NoSuchKem
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
 from mindbus.cli.failures import Misused
-from mindbus.metadata import meets
 from mindbus_fleet.cli.memory_text import parse_metadata, query_of
 
 
@@ -42,7 +42,7 @@ def test_what_is_no_pair_is_a_usage_error(pair: str) -> None:
     ],
 )
 def test_a_filter_is_the_same_question(text: str | None, metadata: dict[str, Any], *, is_meant: bool) -> None:
-    assert meets(metadata, query_of(text).metadata_filters) is is_meant
+    assert meets_filter(metadata, query_of(text).metadata_filters) is is_meant
 
 
 def test_ids_are_asked_for_beside_metadata() -> None:

@@ -10,10 +10,10 @@ import pytest
 from redis.asyncio import Redis
 
 from bus_schema.swm import Lock
+from memory.redis_link import WrongRedis
 from memory.swm.coordination import Coordinating, InRedis, coordination_in
 from memory.swm.counters import MOST, Addition
 from memory.swm.locks import Want
-from memory.swm.redis_link import WrongRedis
 from memory.swm.refusals import CoordinationAway, CounterFull, LockLost, LockNotFree
 from memory.swm.turnstile import Turnstile
 from mindbus.sql.database import Database

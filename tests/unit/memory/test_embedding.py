@@ -14,7 +14,7 @@ from memory.embedding.embedder import Embedder
 from memory.embedding.endpoint import Endpoint
 from memory.embedding.failures import EmbedderAway, EmbedderMissing, EmbedderRefused
 from memory.embedding.prefixes import prefixes_of
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from tests.embedding_server import USAGE, EmbeddingServer
 from tests.hashing_embedder import HashingEmbedder
 
@@ -122,7 +122,7 @@ async def test_an_endpoint_is_asked_as_it_wants_to_be() -> None:
         await embedder.query("кто?")
         await embedder.close()
 
-    assert embedder.space == Space("intfloat/e5-small", 64)
+    assert embedder.space == EmbeddingSpace("intfloat/e5-small", 64)
     assert [len(request["input"]) for request in server.requests] == [64, 6, 1]
     assert server.requests[0]["input"][0] == "passage: text 0"
     assert server.requests[2]["input"] == ["query: кто?"]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memory.errors import MalformedFilter
 from memory.filters import Change, parse_filter
-from memory.refusals import MalformedFilter
 
 UPDATED = Change(
     "KEM_UPDATED",

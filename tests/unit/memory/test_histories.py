@@ -17,7 +17,7 @@ from memory.history.refusals import BrokenHistory, HistoriesAway
 from memory.history.sql_store import SqlStore
 from memory.history.store import KNOWN_FOR, HistoryStore
 from memory.history.stored import digest_of
-from memory.swm.redis_link import WrongRedis
+from memory.redis_link import WrongRedis
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock

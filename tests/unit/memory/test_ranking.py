@@ -8,11 +8,11 @@ import pytest
 
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
+from memory.errors import WrongVector
 from memory.glm.nearness import Nearness
 from memory.glm.ranking import Ranked, Ranking
 from memory.glm.vector_relay import VectorRelay
 from memory.glm.words import Words
-from memory.refusals import WrongVector
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway
 from memory.vectors.points import Hit

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
-from memory.refusals import NoSuchKem
-from mindbus.metadata import meets
+from memory.errors import NoSuchKem
 from mindbus.principal import Principal
 from retrieval.cursors import InvalidCursor
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft
@@ -75,7 +75,7 @@ async def test_the_database_means_by_a_filter_what_memory_means(library: Library
     for seed in range(100):
         tree = a_tree(random.Random(seed))
         wanted = KemQuery.model_validate({"metadata_filters": tree}).metadata_filters
-        meant = {name for name, metadata in METADATA.items() if meets(metadata, wanted)}
+        meant = {name for name, metadata in METADATA.items() if meets_filter(metadata, wanted)}
         assert set(await library.found(metadata_filters=tree)) == meant, tree
 
 

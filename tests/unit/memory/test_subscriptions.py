@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.refusals import MalformedFilter
+from memory.errors import MalformedFilter
 from memory.swm.happenings import Happening
 from memory.swm.refusals import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import Subscriptions

@@ -9,10 +9,10 @@ from sqlalchemy import delete, insert
 
 from bus_schema.embeddings import Embedding
 from bus_schema.kem_query import KemQuery
+from memory.errors import WrongVector
 from memory.glm.nearness import Nearness
 from memory.glm.tables import KemRow, VectorWriteRow
 from memory.glm.vector_relay import IndexGone, VectorRelay
-from memory.refusals import WrongVector
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway
 from memory.vectors.points import Point

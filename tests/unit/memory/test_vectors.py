@@ -14,13 +14,13 @@ from qdrant_client import AsyncQdrantClient
 
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
-from memory.space import Space
+from memory.embedding.space import EmbeddingSpace
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
 from memory.vectors.points import Point, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
-from mindbus.metadata import meets
 from mindbus.principal import Principal
 from tests import qdrants
 from tests.clocks import NOON
@@ -31,7 +31,7 @@ EAST = (1.0, 0.0, 0.0, 0.0)
 SWM = Principal("svc.swm", is_trusted=True)
 
 # An index at the place where the one before it was.
-OpenIndex = Callable[[Space], VectorIndex]
+OpenIndex = Callable[[EmbeddingSpace], VectorIndex]
 
 
 # A server wherever one is named for the tests.
@@ -43,7 +43,7 @@ async def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     async with AsyncExitStack() as stack:
         name = await stack.enter_async_context(qdrants.own_name()) if request.param == "server" else ""
 
-        def opening(space: Space) -> VectorIndex:
+        def opening(space: EmbeddingSpace) -> VectorIndex:
             if request.param == "embedded":
                 index: VectorIndex = EmbeddedIndex(tmp_path / "glm.vectors", space)
             elif request.param == "server":
@@ -127,7 +127,7 @@ async def test_vectors_of_another_length_are_not_taken_for_these(index: VectorIn
     await index.close()
 
     with pytest.raises(IndexOfAnotherSpace):
-        await open_index(Space(SPACE.model, 5)).open()
+        await open_index(EmbeddingSpace(SPACE.model, 5)).open()
 
 
 async def test_a_cleared_index_can_be_filled_again(index: VectorIndex) -> None:
@@ -145,7 +145,7 @@ async def test_it_means_by_a_filter_what_memory_means(index: VectorIndex) -> Non
     for seed in range(100):
         tree = a_tree(random.Random(seed))
         wanted = KemQuery.model_validate({"metadata_filters": tree}).metadata_filters
-        meant = {name for name, metadata in METADATA.items() if meets(metadata, wanted)}
+        meant = {name for name, metadata in METADATA.items() if meets_filter(metadata, wanted)}
         assert set(await near(index, metadata_filters=tree)) == meant, tree
 
 
@@ -238,7 +238,7 @@ async def test_the_file_knows_whose_vectors_it_has(tmp_path: Path) -> None:
     await first.close()
 
     with pytest.raises(IndexOfAnotherSpace, match="model='other'"):
-        await EmbeddedIndex(tmp_path / "glm.vectors", Space("other", SPACE.dim)).open()
+        await EmbeddedIndex(tmp_path / "glm.vectors", EmbeddingSpace("other", SPACE.dim)).open()
 
 
 async def test_an_index_that_is_closed_lets_a_write_end_for_which_nobody_waits(tmp_path: Path) -> None:

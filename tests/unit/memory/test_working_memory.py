@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.refusals import KemIdTaken, NotYoursToShare
+from memory.errors import KemIdTaken, NotYoursToShare
 from memory.swm.cache import CacheAway
 from memory.swm.embedded_cache import EmbeddedCache
 from memory.swm.glm import GlmAway

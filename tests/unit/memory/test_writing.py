@@ -5,9 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import func, select, text
 
-from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
-from memory.glm.writing import RejectedDraft, Written
-from memory.refusals import (
+from memory.errors import (
     ChangesDoNotFit,
     KemIdTaken,
     NoSuchKem,
@@ -17,6 +15,8 @@ from memory.refusals import (
     VersionDiffers,
     WrongVector,
 )
+from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
+from memory.glm.writing import RejectedDraft, Written
 from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf

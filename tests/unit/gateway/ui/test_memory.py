@@ -6,14 +6,14 @@ import pytest
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
+from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import AllOf, KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.found import Found
 from gateway.ui.memory.pieces import Piece, asked, changed, excerpt
 from gateway.ui.memory.provenance import content_target, steps_of
 from gateway.ui.memory.question import Question
-from memory.refusals import MalformedFilter
-from mindbus.metadata import meets
+from memory.errors import MalformedFilter
 from tests.clocks import NOON
 
 REF = {"artifact_id": "art_1", "version": 1, "sha256": "a" * 64, "size_bytes": 9, "content_type": "text/plain"}
@@ -47,10 +47,10 @@ def test_picked_values_narrow_what_was_typed() -> None:
     wanted = question.query().metadata_filters
 
     assert isinstance(wanted, AllOf)
-    assert meets({"a": 1, "kind": "x", "n": 3}, wanted)
-    assert meets({"b": "2", "kind": ["y", "z"], "n": "3"}, wanted)
-    assert not meets({"a": 1, "kind": "z", "n": 3}, wanted)
-    assert not meets({"kind": "x", "n": 3}, wanted)
+    assert meets_filter({"a": 1, "kind": "x", "n": 3}, wanted)
+    assert meets_filter({"b": "2", "kind": ["y", "z"], "n": "3"}, wanted)
+    assert not meets_filter({"a": 1, "kind": "z", "n": 3}, wanted)
+    assert not meets_filter({"kind": "x", "n": 3}, wanted)
 
 
 def test_what_is_wrong_with_a_filter_is_shown_where_it_was_typed() -> None:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from bus_schema.embeddings import FLOAT_BYTES, Embedding
-from memory.refusals import WrongVector
+from memory.errors import WrongVector
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class EmbeddingSpace:
     """Vectors of one model; those of another may be as long, but their nearness means nothing."""
 
     model: str
