@@ -6,21 +6,10 @@ from typing import Any
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
-<<<<<<< HEAD
-=======
-<<<<<<< HEAD
-from language.stems import stems
->>>>>>> 7160b48 (bus_schema: KEM matching and metadata; mindbus.sdk: the KEM cache; memory: errors, embedding space and Redis link by their names)
-from memory.glm.acl import readers_of
-from memory.glm.tables import KemRow
-from memory.stems import stems
-from mindbus.metadata import facets
-=======
 from bus_schema.kem_matching import facets
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
 from memory.stems import stems
->>>>>>> dbc4705 (bus_schema: KEM matching and metadata; mindbus.sdk: the KEM cache; memory: errors, embedding space and Redis link by their names)
 
 
 def body_columns(kem: KemBody) -> dict[str, Any]:
