@@ -26,11 +26,11 @@ from memory.vectors.qdrant import QdrantIndex
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.bus.worker import utc_now
+from mindbus.health import HealthFolder
 from mindbus.logs import configure_logs
 from mindbus.principal import Principal
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
-from mindbus_fleet.supervision.health import HealthFolder
 
 HITS = 10
 ASKER = Principal("agent.researcher.1")

@@ -19,10 +19,10 @@ from benchmarks.storage_children import Child, child
 from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
 from benchmarks.storage_tasks import STORES, Large, Small, Store, Took, TookEach
+from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
-from mindbus_fleet.supervision.health import HealthFolder, Unwell
 
 _SEED = 20261121
 _MIB = 1024 * 1024
@@ -190,7 +190,7 @@ _WORLDS: dict[Store, Callable[[Path], AbstractAsyncContextManager[World]]] = {"f
 async def _until_ready(settings: Settings) -> None:
     health = HealthFolder(settings)
     for _ in range(_LOOKS):
-        with suppress(Unwell):
+        with suppress(WorkerUnhealthy):
             health.require("storage")
             return
         await asyncio.sleep(0.1)

@@ -24,8 +24,8 @@ from gateway.login import login_routes
 from gateway.problems import EXPECTED, Problem, flaws_of, refused, respond, told
 from gateway.streams import Streams
 from gateway.wrong_tokens import WrongTokens
-from mindbus.bus.service import VERSION
 from mindbus.logs import logger
+from mindbus.version import __version__
 
 _ABOUT = "What can be asked of MindBus, over HTTP. Errors are `application/problem+json`; `code` is for programs."
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.UNAUTHORIZED, 404: Code.NOT_FOUND}
@@ -37,7 +37,7 @@ def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
     """The API of one gateway; screens can be put on it."""
     app = FastAPI(
         title="MindBus",
-        version=VERSION,
+        version=__version__,
         description=_ABOUT,
         openapi_url="/api/openapi.json",
         # Its pages would load their scripts from elsewhere.

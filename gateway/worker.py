@@ -34,6 +34,7 @@ class GatewayWorker(Worker):
     """One more participant on the bus: everything that a browser or a program asks, it asks in turn."""
 
     name = "gateway"
+    start_stage = 5
 
     def __init__(self, context: WorkerContext, screens: Callable[[Backend], Screens] | None = None) -> None:
         self._kit = context

@@ -12,6 +12,8 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.logs import logger
 
 T = TypeVar("T")
@@ -26,8 +28,10 @@ class RedisAway(Exception):
     """Redis does not answer; start it, or wait for it."""
 
 
-class WrongRedis(Exception):
+class WrongRedis(MindBusError):
     """This Redis is set up for something else; see what it says, then change its settings, or name another."""
+
+    code = Code.INVALID
 
 
 class RedisLink:

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mindbus.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from bus_schema.dialogue import DialogueFragment
     from bus_schema.messages import Command, Event, Nothing, Query

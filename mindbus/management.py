@@ -8,11 +8,15 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import httpx
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.settings import Settings
 
 
-class ManagementUnavailable(Exception):
+class ManagementUnavailable(MindBusError):
     """The management API does not answer: enable the plugin rabbitmq_management, or set MINDBUS_MANAGEMENT_URL."""
+
+    code = Code.UNAVAILABLE
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bus_schema.catalogue import commands, events
 from bus_schema.export import exported
-from mindbus.bus.service import VERSION
 from mindbus.settings import Settings
+from mindbus.version import __version__
 
 _MADE = "<!-- made by `mindbus schema export` -->\n"
 
@@ -30,7 +30,7 @@ def differences(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> dict[Path, str]:
-    files = exported(VERSION) | {"settings.md": _settings(), "messages.md": _messages()}
+    files = exported(__version__) | {"settings.md": _settings(), "messages.md": _messages()}
     return {folder / name: content for name, content in files.items()}
 
 

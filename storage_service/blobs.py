@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.files.bulk_io import BackgroundSha256
 from storage_service.refusals import BytesDiffer
 
@@ -40,8 +42,10 @@ class Found:
     modified: datetime
 
 
-class NotGuaranteed(Exception):
+class NotGuaranteed(MindBusError):
     """The store writes over what is there: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
+
+    code = Code.INVALID
 
 
 class ObjectDamaged(OSError):

@@ -16,8 +16,8 @@ import httpx
 
 from mindbus.testing.wait import ConditionNotMet, until
 from tests.compose_stack import Failed, NoEngine, Stack, call
+from tests.installed import FLEET
 from tests.management import Management, Queue
-from workers.fleet import FLEET
 
 STEPS = ["research", "ideas", "draft", "critique", "edit", "final"]
 WORKERS = list(FLEET)

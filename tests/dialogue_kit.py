@@ -12,7 +12,7 @@ from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus import Settings
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 RUNTIME = ("storage", "history", "tracker", "task_manager", "context_manager", "mood_watcher", "context", "dialogue")
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from bus_schema.fleet import State
+from mindbus.health import HealthFolder
+from mindbus.hosting import host, stop_on_signals
 from mindbus.logs import configure_logs
+from mindbus.registry import Factory, installed_workers
 from mindbus.settings import Settings
 from mindbus.testing.wait import until
-from mindbus_fleet.supervision.health import HealthFolder
-from mindbus_fleet.supervision.hosting import host, stop_on_signals
-from workers.fleet import whole_fleet
-from workers.third_party import Maker
 
 _STARTED_WITHIN_S = 60
 
@@ -100,7 +99,7 @@ class Nursery:
 
 def _rear() -> None:
     settings = Settings()
-    makers = {"storage": whole_fleet().maker("storage")}
+    makers = {"storage": installed_workers().require("storage").load()}
     children: list[int] = []
     for line in sys.stdin:
         if order := line.split():
@@ -115,7 +114,7 @@ def _rear() -> None:
         _end(child, signal.SIGKILL)
 
 
-def _born(makers: Mapping[str, Maker], settings: Settings) -> int:
+def _born(makers: Mapping[str, Factory], settings: Settings) -> int:
     assert threading.active_count() == 1, "a thread would not survive the fork"
     child = os.fork()
     if not child:
@@ -129,7 +128,7 @@ def _end(child: int, number: int) -> None:
     os.waitpid(child, 0)
 
 
-def _work(makers: Mapping[str, Maker], settings: Settings) -> None:
+def _work(makers: Mapping[str, Factory], settings: Settings) -> None:
     with open(os.devnull, "r+b") as nothing:
         os.dup2(nothing.fileno(), 0)
         os.dup2(nothing.fileno(), 1)
@@ -139,7 +138,7 @@ def _work(makers: Mapping[str, Maker], settings: Settings) -> None:
         os._exit(0)
 
 
-async def _hosted(makers: Mapping[str, Maker], settings: Settings) -> None:
+async def _hosted(makers: Mapping[str, Factory], settings: Settings) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     await host(makers, settings, stop)

@@ -10,8 +10,8 @@ from bus_schema.history import HistoryMessage, ShowHistory, subagent_key
 from mindbus import Settings, Worker, WorkerContext
 from tests.dialogue_kit import Runtime
 from tests.fleets import fleet_of
+from tests.installed import FLEET
 from tests.llm_server import Says
-from workers.fleet import FLEET
 
 CAST = ("storage", "history", "tracker", "subagent-analytic", "dialogue")
 

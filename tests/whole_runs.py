@@ -24,11 +24,11 @@ from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus import BusUnavailable, Client, ReplyError, Settings, connect
+from mindbus.health import HealthFolder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import ConditionNotMet, until
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import tail
-from mindbus_fleet.supervision.health import HealthFolder
 from mindbus_fleet.supervision.run_folder import RunFolder
 from tests.brokers import registered
 from tests.llm_server import Call, read_calls

@@ -41,6 +41,7 @@ class ContextWorker(Worker):
     """Decides what a user is told, when, in which words; everybody has a desk, which storage keeps."""
 
     name = "context"
+    start_stage = 2
     concurrency = 64
 
     def __init__(self, worker_context: WorkerContext, model: LanguageModel | None = None) -> None:

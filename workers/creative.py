@@ -1,7 +1,6 @@
 """Listens for steps, lets a role think about them."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -132,14 +131,29 @@ class CreativeWorker(Worker):
         )
 
 
-def creative(role_name: str) -> Callable[[WorkerContext], Worker]:
-    """How to build the worker of a role."""
+def researcher(context: WorkerContext) -> CreativeWorker:
+    """The worker of the role `researcher`."""
+    return CreativeWorker(context, shipped_role("researcher"))
 
-    def make(context: WorkerContext) -> Worker:
-        return CreativeWorker(context, shipped_role(role_name))
 
-    make.name = role_name  # type: ignore[attr-defined]  # as a Worker class has one
-    return make
+def ideator(context: WorkerContext) -> CreativeWorker:
+    """The worker of the role `ideator`."""
+    return CreativeWorker(context, shipped_role("ideator"))
+
+
+def critic(context: WorkerContext) -> CreativeWorker:
+    """The worker of the role `critic`."""
+    return CreativeWorker(context, shipped_role("critic"))
+
+
+def editor(context: WorkerContext) -> CreativeWorker:
+    """The worker of the role `editor`."""
+    return CreativeWorker(context, shipped_role("editor"))
+
+
+def pushkin(context: WorkerContext) -> CreativeWorker:
+    """The worker of the role `pushkin`."""
+    return CreativeWorker(context, shipped_role("pushkin"))
 
 
 async def _input(hands: StepArtifacts, given: NamedInput) -> Input:

@@ -50,6 +50,7 @@ class HistoryWorker(Worker):
     """
 
     name = "history"
+    start_stage = 0
     concurrency = 64
     attempts = 60
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from agents.configuration.prompts import role_names
 from agents.processes import saga
 from agents.processes.cards import InvalidCard, UnknownCard, card_of
 from agents.processes.steps import role_of
@@ -244,10 +245,10 @@ class OrchestratorWorker(Worker):
         return saga.ArtifactFound(manifest.ref)
 
 
-def open_orchestrator(context: WorkerContext, roles: Collection[str]) -> OrchestratorWorker:
-    """The orchestrator over its own database."""
+def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
+    """The orchestrator of the shipped roles, over its own database."""
     database = Database(context.settings.database_of("orchestrator"), schema="orchestrator")
-    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), roles, context.clock)
+    return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
 
 
 def _sent(moved: saga.Transition) -> Sent:

@@ -1,6 +1,5 @@
 """Which sub-agents the master may turn to: those installed here, then those that a file names."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,9 +8,8 @@ from agents.configuration.prompts import shipped_guide
 from agents.configuration.validation import InvalidFile, read_file
 from bus_schema.history import SubagentName
 from bus_schema.subagent import SERVICE_PREFIX
+from mindbus.registry import WorkerRegistry
 from mindbus.settings import Settings
-
-_SHIPPED = ("analytic",)
 
 
 class SubagentsFile(BaseModel):
@@ -25,15 +23,18 @@ class InvalidSubagentsFile(InvalidFile):
     """The file of sub-agents cannot be used; each line says where, what is wrong, what to do."""
 
 
-def known_subagents(settings: Settings, makers: Mapping[str, object]) -> dict[str, str]:
+def known_subagents(settings: Settings, workers: WorkerRegistry) -> dict[str, str]:
     """Each by its name, with what it is good for. Raises InvalidSubagentsFile, OSError."""
-    known = {
-        name.removeprefix(SERVICE_PREFIX): str(getattr(maker, "description", ""))
-        for name, maker in makers.items()
+    installed = {
+        name.removeprefix(SERVICE_PREFIX): entry
+        for name, entry in workers.entries.items()
         if name.startswith(SERVICE_PREFIX)
     }
-    # Their libraries take a while to import, which whoever only speaks of them need not wait for.
-    known |= {name: shipped_guide(name).description for name in _SHIPPED if name in known}
+    # MindBus's own are described by their guides, so that their libraries need not be imported.
+    known = {
+        name: shipped_guide(name).description if entry.is_own else str(getattr(entry.load(), "description", ""))
+        for name, entry in installed.items()
+    }
     if settings.subagents is not None:
         file = Path(settings.subagents)
         known |= read_file(file.read_bytes(), str(file), SubagentsFile, InvalidSubagentsFile).subagents

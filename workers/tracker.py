@@ -17,6 +17,7 @@ class TrackerWorker(Worker):
     """Records events of every topic, known or not; it has a queue of its own, so it slows nobody."""
 
     name = "tracker"
+    start_stage = 4
     concurrency = _AT_ONCE
     # However long storage is away: the last rung's delay again and again.
     attempts = 900

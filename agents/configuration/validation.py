@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from agents.configuration.located_yaml import InvalidYaml, LocatedDocument, YamlPath, read_located
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -59,8 +61,10 @@ class FileProblem:
         return f"{where}: {self.field}: {self.message}"
 
 
-class InvalidFile(ValueError):
+class InvalidFile(MindBusError, ValueError):
     """The file cannot be used; each line says where, what is wrong, what to do."""
+
+    code = Code.INVALID
 
     def __init__(self, problems: Sequence[FileProblem]) -> None:
         super().__init__("\n".join(map(str, problems)))

@@ -10,12 +10,16 @@ from pydantic import ValidationError
 from agents.configuration.located_yaml import LocatedDocument, YamlPath
 from agents.configuration.validation import FileProblem, InvalidFile, read_document, schema_problems, suggestion
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 
 _MAX_BYTES = 256 * 1024
 
 
-class UnknownCard(LookupError):
+class UnknownCard(MindBusError, LookupError):
     """There is no such card; name a shipped one or give the path of a YAML file."""
+
+    code = Code.INVALID
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no card {name!r}; shipped are {', '.join(card_names())}, or give a YAML file")

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from mindbus import Settings
+from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.testing.wait import until
-from mindbus_fleet.supervision.health import HealthFolder, Unwell
 
 _READY_WITHIN_S = 60
 
@@ -38,7 +38,7 @@ class Workers:
         return subprocess.Popen(command, env=self._settings.environment() | {"PYTHONPATH": self._python_path})
 
     def _is_ready(self, name: str) -> bool:
-        with suppress(Unwell):
+        with suppress(WorkerUnhealthy):
             health = HealthFolder(self._settings).require(name)
             return health.ready and health.pid == self._processes[name].pid
         return False

@@ -21,6 +21,8 @@ from gateway.ui.runs.list_screen import RunListScreen
 from gateway.ui.runs.run_screen import RunScreen
 from gateway.ui.sim.screen import SimScreen
 from gateway.ui.timeline.screen import TimelineScreen
+from gateway.worker import GatewayWorker
+from mindbus.bus.worker import WorkerContext
 from mindbus.management import ManagementUnavailable, QueueState
 
 Draw = Callable[[Frame], Awaitable[None]]
@@ -122,3 +124,8 @@ _FAVICON = (
     'stroke-linecap="round"><rect width="24" height="24" rx="6" fill="#5263e6" stroke="none"/>'
     '<path d="M5 9h7M11 15h8M5 15h1.5a2.5 2.5 0 0 0 2.5-2.5A3.5 3.5 0 0 1 12.5 9H15M17 9h2"/></svg>'
 )
+
+
+def open_gateway(context: WorkerContext) -> GatewayWorker:
+    """The gateway with the web app."""
+    return GatewayWorker(context, Screens)

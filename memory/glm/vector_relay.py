@@ -6,19 +6,23 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from bus_schema.glm import MemoryReport
+from bus_schema.replies import Code
 from memory.glm.acl import readers_of
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow, VectorWriteRow
 from memory.glm.writing import note
 from memory.vectors.index import VectorIndex
 from memory.vectors.points import Point, point_of
+from mindbus.errors import MindBusError
 from mindbus.sql.database import Database
 
 _BATCH = 500
 
 
-class IndexGone(Exception):
+class IndexGone(MindBusError):
     """Units have vectors but their index is not there; bring it back, or make it anew: mindbus glm rebuild."""
+
+    code = Code.FILE_NOT_FOUND
 
 
 class VectorRelay:

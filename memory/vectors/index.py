@@ -4,17 +4,23 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bus_schema.kem_query import KemQuery
+from bus_schema.replies import Code
 from memory.embedding.space import EmbeddingSpace
 from memory.vectors.points import Hit, Point
+from mindbus.errors import MindBusError
 from mindbus.principal import Principal
 
 
-class IndexAway(Exception):
+class IndexAway(MindBusError):
     """The index of vectors does not answer; what was being written may have been written, or not."""
 
+    code = Code.UNAVAILABLE
 
-class IndexOfAnotherSpace(Exception):
+
+class IndexOfAnotherSpace(MindBusError):
     """The index holds vectors of another model; set that model again, or make another index: mindbus glm rebuild."""
+
+    code = Code.CONFLICT
 
 
 class VectorIndex(Protocol):

@@ -4,6 +4,7 @@ import secrets
 import socket
 from pathlib import Path
 
+from bus_schema.replies import Code
 from mindbus.bus.claims import Claims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
@@ -11,6 +12,7 @@ from mindbus.bus.presigned_claims import PresignedClaims
 from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.speaker import Speaker
 from mindbus.bus.transport import Transport
+from mindbus.errors import MindBusError
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import keep_signatures_out
 from mindbus.settings import Settings
@@ -19,8 +21,10 @@ STORAGE = "storage"
 _memory_brokers: dict[str, MemoryBroker] = {}
 
 
-class NoBroker(Exception):
+class NoBroker(MindBusError):
     """No RabbitMQ is known here: run `mindbus up` in another shell, or set MINDBUS_AMQP_URL."""
+
+    code = Code.UNAVAILABLE
 
 
 def connect(identity: str = "user.local", *, settings: Settings | None = None, service: str = "client") -> Client:

@@ -15,15 +15,17 @@ from mindbus.bus.endings import CODE, DIED_AT, REASON
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, requested_cancellation
 from mindbus.bus.reading import ATTEMPT, ORIGIN
 from mindbus.bus.topology import REQUEUE, dead_queue
-from mindbus.errors import BusUnavailable
+from mindbus.errors import BusUnavailable, MindBusError
 
 REPLAYED_BY = "mb-replayed-by"
 _GIVEN_BACK_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.02
 
 
-class CannotReplay(Exception):
+class CannotReplay(MindBusError):
     """The queue that this message comes from is gone; start its worker once, or drop the message."""
+
+    code = Code.CONFLICT
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.tasks import end
+from mindbus.version import __version__
 
-VERSION = "0.1.0"
 _LEAD_AGAIN_S = 1.0
 
 
@@ -190,7 +190,7 @@ class Service:
                 instance=self._speaker.instance,
                 ready=state is State.READY,
                 standing_by=state is State.STANDING_BY,
-                version=VERSION,
+                version=__version__,
             )
             try:
                 await self._transport.publish(await self._speaker.event(beat))

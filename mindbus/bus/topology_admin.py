@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
+from bus_schema.replies import Code
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, declare, requested_cancellation
 from mindbus.bus.topology import Queue, Topology
-from mindbus.errors import BusUnavailable
+from mindbus.errors import BusUnavailable, MindBusError
 from mindbus.management import Management, QueueState
 
 # Queues that live and die with their clients, or wait for them, are nobody's to prune.
@@ -17,8 +18,10 @@ _PASSING = ("mb.reply.", "mb.tap.", "mb.sub.")
 _MOVING = ".moving"
 
 
-class StillInUse(Exception):
+class StillInUse(MindBusError):
     """This queue has consumers; stop its worker first, so that nothing is handled while messages move."""
+
+    code = Code.CONFLICT
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,13 @@ class Worker:
 
     `concurrency` is how many messages it handles at once, which is its prefetch; take 1 where a message may kill the
     process. `attempts` is how often a message is tried that meets a TemporaryFailure. With a `leadership`, one
-    instance consumes while the others stand by.
+    instance consumes while the others stand by. Of several workers in one process those of a lower `start_stage`
+    consume before the others start; one that `stops_last` drains after the others.
     """
 
     name: str = ""
+    start_stage: int = 1
+    stops_last: bool = False
     concurrency: int = 8
     attempts: int = 5
     routes: ClassVar[Routes] = Routes({}, {}, {})

@@ -16,7 +16,7 @@ from bus_schema.storage import GetLineage, Lineage, SearchArtifacts
 from mindbus.cli.byte_range import parse_range
 from mindbus.cli.console import say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.fetching import fetch, look
 from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
@@ -95,7 +95,7 @@ def get(
     mindbus artifacts get art_0192… --range 0-1023 | xxd
     """
     if as_json and output is None:
-        raise Misused("--json leaves standard output to JSON: say with -o where the bytes go")
+        raise UsageError("--json leaves standard output to JSON: say with -o where the bytes go")
     wanted: Wanted = parse_range(byte_range)
     wanted["trace"] = trace
     with progress_bar(is_wanted=not as_json and (output is not None or not sys.stdout.isatty())) as progress:
@@ -130,7 +130,7 @@ def list_(
     try:
         query = SearchArtifacts(trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     found = run(_search(query, limit, trace, acting))
     if as_json:
         show_json(found)
@@ -210,13 +210,13 @@ async def opened(identity: str) -> AsyncIterator[Artifacts]:
 
 
 async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About, progress: Progress = nobody) -> Put:
-    """Put, with pending as a failure: a command is over before storage is back. Raises Misused, Failed."""
+    """Put, with pending as a failure: a command is over before storage is back. Raises UsageError, CommandError."""
     try:
         done = await artifacts.put(source, progress, **about)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     if done.is_pending:
-        raise Failed(
+        raise CommandError(
             f"storage does not answer; {done.ref.artifact_id} waits in the local buffer and is registered "
             "by the next command that uses it: start storage, then repeat",
             Code.UNAVAILABLE,
@@ -263,7 +263,7 @@ async def _lineage(
     try:
         query = GetLineage(artifact_id=artifact_id, direction=direction, depth=depth)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     async with on_the_bus(identity) as bus:
         return await bus.request(query, trace=trace)
 

@@ -8,16 +8,16 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from mindbus.bus.client import ResultT
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.session import on_the_bus, run
 
 
 def answer_to(asked: Callable[[], Command[ResultT]], identity: str, longer_by_s: float = 0) -> ResultT:
-    """Raises Misused where it cannot be asked so, ReplyError, BusUnavailable."""
+    """Raises UsageError where it cannot be asked so, ReplyError, BusUnavailable."""
     try:
         command = asked()
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     return run(_answer(command, identity, longer_by_s))
 
 

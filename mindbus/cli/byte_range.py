@@ -2,7 +2,7 @@
 
 import re
 
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.sdk.artifacts import Wanted
 
 _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
@@ -11,7 +11,7 @@ _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 def parse_range(text: str | None) -> Wanted:
     """First and last byte, counted from 0; either may be left out: `500-`, or `-500` for the last 500.
 
-    Raises Misused.
+    Raises UsageError.
     """
     if text is None:
         return {}
@@ -23,4 +23,4 @@ def parse_range(text: str | None) -> Wanted:
         return {"start": int(first)}
     if last and not first and int(last):
         return {"start": -int(last)}
-    raise Misused(f"{text!r} is no range of bytes; write 0-1023, 1024- or -500")
+    raise UsageError(f"{text!r} is no range of bytes; write 0-1023, 1024- or -500")

@@ -9,7 +9,7 @@ import typer
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
 from mindbus.cli.console import show_json
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
 from mindbus.cli.speaking import Speaker, said_by
@@ -56,7 +56,7 @@ def chat(
             show_json({"message_id": answered.message_id, "response": answered.response, "delegations": []})
         return
     if as_json:
-        raise Misused("--json is for one message; give it with --message TEXT or --file FILE")
+        raise UsageError("--json is for one message; give it with --message TEXT or --file FILE")
     try:
         run(_talk(user))
     except KeyboardInterrupt:
@@ -79,21 +79,21 @@ async def _talk(user_id: str) -> None:
 
 
 def _text(message: str | None, file: Path | None) -> str | None:
-    """What is to be said; None: it will be typed. Raises Misused."""
+    """What is to be said; None: it will be typed. Raises UsageError."""
     if message is not None and file is not None:
-        raise Misused("give the message by --message or by --file, not by both")
+        raise UsageError("give the message by --message or by --file, not by both")
     if message != "-" and file is None:
         return message
     name = "standard input" if file is None or str(file) == "-" else str(file)
     try:
         content = _read(None if name == "standard input" else file)
         if len(content) > _LONGEST_BYTES:
-            raise Misused(f"{name} is longer than a message, which has {MAX_MESSAGE_CHARS} characters at most")
+            raise UsageError(f"{name} is longer than a message, which has {MAX_MESSAGE_CHARS} characters at most")
         return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except OSError as unreadable:
-        raise Misused(f"{name} cannot be read: {unreadable.strerror}") from unreadable
+        raise UsageError(f"{name} cannot be read: {unreadable.strerror}") from unreadable
     except UnicodeDecodeError as undecodable:
-        raise Misused(f"{name} is not text in UTF-8; save it in that encoding") from undecodable
+        raise UsageError(f"{name} is not text in UTF-8; save it in that encoding") from undecodable
 
 
 def _read(file: Path | None) -> bytes:

@@ -12,7 +12,7 @@ from mindbus.bus.connecting import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.management import open_management
@@ -65,7 +65,7 @@ def show(
     """
     found = [letter for letter in run(_look(service, _LIMIT)) if letter.message_id.startswith(message_id)]
     if not found:
-        raise Failed(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
+        raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
     if as_json:
         show_json(_plain(found[0], with_body=True))
         return
@@ -114,7 +114,7 @@ def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: 
 
 def _chosen(ids: list[str] | None, *, every: bool, service: str | None) -> Callable[[DeadLetter], bool]:
     if bool(ids) == every:
-        raise Misused("say which: message ids, or --all (of one service with --service)")
+        raise UsageError("say which: message ids, or --all (of one service with --service)")
     prefixes = tuple(ids or ("",))
     return lambda letter: letter.message_id.startswith(prefixes)
 
@@ -141,7 +141,9 @@ async def _each(
     await require_reachable(amqp_url)
     known = await _services(settings, amqp_url)
     if service is not None and service not in known:
-        raise Failed(f"{service} has no dead-letter queue; there are {', '.join(known) or 'none'}", Code.NOT_FOUND)
+        raise CommandError(
+            f"{service} has no dead-letter queue; there are {', '.join(known) or 'none'}", Code.NOT_FOUND
+        )
     letters = DeadLetters(amqp_url)
     found: list[DeadLetter] = []
     for name in [service] if service is not None else known:

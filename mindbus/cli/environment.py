@@ -3,16 +3,16 @@
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.settings import Settings
 
 
 def read_settings() -> Settings:
-    """Raises Misused where a setting cannot be read."""
+    """Raises UsageError where a setting cannot be read."""
     try:
         return Settings()
     except ValidationError as invalid:
         wrong = "; ".join(f"MINDBUS_{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in invalid.errors())
-        raise Misused(f"the environment is not usable: {wrong}") from invalid
+        raise UsageError(f"the environment is not usable: {wrong}") from invalid
     except SettingsError as invalid:
-        raise Misused(f"the environment is not usable: {invalid}") from invalid
+        raise UsageError(f"the environment is not usable: {invalid}") from invalid

@@ -7,7 +7,7 @@ import typer
 
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from mindbus.cli.console import show_json, show_table
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
 
@@ -59,7 +59,7 @@ def _require_past(since: datetime | None) -> None:
     now = datetime.now(UTC)
     if since is not None and since.astimezone() > now + _AHEAD:
         here = now.astimezone().isoformat(timespec="seconds")
-        raise Misused(f"--since lies in the future: here it is {here}, and nothing has happened after that")
+        raise UsageError(f"--since lies in the future: here it is {here}, and nothing has happened after that")
 
 
 async def _events(wanted: GetTimeline, limit: int, identity: str) -> list[TimelineEvent]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from bus_schema.artifacts import Manifest
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.sdk.artifacts import Artifacts, Wanted
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from mindbus.sdk.reading import ArtifactReader, Span, save_to
@@ -18,7 +18,7 @@ _BINARY = "this is no text: say with -o where the bytes go, or look with `mindbu
 async def fetch(
     artifacts: Artifacts, artifact_id: str, output: Path | None, **wanted: Unpack[Wanted]
 ) -> tuple[Manifest, Span]:
-    """To a file, or to standard output. Raises Misused where a terminal would get what is no text."""
+    """To a file, or to standard output. Raises UsageError where a terminal would get what is no text."""
     async with artifacts.open(artifact_id, **wanted) as reader:
         if output is not None:
             await save_to(reader, output)
@@ -48,9 +48,9 @@ async def _show(reader: ArtifactReader) -> None:
         async for piece in reader:
             text = decoder.decode(piece)
             if "\x00" in text:
-                raise Misused(_BINARY)
+                raise UsageError(_BINARY)
             sys.stdout.write(escape_controls(text))
         sys.stdout.write(escape_controls(decoder.decode(b"", final=True)))
     except UnicodeDecodeError as binary:
-        raise Misused(_BINARY) from binary
+        raise UsageError(_BINARY) from binary
     sys.stdout.flush()

@@ -7,7 +7,7 @@ import typer
 from mindbus.cli.console import say, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json
-from mindbus_fleet.supervision.health import HealthFolder
+from mindbus.health import HealthFolder
 
 app = typer.Typer()
 

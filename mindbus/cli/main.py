@@ -2,75 +2,81 @@
 
 import difflib
 import importlib
-import importlib.metadata
 from dataclasses import dataclass
-from typing import Annotated, Any
+from importlib.metadata import entry_points
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from mindbus.cli.environment import read_settings
+from mindbus.cli.errors import EXPECTED, UsageError, report
 from mindbus.logs import configure_logs
+from mindbus.version import __version__
+
+GROUP = "mindbus.commands"
+_FLEET, _WORK, _OPERATION, _MORE = "The fleet", "Work", "Operation", "More"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command is defined, and under which heading help lists it."""
+    """The heading under which help lists a command, and its module; None: it comes with mindbus-fleet."""
 
-    module: str
     panel: str
+    module: str | None = None
 
-
-_FLEET, _WORK, _OPERATION = "The fleet", "Work", "Operation"
 
 # A module is imported when its command is called: `mindbus health` runs as a probe every few seconds.
 COMMANDS = {
-    "up": Place("mindbus_fleet.cli.fleet", _FLEET),
-    "down": Place("mindbus_fleet.cli.fleet", _FLEET),
-    "worker": Place("mindbus.cli.worker", _FLEET),
-    "health": Place("mindbus.cli.health", _FLEET),
-    "demo": Place("mindbus_fleet.cli.demo", _FLEET),
-    "send": Place("mindbus.cli.sending", _WORK),
-    "watch": Place("mindbus.cli.watching", _WORK),
-    "events": Place("mindbus.cli.events", _WORK),
-    "artifacts": Place("mindbus.cli.artifacts", _WORK),
-    "process": Place("mindbus_fleet.cli.processes", _WORK),
-    "chat": Place("mindbus.cli.chat", _WORK),
-    "dialogues": Place("mindbus.cli.dialogues", _WORK),
-    "sim": Place("mindbus_fleet.cli.simulation", _WORK),
-    "memory": Place("mindbus_fleet.cli.memory", _WORK),
-    "episodes": Place("mindbus_fleet.cli.episodes", _WORK),
-    "history": Place("mindbus.cli.history", _WORK),
-    "locks": Place("mindbus.cli.locks", _WORK),
-    "counters": Place("mindbus.cli.counters", _WORK),
-    "user": Place("mindbus_fleet.cli.users", _OPERATION),
-    "queues": Place("mindbus.cli.queues", _OPERATION),
-    "dlq": Place("mindbus.cli.dead_letters", _OPERATION),
-    "storage": Place("mindbus.cli.storage", _OPERATION),
-    "glm": Place("mindbus_fleet.cli.glm", _OPERATION),
-    "schema": Place("mindbus.cli.schema", _OPERATION),
-    "topology": Place("mindbus_fleet.cli.topology", _OPERATION),
-    "doctor": Place("mindbus_fleet.cli.doctor", _OPERATION),
+    "up": Place(_FLEET),
+    "down": Place(_FLEET),
+    "worker": Place(_FLEET, "mindbus.cli.worker"),
+    "health": Place(_FLEET, "mindbus.cli.health"),
+    "demo": Place(_FLEET),
+    "send": Place(_WORK, "mindbus.cli.sending"),
+    "watch": Place(_WORK, "mindbus.cli.watching"),
+    "events": Place(_WORK, "mindbus.cli.events"),
+    "artifacts": Place(_WORK, "mindbus.cli.artifacts"),
+    "process": Place(_WORK),
+    "chat": Place(_WORK, "mindbus.cli.chat"),
+    "dialogues": Place(_WORK, "mindbus.cli.dialogues"),
+    "sim": Place(_WORK),
+    "memory": Place(_WORK),
+    "episodes": Place(_WORK),
+    "history": Place(_WORK, "mindbus.cli.history"),
+    "locks": Place(_WORK, "mindbus.cli.locks"),
+    "counters": Place(_WORK, "mindbus.cli.counters"),
+    "user": Place(_OPERATION, "mindbus.cli.users"),
+    "queues": Place(_OPERATION, "mindbus.cli.queues"),
+    "dlq": Place(_OPERATION, "mindbus.cli.dead_letters"),
+    "storage": Place(_OPERATION, "mindbus.cli.storage"),
+    "glm": Place(_OPERATION),
+    "schema": Place(_OPERATION, "mindbus.cli.schema"),
+    "topology": Place(_OPERATION),
+    "doctor": Place(_OPERATION),
 }
 
-_TALKATIVE = frozenset({"up", "worker"})
+_TALKATIVE = frozenset({"up", "worker", "dev"})
 
 
 class Commands(TyperGroup):
-    """Finds commands by the table above; ends an expected failure with one clear message."""
+    """Finds commands in the table above and among the entry points of `mindbus.commands`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All of them, as help lists them."""
-        return list(COMMANDS)
+        """The installed ones, as help lists them."""
+        added = entry_points(group=GROUP).names
+        known = [name for name, place in COMMANDS.items() if place.module or name in added]
+        return known + sorted(added - COMMANDS.keys())
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup:
-        """Import the module that has it."""
-        if cmd_name not in COMMANDS:
-            near = difflib.get_close_matches(cmd_name, COMMANDS, 1)
+        """Import the command. Raises UsageError where it comes with a package that is not installed."""
+        names = self.list_commands(ctx)
+        if cmd_name not in names and cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, names, 1)
             ctx.fail(f"there is no command {cmd_name!r}" + (f"; did you mean {near[0]}?" if near else ""))
-        place = COMMANDS[cmd_name]
-        group = get_group(importlib.import_module(place.module).app)
+        place = COMMANDS.get(cmd_name, Place(_MORE))
+        group = get_group(_app(cmd_name, place))
         command: Any = group.commands.get(cmd_name, group)
         command.name = cmd_name
         command.rich_help_panel = place.panel
@@ -82,10 +88,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
-        except _expected() as failure:
-            from mindbus.cli.complaints import complain
-
-            raise typer.Exit(complain(failure, ctx)) from None
+        except EXPECTED as error:
+            raise typer.Exit(report(error, ctx)) from None
 
 
 app = typer.Typer(
@@ -100,7 +104,7 @@ app = typer.Typer(
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        typer.echo(f"mindbus {importlib.metadata.version('mindbus')}")
+        typer.echo(f"mindbus {__version__}")
         raise typer.Exit
 
 
@@ -122,15 +126,17 @@ def mindbus(
     configure_logs("WARNING" if is_quiet else settings.log_level, settings.log_format)
 
 
+def _app(name: str, place: Place) -> typer.Typer:
+    if place.module is not None:
+        return cast("typer.Typer", importlib.import_module(place.module).app)
+    for point in entry_points(group=GROUP, name=name):
+        return cast("typer.Typer", point.load())
+    raise UsageError(f"`mindbus {name}` comes with the fleet, which is not installed here: pip install mindbus-fleet")
+
+
 def main() -> None:
     """What the `mindbus` executable runs."""
     app()
-
-
-def _expected() -> tuple[type[Exception], ...]:
-    from mindbus.cli.complaints import EXPECTED
-
-    return EXPECTED
 
 
 if __name__ == "__main__":

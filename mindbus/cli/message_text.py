@@ -16,7 +16,7 @@ import bus_schema
 from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, Message, known_types
 from bus_schema.strict_json import MalformedJson, parse_object
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 
 _MAX_SUGGESTIONS = 3
 # What pydantic says of a text where it wants a mapping, a list, a model.
@@ -30,7 +30,7 @@ def learn_types() -> None:
 
 
 def class_named(name: str) -> type[Message]:
-    """The class behind `storage.get_artifact`, or behind a whole wire type. Raises Misused."""
+    """The class behind `storage.get_artifact`, or behind a whole wire type. Raises UsageError."""
     types = known_types()
     if name in types:
         return types[name]
@@ -42,11 +42,11 @@ def class_named(name: str) -> type[Message]:
     short = sorted({".".join(wire.split(".")[2:4]) for wire in types})
     near = difflib.get_close_matches(name.removeprefix("mb.cmd.").removeprefix("mb.evt."), short, _MAX_SUGGESTIONS)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(short)}"
-    raise Misused(f"unknown type {name!r}: {hint}")
+    raise UsageError(f"unknown type {name!r}: {hint}")
 
 
 def message_of(kind: type[Message], pairs: Iterable[str], file: Path | None = None) -> Message:
-    """Build a message from `key=value` pairs over the fields in a JSON file. Raises Misused."""
+    """Build a message from `key=value` pairs over the fields in a JSON file. Raises UsageError."""
     given = dict(_fields_in(file)) if file is not None else {}
     texts = dict(_split(pair) for pair in pairs)
     _require_known(kind, [*given, *texts])
@@ -55,7 +55,7 @@ def message_of(kind: type[Message], pairs: Iterable[str], file: Path | None = No
         # Read as JSON where it came as JSON: only so may a time be a string and a tuple a list.
         return kind.model_validate_json(json.dumps(values))
     except ValidationError as invalid:
-        raise Misused(f"{short_name(kind)}: {explain(invalid)}") from invalid
+        raise UsageError(f"{short_name(kind)}: {explain(invalid)}") from invalid
 
 
 def short_name(kind: type[Message]) -> str:
@@ -77,14 +77,14 @@ def is_command(kind: type[Message]) -> bool:
 def _split(pair: str) -> tuple[str, str]:
     key, equals, value = pair.partition("=")
     if not equals or not key:
-        raise Misused(f"{pair!r} is not key=value")
+        raise UsageError(f"{pair!r} is not key=value")
     return key, value
 
 
 def _require_known(kind: type[Message], keys: Iterable[str]) -> None:
     unknown = [key for key in keys if key not in kind.model_fields]
     if unknown:
-        raise Misused(f"{short_name(kind)} has no field {', '.join(unknown)}; its fields are {fields_of(kind)}")
+        raise UsageError(f"{short_name(kind)} has no field {', '.join(unknown)}; its fields are {fields_of(kind)}")
 
 
 def _value_of(kind: type[Message], key: str, text: str) -> Any:
@@ -96,7 +96,7 @@ def _value_of(kind: type[Message], key: str, text: str) -> Any:
     try:
         return adapter.dump_python(_validated(adapter, key, text), mode="json")
     except ValidationError as invalid:
-        raise Misused(f"{key}: {explain(invalid).removeprefix('message: ')}") from invalid
+        raise UsageError(f"{key}: {explain(invalid).removeprefix('message: ')}") from invalid
 
 
 def _validated(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
@@ -108,7 +108,9 @@ def _validated(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
         try:
             json.loads(text)
         except ValueError:
-            raise Misused(f"{key}: {explain(not_as_text).removeprefix('message: ')}; write it as JSON") from not_as_text
+            raise UsageError(
+                f"{key}: {explain(not_as_text).removeprefix('message: ')}; write it as JSON"
+            ) from not_as_text
         return adapter.validate_json(text)
 
 
@@ -116,13 +118,13 @@ def _fields_in(file: Path) -> Mapping[str, Any]:
     try:
         return parse_object(sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes())
     except OSError as unreadable:
-        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
     except MalformedJson as malformed:
-        raise Misused(f"{file}: {malformed}") from malformed
+        raise UsageError(f"{file}: {malformed}") from malformed
 
 
 def _read_text(file: Path, key: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as unreadable:
-        raise Misused(f"{key}: {file} cannot be read as text: {unreadable}") from unreadable
+        raise UsageError(f"{key}: {file} cannot be read as text: {unreadable}") from unreadable

@@ -13,10 +13,10 @@ from mindbus.bus.client import Client
 from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.cli.console import show_table
-from mindbus.cli.failures import Failed, Misused
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.errors import BusUnavailable, ReplyError, Unroutable
+from mindbus.registry import installed_workers
 from mindbus.settings import Settings
-from workers.fleet import whole_fleet
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is
 # kept of which storage has the messages.
@@ -37,10 +37,9 @@ FORGET = (
 
 def others_that_take(command: type[Command[Removed]], settings: Settings) -> list[str]:
     """Workers of other packages that own data; whoever does not take the command is not asked."""
-    fleet = whole_fleet()
+    others = installed_workers().checked().third_party
     built = {
-        name: build(fleet.makers[name], name, settings, open_transport(settings, name))
-        for name in sorted(fleet.third_party)
+        name: build(entry, name, settings, open_transport(settings, name)) for name, entry in sorted(others.items())
     }
     return [name for name, service in built.items() if command in service.worker.routes.commands]
 
@@ -62,10 +61,12 @@ class Outcome:
         show_table(("owner", "what", "removed"), rows)
 
     def require_all(self) -> None:
-        """Raises Failed unless every owner has done it."""
+        """Raises CommandError unless every owner has done it."""
         if self.failed:
             said = "; ".join(f"{owner}: {reason}" for owner, reason in self.failed.items())
-            raise Failed(f"not everything is gone; start what does not run, then repeat. {said}", Code.UNAVAILABLE)
+            raise CommandError(
+                f"not everything is gone; start what does not run, then repeat. {said}", Code.UNAVAILABLE
+            )
 
 
 async def ask_owners(
@@ -87,9 +88,9 @@ async def ask_owners(
 
 
 def require_consent(question: str, *, is_given: bool) -> None:
-    """Raises Misused where there is nobody to ask; ends the command where they say no."""
+    """Raises UsageError where there is nobody to ask; ends the command where they say no."""
     if is_given:
         return
     if not sys.stdin.isatty():
-        raise Misused("this cannot be undone, and there is no terminal to ask at: confirm it with --yes")
+        raise UsageError("this cannot be undone, and there is no terminal to ask at: confirm it with --yes")
     typer.confirm(question, abort=True, err=True)

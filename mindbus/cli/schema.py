@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mindbus.cli.console import say, show_json
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.options import Json
 from mindbus.reference import differences
 from mindbus.reference import export as write_files
@@ -33,7 +33,7 @@ def export(
     if check:
         outdated = differences(folder)
         if outdated:
-            raise Failed("; ".join(outdated) + ": run `mindbus schema export`")
+            raise CommandError("; ".join(outdated) + ": run `mindbus schema export`")
         _tell({"up_to_date": True}, f"{folder} is up to date", as_json=as_json)
         return
     written = write_files(folder)

@@ -8,11 +8,11 @@ import typer
 from bus_schema.messages import Command, Event, Message
 from bus_schema.replies import Reply
 from mindbus.cli.console import errors, say, show_json
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.message_text import class_named, learn_types, message_of, short_name
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
-from workers.third_party import third_party_workers
+from mindbus.registry import installed_workers
 
 app = typer.Typer()
 
@@ -51,7 +51,7 @@ def send(
     mindbus send process.start --file start.json --wait
     """
     learn_types()
-    third_party_workers()
+    installed_workers().checked()
     kind = class_named(type_)
     _require_way(kind, to, wait=wait)
     message = message_of(kind, fields or [], file)
@@ -81,9 +81,9 @@ async def _tell(message: Message, identity: str, *, to: str | None, trace: str |
 def _require_way(kind: type[Message], to: str | None, *, wait: bool) -> None:
     if issubclass(kind, Event):
         if wait or to:
-            raise Misused(f"{short_name(kind)} is an event: it goes to whoever listens, nobody answers it")
+            raise UsageError(f"{short_name(kind)} is an event: it goes to whoever listens, nobody answers it")
     elif kind.wire.service is None and to is None:
-        raise Misused(f"several services take {short_name(kind)}; say which with --to, such as --to researcher")
+        raise UsageError(f"several services take {short_name(kind)}; say which with --to, such as --to researcher")
 
 
 def _show_reply(reply: Reply, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect, find_broker
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.settings import Settings
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def on_the_bus(identity: str, settings: Settings | None = None) -> AsyncIterator[Client]:
-    """A client that speaks as `identity`. Raises NoBroker, Failed where nothing listens."""
+    """A client that speaks as `identity`. Raises NoBroker, CommandError where nothing listens."""
     settings = settings or read_settings()
     await require_reachable(find_broker(settings))
     async with connect(identity, settings=settings, service="cli") as client:
@@ -42,7 +42,7 @@ async def require_reachable(amqp_url: str) -> None:
         async with asyncio.timeout(_REACH_WITHIN_S):
             _reader, writer = await asyncio.open_connection(parts.hostname, port)
     except (OSError, TimeoutError) as silent:
-        raise Failed(
+        raise CommandError(
             f"RabbitMQ does not answer at {parts.hostname}:{port}: start `mindbus up`, or mend MINDBUS_AMQP_URL",
             Code.UNAVAILABLE,
         ) from silent

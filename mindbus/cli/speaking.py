@@ -11,16 +11,16 @@ from bus_schema.envelope import explain
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.cli.console import write
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.settings import Settings
 
 
 def said_by(user_id: str, text: str, *, stream: bool) -> Invoke:
-    """Raises Misused where it cannot be said."""
+    """Raises UsageError where it cannot be said."""
     try:
         return Invoke(user_id=user_id, message=text, message_id=mint("msg"), stream=stream)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
 
 
 class Speaker:

@@ -17,7 +17,7 @@ from bus_schema.storage_maintenance import (
     RebuildPage,
 )
 from mindbus.cli.console import errors, show_json
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import WITHIN_S, all_pages
 from mindbus.cli.session import on_the_bus, run
@@ -150,7 +150,7 @@ async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
     except ReplyError as no:
         if no.code is not Code.CONFLICT:
             raise
-        raise Failed(f"{no.message} Here: {_numbers(no.details)}", no.code) from no
+        raise CommandError(f"{no.message} Here: {_numbers(no.details)}", no.code) from no
 
 
 def _audited(pages: list[AuditPage]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.notification import NotificationSent
 from mindbus.bus.client import Client, Subscription
 from mindbus.cli.console import errors, show
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.speaking import Speaker, said_by
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.terminal import escape_controls
@@ -62,7 +62,7 @@ class Talk:
                 await self._speaker.say_aloud(said_by(self._user_id, came.decode(), stream=True))
         except UnicodeDecodeError:
             _complain("that is not text in UTF-8; set the terminal to that encoding")
-        except (Misused, ReplyError, BusUnavailable) as trouble:
+        except (UsageError, ReplyError, BusUnavailable) as trouble:
             _complain(str(trouble))
 
     async def _show(self, sent: NotificationSent) -> None:

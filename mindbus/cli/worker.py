@@ -7,10 +7,9 @@ import typer
 
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import run
+from mindbus.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
+from mindbus.registry import Factory, installed_workers, worker_at
 from mindbus.settings import Settings
-from mindbus_fleet.supervision.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
-from workers.fleet import whole_fleet
-from workers.third_party import Maker
 
 app = typer.Typer()
 
@@ -20,7 +19,12 @@ _ORPHAN_MARGIN_S = 10.0
 
 @app.command()
 def worker(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Workers to run, side by side.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help="Workers to run, side by side: installed ones by name, your own as module:Class."
+        ),
+    ],
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
 ) -> None:
     """Run workers in this process until SIGTERM or Ctrl-C.
@@ -30,16 +34,21 @@ def worker(
     mindbus worker storage
 
     mindbus worker researcher ideator critic
+
+    mindbus worker counter:CounterWorker      the class in counter.py, in this folder
     """
     settings = read_settings()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
-    fleet = whole_fleet()
-    makers = {name: fleet.maker(name) for name in names}
+    makers = dict(_factory(name) for name in names)
     run(_run_workers(makers, settings, supervised=supervised))
 
 
-async def _run_workers(makers: dict[str, Maker], settings: Settings, *, supervised: bool) -> None:
+def _factory(name: str) -> tuple[str, Factory]:
+    return worker_at(name) if ":" in name else (name, installed_workers().require(name).load())
+
+
+async def _run_workers(makers: dict[str, Factory], settings: Settings, *, supervised: bool) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     if supervised:

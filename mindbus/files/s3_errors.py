@@ -11,6 +11,8 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
+from bus_schema.replies import Code
+
 
 class StoreError(OSError):
     """The object store failed; try again."""
@@ -29,6 +31,7 @@ class StoreError(OSError):
 class StoreUnreachable(StoreError, ConnectionError):
     """The object store does not answer; see that it is up, that MINDBUS_S3_ENDPOINT_URL is right."""
 
+    code = Code.UNAVAILABLE
     number = errno.ECONNREFUSED
 
 

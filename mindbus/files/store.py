@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.files.folder import FolderFiles
 from mindbus.settings import Settings
 
 
-class StoreNotSupported(ValueError):
+class StoreNotSupported(MindBusError, ValueError):
     """MINDBUS_ARTIFACTS_URL names no store that is supported; use file:///absolute/path or s3://bucket/prefix."""
+
+    code = Code.INVALID
 
 
 class FileStore(Protocol):

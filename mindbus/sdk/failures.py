@@ -2,10 +2,13 @@
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 
 
-class StorageAway(Exception):
+class StorageAway(MindBusError):
     """Storage does not answer just now; what was put waits in the local buffer, a question can be asked again."""
+
+    code = Code.UNAVAILABLE
 
 
 class StorageStumbled(StorageAway):
@@ -16,12 +19,11 @@ class StagedCopyLost(Exception):
     """What was staged is not there, or not whole; it is staged anew from the buffer."""
 
 
-class ArtifactRefused(Exception):
+class ArtifactRefused(MindBusError):
     """Storage will not have this artifact, however often it is sent."""
 
     def __init__(self, code: Code, reason: str) -> None:
-        super().__init__(f"{code.value}: {reason}")
-        self.code = code
+        super().__init__(f"{code.value}: {reason}", code=code)
 
 
 class ArtifactConflict(ArtifactRefused):
@@ -35,20 +37,26 @@ class ArtifactConflict(ArtifactRefused):
         self.existing = existing
 
 
-class BufferFull(Exception):
+class BufferFull(MindBusError):
     """The local buffer is full because storage has been away for long; bring storage back, or raise the limits."""
+
+    code = Code.UNAVAILABLE
 
 
 class BufferClosed(RuntimeError):
     """The artifacts are not open; use `async with` or call `start` first."""
 
 
-class ArtifactNotFound(Exception):
+class ArtifactNotFound(MindBusError):
     """There is no such artifact, or it is not yours to read."""
 
+    code = Code.NOT_FOUND
 
-class ArtifactUnreadable(Exception):
+
+class ArtifactUnreadable(MindBusError):
     """An artifact is known, but its bytes cannot be had."""
+
+    code = Code.FILE_NOT_FOUND
 
 
 class BytesMissing(ArtifactUnreadable):
@@ -67,8 +75,10 @@ class NothingSigned(ArtifactUnreadable):
     """Storage keeps its files in a folder, for which nothing is signed; set MINDBUS_ARTIFACTS_ACCESS=direct here."""
 
 
-class NoSuchRange(ValueError):
+class NoSuchRange(MindBusError, ValueError):
     """A range begins within the artifact, its length is not negative; ask for the manifest to know the size."""
+
+    code = Code.INVALID
 
 
 class ArtifactTooLong(ArtifactUnreadable):

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Collection
 
 from mindbus.cli.console import errors
+from mindbus.health import HealthFolder
 from mindbus.settings import Settings
-from mindbus_fleet.supervision.health import HealthFolder
 
 _LOOKS_S = 0.1
 

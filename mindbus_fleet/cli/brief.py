@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from bus_schema.replies import Code
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 
 MAX_BYTES = 1024 * 1024
 _CONTROL = frozenset(range(32)) - {ord(c) for c in "\t\n\r\f"}
 
 
-class NotABrief(Failed):
+class NotABrief(CommandError):
     """Nobody can write from this."""
 
     def __init__(self, file: Path, trouble: str) -> None:

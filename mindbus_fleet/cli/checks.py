@@ -14,21 +14,21 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from mindbus.bus.connecting import NoBroker, find_broker
-from mindbus.bus.service import VERSION
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.session import require_reachable
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
+from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.management import ManagementUnavailable, QueueState, open_management
+from mindbus.registry import installed_workers
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
+from mindbus.version import __version__
 from mindbus_fleet.cli.dialogue_checks import dialogue_files, dialogue_queues
 from mindbus_fleet.cli.finding import Finding, Status
 from mindbus_fleet.cli.memory_checks import vectors_of_glm
-from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.errors import RabbitMQMissing
 from mindbus_fleet.node.installation import find_rabbitmq
-from mindbus_fleet.supervision.health import HealthFolder, Unwell
 from mindbus_fleet.supervision.run_folder import RunFolder
-from workers.fleet import whole_fleet
 
 OLDEST_PYTHON = (3, 11)
 _LITTLE_BYTES = 2 * 1024**3
@@ -56,7 +56,7 @@ def _python() -> Finding:
 
 def _versions() -> Finding:
     packages = ("aio-pika", "pydantic", "SQLAlchemy", "langgraph")
-    detail = ", ".join([f"mindbus {VERSION}", *(f"{package} {version(package)}" for package in packages)])
+    detail = ", ".join([f"mindbus {__version__}", *(f"{package} {version(package)}" for package in packages)])
     return Finding(check="Versions", status="ok", detail=detail)
 
 
@@ -95,7 +95,7 @@ async def _broker(settings: Settings) -> list[Finding]:
         return [Finding(check="Broker", status="warning", detail=detail)]
     try:
         await require_reachable(amqp_url)
-    except Failed as silent:
+    except CommandError as silent:
         return [Finding(check="Broker", status="failed", detail=str(silent))]
     reachable = Finding(check="Broker", status="ok", detail="accepts connections")
     try:
@@ -163,12 +163,12 @@ async def _database(service: str, settings: Settings) -> Finding:
 
 
 def _workers(settings: Settings) -> Iterator[Finding]:
-    fleet, health = whole_fleet(), HealthFolder(settings)
+    fleet, health = installed_workers().checked(), HealthFolder(settings)
     running = {found.name for found in health.all_here()}
-    for name in fleet.makers:
+    for name in fleet.entries:
         try:
             found = health.require(name)
-        except Unwell as unwell:
+        except WorkerUnhealthy as unwell:
             # Who was never started here may run elsewhere.
             status: Status = "failed" if name in running and RunFolder(settings).is_taken() else "warning"
             yield Finding(check=f"Worker {name}", status=status, detail=str(unwell))

@@ -7,7 +7,7 @@ from typing import Self
 from sqlalchemy.engine import make_url
 
 from bus_schema.data import ClearData
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER
 from mindbus.cli.owners import CLEAR, Outcome, ask_owners, others_that_take
 from mindbus.cli.paging import WITHIN_S
@@ -25,10 +25,10 @@ class Clearing:
 
     @classmethod
     def by(cls, workers: Collection[str], settings: Settings) -> Self:
-        """Raises Misused where none of the workers owns any data."""
+        """Raises UsageError where none of the workers owns any data."""
         owners = [name for name in CLEAR if name in workers]
         if not owners:
-            raise Misused(f"none of these workers owns data; --clear needs some of {', '.join(CLEAR)}")
+            raise UsageError(f"none of these workers owns data; --clear needs some of {', '.join(CLEAR)}")
         others = [name for name in others_that_take(ClearData, settings) if name in workers]
         return cls(owners, others, settings)
 

@@ -11,10 +11,11 @@ from bus_schema.process import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
 from mindbus.cli.console import errors, say, show, show_json
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
+from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
@@ -22,7 +23,6 @@ from mindbus_fleet.cli.run_table import step_table
 from mindbus_fleet.cli.running import Order, Progress, follow, start
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
-from workers.fleet import FLEET, Fleet
 
 app = typer.Typer()
 
@@ -61,7 +61,7 @@ def demo(
         order = Order.read(_CARD, [brief], {})
     outcome = run(until_told_to_stop(_perform(order, settings, is_silent=as_json)))
     if outcome is None:
-        raise Failed("interrupted")
+        raise CommandError("interrupted")
     _show(outcome, as_json=as_json)
     if outcome.run.status is not RunStatus.COMPLETED:
         raise typer.Exit(1)
@@ -75,11 +75,11 @@ def _apart(settings: Settings) -> Settings:
 
 async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outcome:
     # Nobody opens a page of what ends by itself.
-    makers = {name: maker for name, maker in FLEET.items() if name != "gateway"}
-    groups, _ = groups_of(Fleet(makers, frozenset(), {}), None, isolate=False)
+    fleet = WorkerRegistry(installed_workers().without("gateway").own)
+    groups, _ = groups_of(fleet, None, isolate=False)
     supervisor = Supervisor(settings, groups, {}, RunFolder(settings).logs)
     if not is_silent:
-        errors().print(f"Starting RabbitMQ and {len(makers)} workers …")
+        errors().print(f"Starting RabbitMQ and {len(fleet.entries)} workers …")
     async with fleet_up(supervisor) as state:
         if not is_silent:
             errors().print(f"RabbitMQ UI {state.management_url}, login {state.username} / {state.password}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bus_schema.replies import Code
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.settings import Settings
 from mindbus_fleet.supervision.children import tail
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
@@ -21,7 +21,7 @@ _LARGE_LOG_BYTES = 10 * 1024**2
 def start_detached(settings: Settings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
     """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
 
-    Raises AlreadyUp, Failed.
+    Raises AlreadyUp, CommandError.
     """
     folder = RunFolder(settings)
     if folder.is_taken():
@@ -61,7 +61,9 @@ def _until_ready(
             return state
         time.sleep(_POLL_S)
     log = folder.logs / "up.log"
-    raise Failed(f"MindBus did not come up. The end of {log}:\n{tail(log, _LINES_SHOWN, log_from)}", Code.UNAVAILABLE)
+    raise CommandError(
+        f"MindBus did not come up. The end of {log}:\n{tail(log, _LINES_SHOWN, log_from)}", Code.UNAVAILABLE
+    )
 
 
 def _put_aside_large_logs(logs: Path) -> None:

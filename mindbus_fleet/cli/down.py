@@ -5,7 +5,7 @@ import signal
 import time
 from contextlib import suppress
 
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.settings import Settings
 from mindbus_fleet.supervision.run_folder import RunFolder
 
@@ -15,7 +15,7 @@ _MARGIN_S = 60.0
 
 
 def end_fleet(settings: Settings) -> bool:
-    """Stop what runs on the data folder; returns whether anything did. Raises Failed when it does not end."""
+    """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
     folder = RunFolder(settings)
     if not folder.is_taken():
         return False
@@ -27,6 +27,6 @@ def end_fleet(settings: Settings) -> bool:
     deadline = time.monotonic() + settings.drain_s + _MARGIN_S
     while folder.is_taken():
         if time.monotonic() > deadline:
-            raise Failed(f"it does not end: see {folder.logs}, then end process {pid} yourself")
+            raise CommandError(f"it does not end: see {folder.logs}, then end process {pid} yourself")
         time.sleep(_POLL_S)
     return True

@@ -10,7 +10,7 @@ from bus_schema.lsm_search import TuneSearch
 from bus_schema.packer import PackEpisode, PackRun, RunPacking
 from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import WITHIN_S, progress_of
 from mindbus.cli.session import on_the_bus, run
@@ -51,7 +51,7 @@ def anchor(
     mindbus episodes anchor ep_0192… --off
     """
     if off and reason is not None:
-        raise Misused("--reason says why it is an anchor, --off that it is none: give one of them")
+        raise UsageError("--reason says why it is an anchor, --off that it is none: give one of them")
     wanted = {"episode_id": episode_id, "is_anchor": not off, "reason": reason or AnchorReason.EXPLICIT}
     head = answer_to(lambda: SetAnchor.model_validate(wanted), acting)
     if as_json:
@@ -87,7 +87,7 @@ def pack(
             raise typer.Exit(1)
         return
     if to is not None:
-        raise Misused("--to is for one episode; name it, or leave it to its time and its priority")
+        raise UsageError("--to is for one episode; name it, or leave it to its time and its priority")
     done = run(_pack(valid(RunPacking, {"at": at, "limit": _AT_ONCE}), acting))
     if as_json:
         show_json(done)

@@ -11,7 +11,7 @@ from bus_schema.lsm import Recorded
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.cli.console import say, show_json
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import progress_of
 from mindbus.cli.session import on_the_bus, run
@@ -72,4 +72,4 @@ async def _recorded(batch: Batch, done: int, bus: Client) -> Recorded:
     except (ReplyError, BusUnavailable) as no:
         code = no.code if isinstance(no, ReplyError) else Code.UNAVAILABLE
         kept = f"{done} messages are remembered; the same import again goes on from there"
-        raise Failed(f"{batch.lines}: {no}\n{kept}", code) from no
+        raise CommandError(f"{batch.lines}: {no}\n{kept}", code) from no

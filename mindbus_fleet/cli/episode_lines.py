@@ -13,7 +13,7 @@ from bus_schema.episodes import Speaker
 from bus_schema.identities import UserId
 from bus_schema.ids import derived
 from bus_schema.lsm import MAX_RECORDED, RecordExchange, SaidMessage
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 
 _MOST_TOLD = 20
 # So many characters of any script are far from what a message may weigh.
@@ -70,11 +70,11 @@ class Batch:
 
 
 def read_said(file: Path) -> list[Said]:
-    """All that a file says. Raises Misused, which names every line that cannot be used."""
+    """All that a file says. Raises UsageError, which names every line that cannot be used."""
     try:
         content = file.read_bytes()
     except OSError as unreadable:
-        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
     reading = _Reading()
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
@@ -82,9 +82,9 @@ def read_said(file: Path) -> list[Said]:
     if reading.problems:
         told = "\n".join(f"{file}:{line}: {problem}" for line, problem in reading.problems[:_MOST_TOLD])
         rest = len(reading.problems) - _MOST_TOLD
-        raise Misused(f"nothing was sent; mend\n{told}" + (f"\nwith {rest} more lines" if rest > 0 else ""))
+        raise UsageError(f"nothing was sent; mend\n{told}" + (f"\nwith {rest} more lines" if rest > 0 else ""))
     if not reading.said:
-        raise Misused(f"{file} says nothing; a line is {{chat_id, role, content, time}} in JSON")
+        raise UsageError(f"{file} says nothing; a line is {{chat_id, role, content, time}} in JSON")
     return reading.said
 
 

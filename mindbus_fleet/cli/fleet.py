@@ -9,20 +9,20 @@ import typer
 from gateway.tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import Json
 from mindbus.cli.owners import Outcome, require_consent
 from mindbus.cli.session import run
+from mindbus.hosting import stop_on_signals
+from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.settings import Settings
 from mindbus_fleet.cli.arrivals import Arrivals
 from mindbus_fleet.cli.clearing import Clearing
 from mindbus_fleet.cli.detached import start_detached
 from mindbus_fleet.cli.down import end_fleet
 from mindbus_fleet.supervision.children import Group
-from mindbus_fleet.supervision.hosting import stop_on_signals
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
-from workers.fleet import Fleet, whole_fleet
 
 T = TypeVar("T")
 _GATEWAY = "gateway"
@@ -59,7 +59,7 @@ def up(
     mindbus up -d --clear --yes       on an empty world
     """
     settings = read_settings()
-    groups, broken = groups_of(whole_fleet(), workers, isolate=isolate)
+    groups, broken = groups_of(installed_workers().checked(), workers, isolate=isolate)
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
@@ -87,11 +87,11 @@ def down(as_json: Json = False) -> None:
         say("Stopped." if was_up else "Nothing runs on this data folder.")
 
 
-def groups_of(fleet: Fleet, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
+def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:
     """Which workers share a process: ours do, since they are light; memory has one, a heavy one has its own."""
-    names = list(fleet.makers) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
+    names = list(fleet.entries) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
     if not names:
-        raise Misused("--workers names none")
+        raise UsageError("--workers names none")
     for name in names:
         fleet.require(name)
     ours = [name for name in dict.fromkeys(names) if name not in fleet.third_party]

@@ -12,7 +12,7 @@ from bus_schema.replies import Code
 from memory.glm.service import database_of, rebuild_vectors
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import progress_of
 from mindbus.cli.session import on_the_bus, run
@@ -107,7 +107,7 @@ async def _rebuild() -> int:
         async with _alone(database):
             return await rebuild_vectors(database, settings)
     except SQLAlchemyError as away:
-        raise Failed(f"the database of glm: {getattr(away, 'orig', away)}", Code.UNAVAILABLE) from away
+        raise CommandError(f"the database of glm: {getattr(away, 'orig', away)}", Code.UNAVAILABLE) from away
     finally:
         await database.dispose()
 
@@ -116,7 +116,7 @@ async def _rebuild() -> int:
 async def _alone(database: Database) -> AsyncIterator[None]:
     writer = single_writer(database)
     if not await writer.try_acquire():
-        raise Failed("glm is running and keeps the index itself: stop it first, with mindbus down", Code.CONFLICT)
+        raise CommandError("glm is running and keeps the index itself: stop it first, with mindbus down", Code.CONFLICT)
     try:
         yield
     finally:

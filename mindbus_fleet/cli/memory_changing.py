@@ -8,7 +8,7 @@ import typer
 from bus_schema.glm import DeleteKem, KemChanges, StoreKem, UpdateKem
 from bus_schema.kem import Kem, KemDraft
 from mindbus.cli.console import say, show_json
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus_fleet.cli.memory_asking import get_kem
@@ -87,7 +87,7 @@ def update(
     changes = given({"content": content, "content_type": content_type} | rights_of(visibility, reader, writer))
     metadata = parse_metadata(meta or [])
     if not changes and not metadata:
-        raise Misused("say what is to change: --text, --meta, --visibility, …")
+        raise UsageError("say what is to change: --text, --meta, --visibility, …")
     show_kem(run(_update(kem_id, changes, metadata, expected_version, acting)), as_json=as_json)
 
 

@@ -22,7 +22,7 @@ from mindbus.bus.client import Client
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import ReplyError
@@ -111,7 +111,7 @@ def import_(
     report = Report(skipped=[wanted_path(wanted, path) for path in files if content_type_of(path) is None])
     documents = [path for path in files if content_type_of(path) is not None]
     if not documents:
-        raise Misused(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
+        raise UsageError(f"there is nothing to learn in {folder}: no file ends in {', '.join(CONTENT_TYPES)}")
     with _bar(len(documents)) as progress:
         task = progress.add_task("learning", total=len(documents))
         run(_import(documents, wanted, report, acting, lambda: progress.advance(task)))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from bus_schema.kem import MAX_CONTENT_BYTES, KemVisibility
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 
 KemIdArgument = Annotated[str, typer.Argument(metavar="ID", help="Such as kem_0192….")]
 Text = Annotated[str | None, typer.Option("--text", help="What it says.")]
@@ -29,9 +29,9 @@ FilterText = Annotated[
 
 
 def content_of(text: str | None, file: Path | None) -> str:
-    """What a unit is to say. Raises Misused."""
+    """What a unit is to say. Raises UsageError."""
     if (text is None) == (file is None):
-        raise Misused("say what it is to say: by --text, or by --file")
+        raise UsageError("say what it is to say: by --text, or by --file")
     if file is None:
         return str(text)
     try:
@@ -40,10 +40,12 @@ def content_of(text: str | None, file: Path | None) -> str:
             return opened.read(MAX_CONTENT_BYTES + 4).decode("utf-8-sig")
     except UnicodeDecodeError as undecodable:
         if file.stat().st_size > MAX_CONTENT_BYTES:
-            raise Misused(f"{file} has more than {MAX_CONTENT_BYTES} bytes: use mindbus memory import") from undecodable
-        raise Misused(f"{file} is not text in UTF-8: save it in that encoding") from undecodable
+            raise UsageError(
+                f"{file} has more than {MAX_CONTENT_BYTES} bytes: use mindbus memory import"
+            ) from undecodable
+        raise UsageError(f"{file} is not text in UTF-8: save it in that encoding") from undecodable
     except OSError as unreadable:
-        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
 
 
 def rights_of(visibility: str | None, readers: list[str] | None, writers: list[str] | None) -> dict[str, Any]:

@@ -11,47 +11,47 @@ from bus_schema.kem_query import KemQuery
 from memory.errors import MalformedFilter
 from memory.filters import Filter, parse_filter
 from memory.questions import CannotBeAsked, question_of
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def valid(kind: type[ModelT], fields: dict[str, Any]) -> ModelT:
-    """Raises Misused."""
+    """Raises UsageError."""
     try:
         return kind.model_validate(fields)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
 
 
 def parse_metadata(pairs: Sequence[str]) -> dict[str, Any]:
-    """K=V is a text, K:=V whatever V is in JSON. Raises Misused."""
+    """K=V is a text, K:=V whatever V is in JSON. Raises UsageError."""
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         is_json = key.endswith(":")
         if not equals or not key.rstrip(":"):
-            raise Misused(f"--meta {pair!r} is not K=V, nor K:=JSON")
+            raise UsageError(f"--meta {pair!r} is not K=V, nor K:=JSON")
         try:
             found[key.removesuffix(":")] = json.loads(value) if is_json else value
         except ValueError as wrong:
-            raise Misused(f"--meta {pair!r}: what follows := is not JSON: {wrong}") from wrong
+            raise UsageError(f"--meta {pair!r}: what follows := is not JSON: {wrong}") from wrong
     return found
 
 
 def filter_of(text: str | None) -> Filter:
-    """Raises Misused, which shows the position."""
+    """Raises UsageError, which shows the position."""
     try:
         return parse_filter(text or "")
     except MalformedFilter as malformed:
-        raise Misused(str(malformed)) from malformed
+        raise UsageError(str(malformed)) from malformed
 
 
 def query_of(text: str | None, **fields: Any) -> KemQuery:
-    """A question with the filter's conditions in it. Raises Misused where a question cannot say them."""
+    """A question with the filter's conditions in it. Raises UsageError where a question cannot say them."""
     try:
         return question_of(text or "", **fields)
     except (MalformedFilter, CannotBeAsked) as wrong:
-        raise Misused(str(wrong)) from wrong
+        raise UsageError(str(wrong)) from wrong
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid

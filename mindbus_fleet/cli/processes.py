@@ -11,7 +11,7 @@ from bus_schema.messages import Command
 from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
 from mindbus.cli.console import errors, say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
@@ -67,7 +67,7 @@ def status(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> Non
     try:
         query = GetProcess(run_id=run_id)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     _show_run(run(_request(query, acting, run_id)), as_json=as_json)
 
 
@@ -88,7 +88,7 @@ def list_(
     try:
         query = ListProcesses(status=status, card=card, limit=limit)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     found = run(_list(query, acting))
     if as_json:
         show_json(found)
@@ -115,7 +115,7 @@ def cancel(
     try:
         command = CancelProcess(run_id=run_id, reason=reason)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     _show_run(run(_request(command, acting, run_id)), as_json=as_json)
 
 
@@ -156,7 +156,7 @@ def _show_run(found: Run, *, as_json: bool) -> None:
 def _param(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise Misused(f"--param {text!r} is not K=V")
+        raise UsageError(f"--param {text!r} is not K=V")
     return key, value
 
 

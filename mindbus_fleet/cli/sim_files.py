@@ -10,7 +10,7 @@ from agents.configuration.validation import InvalidFile, read_document
 from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible
 from agents.sim.scenarios import SimLibrary, UnknownScenario, parse_scenario
 from agents.sim.teams import Team, parse_team
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 
 ListedT = TypeVar("ListedT", bound="Listed")
 
@@ -90,11 +90,11 @@ def scenarios_of(library: SimLibrary) -> list[ListedScenario]:
 
 
 def look_over(file: Path, library: SimLibrary) -> LookedOver:
-    """All that is wrong with a team or a scenario; a team must be able to play what it names. Raises Misused."""
+    """All that is wrong with a team or a scenario; a team must be able to play what it names. Raises UsageError."""
     try:
         text = file.read_bytes()
     except OSError as unreadable:
-        raise Misused(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
     found = LookedOver(file=str(file), kind="neither")
     try:
         value = read_document(text, str(file)).value

@@ -12,7 +12,7 @@ from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState
 from mindbus.bus.client import Client
 from mindbus.cli.console import errors
-from mindbus.cli.failures import Failed
+from mindbus.cli.errors import CommandError
 from mindbus.errors import BusUnavailable, ReplyError
 
 _LOOKS_S = 0.5
@@ -27,13 +27,13 @@ class Started:
 
 
 async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: bool) -> SimCounts:
-    """What it has come to. Raises ReplyError; Failed where it is not there any more."""
+    """What it has come to. Raises ReplyError; CommandError where it is not there any more."""
     with _progress(limit, is_silent=is_silent) as tell:
         while True:
             state = await _look(bus)
             if state is not None:
                 if state.counts is None or state.counts.sim_id != sim_id:
-                    raise Failed(f"{sim_id} is not there any more: its data were cleared", Code.NOT_FOUND)
+                    raise CommandError(f"{sim_id} is not there any more: its data were cleared", Code.NOT_FOUND)
                 tell(state.counts)
                 if not state.is_running:
                     return state.counts

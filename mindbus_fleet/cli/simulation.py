@@ -12,7 +12,7 @@ from bus_schema.messages import Command
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.paging import PageT
 from mindbus.cli.session import on_the_bus, run
@@ -46,7 +46,7 @@ def start(
     try:
         order = StartSim(profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     started = Started()
     try:
         counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
@@ -79,7 +79,7 @@ def stop(
     try:
         command = StopSim(sim_id=sim_id)
     except ValidationError as invalid:
-        raise Misused(explain(invalid)) from invalid
+        raise UsageError(explain(invalid)) from invalid
     _show_counts(run(_ask(command, acting)), as_json=as_json)
 
 

@@ -17,8 +17,8 @@ from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.management import Management, open_management
+from mindbus.registry import installed_workers
 from mindbus.settings import Settings
-from workers.fleet import whole_fleet
 
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")
 
@@ -119,7 +119,7 @@ async def _broker() -> AsyncIterator[_Broker]:
 async def _wanted(settings: Settings) -> Topology:
     """What the whole fleet needs; its workers are built, none is started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
-    for name, make in whole_fleet().makers.items():
+    for name, make in installed_workers().checked().entries.items():
         service = build(make, name, settings, open_transport(settings, name))
         wanted += topology_of(service.worker, settings)
     return wanted

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mindbus_fleet.node.failures import RabbitMQMissing
+from mindbus_fleet.node.errors import RabbitMQMissing
 
 # In the packages of Debian and Fedora the rabbitmq-server on the PATH is a wrapper that switches to the user
 # rabbitmq; the script that it wraps lies here.

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from mindbus_fleet.node.address import LOOPBACK, NodeAddress
-from mindbus_fleet.node.failures import CtlFailed, NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning
+from mindbus_fleet.node.errors import CtlFailed, NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning
 from mindbus_fleet.node.folder import NodeFolder
 from mindbus_fleet.node.installation import Installation, find_rabbitmq
 from mindbus_fleet.node.probes import knows_names, lets_in, speaks_amqp

@@ -9,7 +9,10 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
+from mindbus.health import is_alive
 from mindbus.settings import Settings
 
 _ENDS_WITHIN_S = 5.0
@@ -18,11 +21,13 @@ _DIES_WITHIN_S = 1.0
 _LOOK_AGAIN_S = 0.05
 
 
-class AlreadyUp(Exception):
+class AlreadyUp(MindBusError):
     """MindBus runs on this data folder already.
 
     Use it as it is, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder for a second one.
     """
+
+    code = Code.CONFLICT
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         who = f"process {pid}" if pid else "a process that is just ending"
@@ -118,15 +123,4 @@ def _locked(lock: int) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return True
-
-
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process on this host."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
     return True

@@ -9,16 +9,18 @@ from contextlib import asynccontextmanager, suppress
 from inspect import cleandoc
 from pathlib import Path
 
+from bus_schema.replies import Code
 from gateway.address import known_url, url_file
 from mindbus.bus.connecting import broker_file
+from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
+from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.management import management_file
 from mindbus.settings import Settings
-from mindbus_fleet.node.failures import NodeFailure
+from mindbus_fleet.node.errors import NodeError
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
-from mindbus_fleet.supervision.health import HealthFolder
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState, WorkerProcess
 
 READY_WITHIN_S = 120.0
@@ -28,8 +30,10 @@ _POLL_S = 0.1
 _TRIES_TO_START = 3
 
 
-class WorkersDidNotStart(Exception):
+class WorkersDidNotStart(MindBusError):
     """Not every worker became ready."""
+
+    code = Code.UNAVAILABLE
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{cleandoc(type(self).__doc__ or '')}\n{detail}")
@@ -52,7 +56,7 @@ class Supervisor:
         self.is_ready = False
 
     async def start(self) -> UpState:
-        """Return when every worker is ready. Raises AlreadyUp, NodeFailure, WorkersDidNotStart."""
+        """Return when every worker is ready. Raises AlreadyUp, NodeError, WorkersDidNotStart."""
         self._lock = self._folder.take()
         self._health.sweep()
         self._forget_address()
@@ -116,7 +120,7 @@ class Supervisor:
             before = node.amqp_url
             try:
                 await node.start()
-            except NodeFailure as failure:
+            except NodeError as failure:
                 failures += 1
                 delay_s = min(2.0**failures, LONGEST_DELAY_S)
                 logger().error("broker does not start", reason=str(failure), again_in_s=delay_s)

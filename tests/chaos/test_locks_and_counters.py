@@ -16,8 +16,8 @@ from bus_schema.swm import AcquireLock, GetCounter, GetLockInfo, IncrementCounte
 from mindbus import Client, connect
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
+from tests.installed import FLEET
 from tests.lock_holder import LEASE_MS, LOCK
-from workers.fleet import FLEET
 
 ROOT = Path(__file__).parents[2]
 # A message to the working memory, its answer, on a machine that has other things to do.

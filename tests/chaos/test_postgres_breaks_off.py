@@ -18,10 +18,10 @@ from mindbus.files.store import open_files
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
+from tests.installed import FLEET
 from tests.postgres_proxy import CommitCutter, Fate, cutting
 from tests.storage_kit import Depot
 from tests.taps import DurableTap
-from workers.fleet import FLEET
 
 pytestmark = pytest.mark.chaos
 

@@ -22,9 +22,9 @@ from mindbus.sdk.swm_events import SwmEvent
 from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.sdk_kit import Naps
-from workers.fleet import FLEET
 
 # One fleet for all: what a test says is about a project of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.fleets import fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
+from tests.installed import FLEET
 from tests.kps_kit import kps_with
 from tests.memory_kit import SPACE
-from workers.fleet import FLEET
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "agent-sdk.md").read_text(encoding="utf-8")

@@ -24,8 +24,8 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.installed import FLEET
 from tests.raw_amqp import an_envelope, properties_for, raw_publisher
-from workers.fleet import FLEET
 
 TRACE = "trace_1"
 CONTENT = b"findings"

@@ -18,9 +18,9 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 from tests.fleets import fleet_of
+from tests.installed import FLEET
 from tests.scripted_model import ScriptedModel
 from workers.dialogue.worker import DialogueWorker
-from workers.fleet import FLEET
 
 
 @pytest.fixture

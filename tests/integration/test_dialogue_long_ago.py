@@ -12,9 +12,9 @@ from bus_schema.packer import RunPacking
 from mindbus import Settings, WorkerContext
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
+from tests.installed import FLEET
 from tests.scripted_model import ScriptedModel
 from workers.dialogue.worker import DialogueWorker
-from workers.fleet import FLEET
 
 JANUARY, JUNE = datetime(2026, 1, 10, tzinfo=UTC), datetime(2026, 6, 10, tzinfo=UTC)
 FACT = "Решили: аванс «Полярису» 30 %, остальное после монтажа."

@@ -18,8 +18,8 @@ from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Served, gateway_settings, serving
 from tests.greetings import Greeter, Misbehave
+from tests.installed import FLEET
 from workers.dialogue.worker import DialogueWorker
-from workers.fleet import FLEET
 from workers.sim.worker import SimWorker
 from workers.tracker import TrackerWorker
 

@@ -15,7 +15,7 @@ from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import fleet_of
 from tests.gateways import Frame, Served, gateway_settings, serving
-from workers.fleet import FLEET
+from tests.installed import FLEET
 from workers.tracker import TrackerWorker
 
 STORAGE = FLEET["storage"]

@@ -12,8 +12,8 @@ from bus_schema.swm import PublishKem
 from mindbus import Settings
 from tests.brokers import Broker
 from tests.gateways import Frame, Served, gateway_settings, serving
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft
-from workers.fleet import FLEET
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from mindbus import Client
 from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.gateways import Frame, Served, gateway_settings, serving
+from tests.installed import FLEET
 from tests.integration.test_gateway_events import take
-from workers.fleet import FLEET
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -26,8 +26,8 @@ from memory.glm.moving import Moving
 from mindbus import Client, ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
-from workers.fleet import FLEET
 from workers.glm.texts import Texts
 from workers.glm.worker import GlmWorker
 

@@ -30,8 +30,8 @@ from mindbus.testing.wait import until
 from tests.command_line import Ended, Shell
 from tests.fleets import fleet_of, settings_for
 from tests.history_kit import KEY, exchange, said
+from tests.installed import FLEET
 from tests.redis_server import PrivateRedis
-from workers.fleet import FLEET
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,8 @@ from mindbus import Client, Settings
 from mindbus.files.store import FileStore, open_files
 from tests.fleets import fleet_of
 from tests.hostile_addresses import hostile_addresses, hostile_names
+from tests.installed import FLEET
 from tests.seaweed import Place
-from workers.fleet import FLEET
 
 CONTENT = b"findings"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -20,8 +20,8 @@ from tests.command_line import Shell
 from tests.documents import a_docx, a_pdf, a_protected_docx
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
+from tests.installed import FLEET
 from tests.kps_kit import kps_with
-from workers.fleet import FLEET
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow]
 

@@ -25,8 +25,8 @@ from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.hashing_embedder import HashingEmbedder
+from tests.installed import FLEET
 from tests.lsm_kit import ANNA, a_report, packed
-from workers.fleet import FLEET
 from workers.lsm.worker import LsmWorker, lsm_with
 
 MONTHS = timedelta(days=120)

@@ -13,8 +13,8 @@ from bus_schema.kem_query import KemQuery
 from mindbus import Client, Settings
 from tests.command_line import Shell
 from tests.fleets import fleet_of, settings_for
+from tests.installed import FLEET
 from tests.memory_documents import Document, documents
-from workers.fleet import FLEET
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -14,11 +14,11 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeter
+from tests.installed import FLEET
 from tests.management import Management
 from tests.raw_amqp import an_envelope, raw_publisher
 from tests.seaweed import Place
 from tests.taps import Body, every_body
-from workers.fleet import FLEET
 
 SIGNATURE = b"X-Amz-Signature"
 # The only ones who may be told: the askers themselves, on their own queues.

@@ -21,7 +21,7 @@ from pamqp.common import FieldTable
 
 from mindbus.testing.wait import until
 from mindbus_fleet.node.address import NodeAddress
-from mindbus_fleet.node.failures import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
+from mindbus_fleet.node.errors import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
 from mindbus_fleet.node.installation import Installation, find_rabbitmq
 from mindbus_fleet.node.private import PrivateNode, running_node
 from mindbus_fleet.node.probes import speaks_amqp

@@ -13,7 +13,7 @@ from bus_schema.messages import Event
 from mindbus import Client, PermanentFailure, Publish, Send, TemporaryFailure
 from mindbus.sdk.notebook import Notebook, Said
 from tests.fleets import fleet_of, settings_for
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 
 class Count(BaseModel):

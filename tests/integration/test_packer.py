@@ -17,8 +17,8 @@ from mindbus import Client, Settings, Worker, WorkerContext
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.generated_episodes import Generated, generated_episodes
+from tests.installed import FLEET
 from tests.scripted_model import ScriptedModel
-from workers.fleet import FLEET
 from workers.packer.worker import PackerWorker
 
 pytestmark = pytest.mark.slow

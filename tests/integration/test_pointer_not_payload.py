@@ -16,9 +16,9 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.greetings import Greet, Greeted, Greeting
+from tests.installed import FLEET
 from tests.management import Management
 from tests.taps import Body, every_body
-from workers.fleet import FLEET
 
 LARGEST_BODY = 64 * 1024
 MIB = 1024 * 1024

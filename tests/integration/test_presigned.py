@@ -30,8 +30,8 @@ from storage_service.presigning import GET_WITHIN, PUT_WITHIN, Presigner
 from storage_service.signing_account import open_presigner
 from tests.fleets import fleet_of
 from tests.greetings import Greet, Greeted, Greeter
+from tests.installed import FLEET
 from tests.seaweed import Place
-from workers.fleet import FLEET
 
 TRACE = "run_1"
 MIB = 1024 * 1024

@@ -16,7 +16,7 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 from tests.fleets import fleet_of
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "processing-agent.md").read_text(encoding="utf-8")

@@ -17,10 +17,10 @@ from mindbus.sdk.memory_failures import MemoryAway
 from mindbus.sdk.patience import Patience
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
-from workers.fleet import FLEET
 
 pytestmark = pytest.mark.proof
 

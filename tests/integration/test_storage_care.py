@@ -31,8 +31,8 @@ from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.command_line import Shell
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.installed import FLEET
 from tests.passing_blobs import PassingBlobs
-from workers.fleet import FLEET
 from workers.storage.worker import StorageWorker
 
 RUN, CHAT = "run_1", "conv_ann"

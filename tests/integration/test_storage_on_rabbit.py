@@ -27,7 +27,7 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 TRACE = "run_1"
 

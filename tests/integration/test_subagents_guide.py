@@ -9,11 +9,11 @@ import pytest
 
 from bus_schema.subagent import SERVICE_PREFIX
 from mindbus import Settings
+from mindbus.registry import WorkerRegistry, installed_workers
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
 from tests.subagent_kit import with_subagent
 from tests.third_party import install
-from workers.fleet import whole_fleet
 from workers.subagent_registry import InvalidSubagentsFile, known_subagents
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +34,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("installed")
 async def test_a_sub_agent_of_another_package_is_told_and_asked(vhost_url: str, tmp_path: Path) -> None:
-    fleet = whole_fleet()
+    fleet = installed_workers()
     said = re.findall(r'--user anna --message "(.*?)"', GUIDE)[0]
     names = ("storage", "history", "tracker", "subagent-weather", "dialogue")
-    async with fleet_of(*map(fleet.maker, names), settings=dialogue_settings(vhost_url, tmp_path)) as running:
+    async with fleet_of(*map(fleet.require, names), settings=dialogue_settings(vhost_url, tmp_path)) as running:
         team = Runtime(running)
         answer = await team.say("anna", said)
         stored = await with_subagent(team, "anna", "weather")
@@ -55,12 +55,12 @@ async def test_a_sub_agent_of_another_package_is_told_and_asked(vhost_url: str, 
 def test_the_master_knows_those_installed_and_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "subagents.yaml"
     file.write_text(YAML.replace("weather", "elsewhere"), encoding="utf-8")
-    known = known_subagents(Settings(subagents=str(file)), whole_fleet().makers)
+    known = known_subagents(Settings(subagents=str(file)), installed_workers())
 
     assert list(known) == ["analytic", "weather", "elsewhere"]
     assert all(known.values())
     assert known["weather"].startswith("Remembers")
-    assert f"{SERVICE_PREFIX}analytic" in whole_fleet().makers
+    assert f"{SERVICE_PREFIX}analytic" in installed_workers().entries
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_a_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, text: str
     file = tmp_path / "subagents.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSubagentsFile, match=why):
-        known_subagents(Settings(subagents=str(file)), {})
+        known_subagents(Settings(subagents=str(file)), WorkerRegistry())

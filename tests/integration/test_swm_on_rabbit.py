@@ -31,10 +31,10 @@ from bus_schema.swm import (
 from mindbus import Client, ReplyError, Settings
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft
 from tests.redis_server import PrivateRedis
 from tests.redises import private_redis
-from workers.fleet import FLEET
 from workers.swm.worker import SwmWorker
 
 

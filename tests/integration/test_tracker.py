@@ -10,7 +10,7 @@ from mindbus import Settings
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
-from workers.fleet import FLEET
+from tests.installed import FLEET
 from workers.tracker import TrackerWorker
 
 STORAGE = FLEET["storage"]

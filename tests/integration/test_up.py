@@ -12,8 +12,8 @@ import pytest
 
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
+from tests.installed import FLEET
 from tests.third_party import ECHO, install
-from workers.fleet import FLEET
 
 pytestmark = [pytest.mark.rabbit, pytest.mark.timeout(300)]
 

@@ -25,9 +25,9 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.assignments import BRIEF
 from tests.fleets import settings_for
+from tests.installed import FLEET
 from tests.writers import CountingModel
 from workers.creative import CreativeWorker
-from workers.fleet import FLEET
 
 
 @dataclass

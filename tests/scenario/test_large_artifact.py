@@ -25,7 +25,7 @@ from mindbus.bus.testing import running
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 folder, size_mb, settings = Path(sys.argv[1]), int(sys.argv[2]), Settings.model_validate_json(sys.argv[3])
 

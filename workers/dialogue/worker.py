@@ -33,6 +33,7 @@ from mindbus.bus.handlers import Publish, every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import ReplyError
 from mindbus.logs import logger
+from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
@@ -44,6 +45,7 @@ from workers.dialogue.closing import Closing
 from workers.dialogue.delegation import Subagents
 from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor
 from workers.dialogue.memory import MemoryLookup
+from workers.subagent_registry import known_subagents
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).
@@ -58,6 +60,7 @@ class DialogueWorker(Worker):
     """
 
     name = "dialogue"
+    start_stage = 3
     concurrency = 200
 
     def __init__(
@@ -217,3 +220,8 @@ async def _nobody(_said: object) -> None:
 def _preview(message: DialogueMessage) -> str:
     text = " ".join((message.content or "").split())
     return text if len(text) <= MAX_PREVIEW_CHARS else f"{text[: MAX_PREVIEW_CHARS - 1]}…"
+
+
+def open_dialogue(context: WorkerContext) -> DialogueWorker:
+    """The assistant, with the sub-agents that are installed here or that the settings name."""
+    return DialogueWorker(context, known_subagents=known_subagents(context.settings, installed_workers().checked()))

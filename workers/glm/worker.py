@@ -27,6 +27,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
     """The only one who writes units; the only one who decides who reads them."""
 
     name = "glm"
+    start_stage = 0
 
     def __init__(
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext

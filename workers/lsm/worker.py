@@ -26,6 +26,7 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
     """The only one who writes episodes; what was said is in its log for good."""
 
     name = "lsm"
+    start_stage = 0
 
     def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
         self.memory = memory_over(database, context.settings, context.clock)

@@ -46,6 +46,7 @@ class SimWorker(Worker):
     """Plays one simulation at a time; one that was interrupted goes on where it was."""
 
     name = "sim"
+    start_stage = 5
 
     def __init__(self, context: WorkerContext) -> None:
         self._bus, self._clock = context.bus, context.clock

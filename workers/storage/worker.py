@@ -1,10 +1,14 @@
 """Storage: one worker made of the desks in this folder."""
 
 from mindbus.bus.handlers import every
-from mindbus.bus.worker import Worker
+from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.files.store import open_files
+from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.ledger import SqlLedger
-from storage_service.service import StorageService
+from storage_service.care.rules import rules_of
+from storage_service.service import StorageService, open_storage
+from storage_service.signing_account import open_presigner
 from workers.storage.artifacts import ArtifactDesk
 from workers.storage.care import CareDesk
 from workers.storage.data import DataDesk
@@ -16,6 +20,8 @@ class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, 
     """The only one who writes manifests, messages, events; the only one who decides who reads them."""
 
     name = "storage"
+    start_stage = 0
+    stops_last = True
 
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
@@ -33,3 +39,12 @@ class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, 
     @every(seconds=2)
     async def clean(self) -> None:
         await self.storage.clean()
+
+
+def open_storage_worker(context: WorkerContext) -> StorageWorker:
+    """The storage worker over the database and the file store that the settings name."""
+    settings = context.settings
+    files = open_files(settings)
+    presigner = open_presigner(files, context.clock, settings.s3_public_endpoint_url)
+    database = Database(settings.database_of("storage"), schema="storage")
+    return StorageWorker(open_storage(database, files, context.clock, presigner=presigner, rules=rules_of(settings)))

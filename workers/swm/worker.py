@@ -34,6 +34,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
     """
 
     name = "swm"
+    start_stage = 0
     # Those who wait for locks must not keep out those who let go of them.
     concurrency = 2 * MOST_WAIT
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from bus_schema.lsm import MAX_RECORDED
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus_fleet.cli.episode_lines import batches_of, read_said
 from mindbus_fleet.cli.episode_options import moment
 
@@ -62,7 +62,7 @@ def test_every_line_that_cannot_be_used_is_named_before_anything_is_sent(tmp_pat
         "[1, 2]",
         {"chat_id": "anna"},
     )
-    with pytest.raises(Misused) as refused:
+    with pytest.raises(UsageError) as refused:
         read_said(bad)
 
     told = str(refused.value).splitlines()
@@ -78,14 +78,14 @@ def test_every_line_that_cannot_be_used_is_named_before_anything_is_sent(tmp_pat
 
 def test_one_id_for_two_things_is_wrong(tmp_path: Path) -> None:
     named = HELLO | {"message_id": "msg_1"}
-    with pytest.raises(Misused, match="2: message_id: is that of line 1, which says something else"):
+    with pytest.raises(UsageError, match="2: message_id: is that of line 1, which says something else"):
         read_said(written(tmp_path, named, named | {"content": "Пока"}))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe", b"[" * 100_000])
 def test_a_file_without_a_usable_line_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "said.jsonl").write_bytes(content)
-    with pytest.raises(Misused):
+    with pytest.raises(UsageError):
         read_said(tmp_path / "said.jsonl")
 
 

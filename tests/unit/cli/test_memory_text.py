@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus_fleet.cli.memory_text import parse_metadata, query_of
 
 
@@ -22,7 +22,7 @@ def test_a_text_is_a_text_unless_it_is_said_to_be_json() -> None:
 
 @pytest.mark.parametrize("pair", ["novalue", "=x", ":=1", "a:=nonsense"])
 def test_what_is_no_pair_is_a_usage_error(pair: str) -> None:
-    with pytest.raises(Misused, match="--meta"):
+    with pytest.raises(UsageError, match="--meta"):
         parse_metadata([pair])
 
 
@@ -64,5 +64,5 @@ def test_ids_are_asked_for_beside_metadata() -> None:
     ],
 )
 def test_what_a_question_cannot_say_is_a_usage_error(text: str, complaint: str) -> None:
-    with pytest.raises(Misused, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         query_of(text)

@@ -5,7 +5,7 @@ import pytest
 
 from bus_schema.process import ExecuteStep, StartProcess
 from bus_schema.storage import GetArtifact, SearchArtifacts, SetTraceMembers
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.cli.message_text import class_named, fields_of, learn_types, message_of
 
 
@@ -24,12 +24,12 @@ def test_an_event_goes_by_topic_and_name() -> None:
 
 
 def test_an_unknown_type_is_told_its_nearest_name() -> None:
-    with pytest.raises(Misused, match=r"unknown type 'storage.get_artefact': did you mean storage.get_artifact"):
+    with pytest.raises(UsageError, match=r"unknown type 'storage.get_artefact': did you mean storage.get_artifact"):
         class_named("storage.get_artefact")
 
 
 def test_a_type_like_no_other_is_told_what_there_is() -> None:
-    with pytest.raises(Misused, match=r"known are artifact\.expired, .*storage\.register_artifact"):
+    with pytest.raises(UsageError, match=r"known are artifact\.expired, .*storage\.register_artifact"):
         class_named("zzzzzz")
 
 
@@ -59,7 +59,7 @@ def test_a_structure_is_json() -> None:
 
 
 def test_a_structure_that_is_no_json_says_so() -> None:
-    with pytest.raises(Misused, match=r"members: .*write it as JSON"):
+    with pytest.raises(UsageError, match=r"members: .*write it as JSON"):
         message_of(SetTraceMembers, ["trace_id=t1", "members=agent.a"])
 
 
@@ -80,32 +80,32 @@ def test_two_at_signs_are_one() -> None:
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(Misused, match=r"instructions: /nowhere/at/all cannot be read"):
+    with pytest.raises(UsageError, match=r"instructions: /nowhere/at/all cannot be read"):
         message_of(ExecuteStep, [*ORDER, "instructions=@/nowhere/at/all"])
 
 
 def test_an_unknown_field_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(Misused, match=r"has no field artifact; its fields are artifact_id, presigned\?$"):
+    with pytest.raises(UsageError, match=r"has no field artifact; its fields are artifact_id, presigned\?$"):
         message_of(GetArtifact, ["artifact=art_1"])
 
 
 def test_an_unknown_field_of_an_event_is_refused_too() -> None:
-    with pytest.raises(Misused, match=r"process.started has no field nonsense"):
+    with pytest.raises(UsageError, match=r"process.started has no field nonsense"):
         message_of(class_named("process.started"), ["nonsense=1"])
 
 
 def test_a_missing_field_is_named() -> None:
-    with pytest.raises(Misused, match=r"storage.get_artifact: artifact_id: Field required"):
+    with pytest.raises(UsageError, match=r"storage.get_artifact: artifact_id: Field required"):
         message_of(GetArtifact, [])
 
 
 def test_a_value_beyond_its_bounds_is_refused() -> None:
-    with pytest.raises(Misused, match="limit: Input should be less than or equal to 200"):
+    with pytest.raises(UsageError, match="limit: Input should be less than or equal to 200"):
         message_of(SearchArtifacts, ["limit=500"])
 
 
 def test_a_pair_without_equals_sign_is_refused() -> None:
-    with pytest.raises(Misused, match="'limit' is not key=value"):
+    with pytest.raises(UsageError, match="'limit' is not key=value"):
         message_of(SearchArtifacts, ["limit"])
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> 
     file = tmp_path / "query.json"
     file.write_text(text, encoding="utf-8")
 
-    with pytest.raises(Misused, match=r"query.json: "):
+    with pytest.raises(UsageError, match=r"query.json: "):
         message_of(SearchArtifacts, [], file)
 
 

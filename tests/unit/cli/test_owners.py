@@ -10,8 +10,8 @@ from mindbus.bus.connecting import open_transport
 from mindbus.bus.service import build
 from mindbus.cli.owners import CLEAR, FORGET, others_that_take
 from mindbus.settings import Settings
+from tests.installed import FLEET
 from tests.third_party import ECHO, install
-from workers.fleet import FLEET
 
 
 def test_every_owner_of_data_is_asked_to_clear_and_to_forget(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from mindbus import Event, MessageContext, ProcessingAgent, Send, Settings, Work
 from mindbus.errors import TemporaryFailure
 from tests.fleets import fleet_of, settings_for
 from tests.fragments import a_fragment
-from workers.fleet import FLEET
+from tests.installed import FLEET
 
 FRAGMENT = a_fragment(1, "anna", ["Релиз 24 марта.", "Бюджет 42 тысячи."])
 

@@ -8,7 +8,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from mindbus.cli.byte_range import parse_range
-from mindbus.cli.failures import Misused
+from mindbus.cli.errors import UsageError
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from mindbus.terminal import escape_controls
 
@@ -139,5 +139,5 @@ def test_a_range_is_written_as_in_http(text: str | None, meant: dict[str, int]) 
 
 @pytest.mark.parametrize("text", ["", "-", "5-3", "a-b", "-0", "1-2-3", "0-1,3-4", "٣-٤", "9" * 30 + "-"])
 def test_what_is_no_range_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(Misused, match="0-1023"):
+    with pytest.raises(UsageError, match="0-1023"):
         parse_range(text)

@@ -30,10 +30,10 @@ from storage_service.carrying import NEW
 from storage_service.local_blobs import LocalBlobs
 from storage_service.service import StorageService
 from tests.fleets import settings_for
+from tests.installed import FLEET
 from tests.postgres import DatabaseOf
 from tests.small_disks import SmallDisk, small_disk_at
 from tests.storage_kit import Depot
-from workers.fleet import FLEET
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import structlog
 
+from mindbus.health import is_alive
 from mindbus.testing.wait import until
 from mindbus_fleet.supervision.children import Child, Group, Launch, tail
-from mindbus_fleet.supervision.run_folder import is_alive
 
 Start = Callable[[str], Child]
 

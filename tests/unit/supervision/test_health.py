@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bus_schema.fleet import State
+from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.settings import Settings
-from mindbus_fleet.supervision.health import HealthFolder, Unwell
 
 
 class Clock:
@@ -45,28 +45,28 @@ def test_a_worker_is_well_for_three_heartbeats(health: HealthFolder, clock: Cloc
     clock.now += timedelta(seconds=15)
     health.require("storage")
     clock.now += timedelta(seconds=1)
-    with pytest.raises(Unwell, match="storage has been silent for 16 s"):
+    with pytest.raises(WorkerUnhealthy, match="storage has been silent for 16 s"):
         health.require("storage")
 
 
 def test_a_worker_without_its_queues_is_unwell(health: HealthFolder) -> None:
     health.report("storage", State.UNREADY)
 
-    with pytest.raises(Unwell, match="does not consume"):
+    with pytest.raises(WorkerUnhealthy, match="does not consume"):
         health.require("storage")
 
 
 def test_a_worker_that_never_ran_here_is_unwell(health: HealthFolder) -> None:
     health.report("orchestrator", State.READY)
 
-    with pytest.raises(Unwell, match="storage does not run on this host"):
+    with pytest.raises(WorkerUnhealthy, match="storage does not run on this host"):
         health.require("storage")
 
 
 def test_a_dead_process_is_unwell_however_fresh_its_word(health: HealthFolder, tmp_path: Path) -> None:
     said_by_the_dead(health, tmp_path)
 
-    with pytest.raises(Unwell, match="has died"):
+    with pytest.raises(WorkerUnhealthy, match="has died"):
         health.require("storage")
 
 
@@ -80,7 +80,7 @@ def test_one_well_worker_of_several_is_enough(health: HealthFolder, tmp_path: Pa
 def test_a_worker_whose_name_begins_alike_is_another(health: HealthFolder) -> None:
     health.report("storage2", State.READY)
 
-    with pytest.raises(Unwell):
+    with pytest.raises(WorkerUnhealthy):
         health.require("storage")
 
 
@@ -105,7 +105,7 @@ def test_a_file_cut_short_is_nobodys_word(health: HealthFolder, tmp_path: Path) 
     for file in (tmp_path / "run" / "health").iterdir():
         file.write_text('{"name": "sto')
 
-    with pytest.raises(Unwell):
+    with pytest.raises(WorkerUnhealthy):
         health.require("storage")
 
 

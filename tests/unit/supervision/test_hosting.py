@@ -7,9 +7,9 @@ import pytest
 import mindbus
 from bus_schema.fleet import Heartbeat
 from mindbus.bus.connecting import connect
+from mindbus.health import HealthFolder
+from mindbus.hosting import WorkerMisnamed, host
 from mindbus.testing.wait import until
-from mindbus_fleet.supervision.health import HealthFolder
-from mindbus_fleet.supervision.hosting import NamedOtherwise, host
 
 
 class Answer(mindbus.Nothing):
@@ -66,5 +66,5 @@ async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: m
 
 
 async def test_a_worker_goes_by_one_name(settings: mindbus.Settings) -> None:
-    with pytest.raises(NamedOtherwise, match="'hosted' is there as 'other'"):
+    with pytest.raises(WorkerMisnamed, match="'hosted' is there as 'other'"):
         await host({"other": HostedWorker}, settings, asyncio.Event())

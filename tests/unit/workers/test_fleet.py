@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from agents.configuration.prompts import role_names
-from mindbus.bus.connecting import connect
+from mindbus.bus.connecting import connect, open_transport
+from mindbus.bus.service import build
 from mindbus.bus.worker import WorkerContext
+from mindbus.hosting import start_stages
+from mindbus.registry import GROUP, BrokenWorker, UnknownWorker, WorkerRegistry, installed_workers
 from mindbus.settings import Settings
+from tests.installed import FLEET
 from tests.third_party import ECHO, install
-from workers.fleet import FLEET, BrokenWorker, Fleet, UnknownWorker, in_order, whole_fleet
-from workers.third_party import GROUP, third_party_workers
 
 
 @pytest.fixture
@@ -34,10 +36,10 @@ def test_a_worker_of_another_package_joins_the_fleet(tmp_path: Path, path: pytes
     source = ECHO.replace('"echo"', '"echo_joins"')
     path.syspath_prepend(install(tmp_path, "echo_package", source, echo_joins="echo_package:EchoWorker"))
 
-    fleet = whole_fleet()
+    fleet = installed_workers().checked()
 
-    assert fleet.third_party == {"echo_joins"}
-    assert list(fleet.makers) == [*FLEET, "echo_joins"]
+    assert set(fleet.third_party) == {"echo_joins"}
+    assert list(fleet.entries) == [*FLEET, "echo_joins"]
     assert fleet.broken == {}
 
 
@@ -46,7 +48,7 @@ def test_a_worker_that_needs_nothing_may_do_without_a_constructor(tmp_path: Path
     path.syspath_prepend(install(tmp_path, "bare_package", source, bare="bare_package:Bare"))
     settings = Settings(data_dir=tmp_path, amqp_url="memory://bare")
 
-    worker = whole_fleet().maker("bare")(WorkerContext(settings, connect(settings=settings)))
+    worker = installed_workers().require("bare")(WorkerContext(settings, connect(settings=settings)))
 
     assert worker.name == "bare"
 
@@ -58,33 +60,32 @@ def test_a_package_that_cannot_be_imported_is_reported_and_the_others_run(
         install(tmp_path, "burst_package", "raise ZeroDivisionError('oh')", burst="burst_package:Burst")
     )
 
-    fleet = whole_fleet()
+    fleet = installed_workers().checked()
 
-    assert list(fleet.makers) == list(FLEET)
+    assert list(fleet.entries) == list(FLEET)
     assert "burst = burst_package:Burst of burst_package" in fleet.broken["burst"]
     assert "ZeroDivisionError: oh" in fleet.broken["burst"]
     with pytest.raises(BrokenWorker, match="cannot be imported"):
-        fleet.maker("burst")
+        fleet.require("burst")
 
 
 def test_a_name_of_our_own_cannot_be_taken() -> None:
-    found = third_party_workers(taken=FLEET, points=[point("storage", "json:dumps")])
+    registry = WorkerRegistry.of([FLEET["storage"].point, point("storage", "json:dumps")])
 
-    assert found.makers == {}
-    assert "give yours another" in found.broken["storage"]
+    assert list(registry.own) == ["storage"]
+    assert registry.third_party == {}
+    assert "give yours another" in registry.broken["storage"]
 
 
 def test_a_name_that_two_packages_claim_is_nobodys() -> None:
-    found = third_party_workers(points=[point("twin", "json:dumps"), point("twin", "json:loads")])
+    registry = WorkerRegistry.of([point("twin", "json:dumps"), point("twin", "json:loads")])
 
-    assert found.makers == {}
-    assert "json:dumps, json:loads" in found.broken["twin"]
+    assert registry.entries == {}
+    assert "json:dumps, json:loads" in registry.broken["twin"]
 
 
 def test_the_same_entry_point_listed_twice_is_one() -> None:
-    found = third_party_workers(points=[point("one", "json:dumps"), point("one", "json:dumps")])
-
-    assert list(found.makers) == ["one"]
+    assert list(WorkerRegistry.of([point("one", "json:dumps"), point("one", "json:dumps")]).entries) == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -97,19 +98,22 @@ def test_the_same_entry_point_listed_twice_is_one() -> None:
     ],
 )
 def test_an_unusable_entry_point_says_why(name: str, value: str, trouble: str) -> None:
-    assert trouble in third_party_workers(points=[point(name, value)]).broken[name]
+    assert trouble in WorkerRegistry.of([point(name, value)]).checked().broken[name]
 
 
 def test_an_unknown_worker_is_told_its_nearest_name() -> None:
     with pytest.raises(UnknownWorker, match="did you mean storage"):
-        Fleet(dict(FLEET), frozenset(), {}).maker("storge")
+        installed_workers().require("storge")
 
 
-def test_whoever_needs_others_starts_after_them() -> None:
-    stages = in_order([*FLEET, "echo"])
+def test_whoever_needs_others_starts_after_them(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
+    services = [build(make, name, settings, open_transport(settings, name)) for name, make in FLEET.items()]
 
-    order = {name: number for number, stage in enumerate(stages) for name in stage}
-    assert sorted(order) == sorted([*FLEET, "echo"])
+    stages = start_stages(services)
+
+    order = {service.worker.name: number for number, stage in enumerate(stages) for service in stage}
+    assert sorted(order) == sorted(FLEET)
     chain = ("storage", "task_manager", "context", "dialogue", "tracker", "sim")
     assert [order[name] for name in chain] == sorted({order[name] for name in chain})
-    assert len({order[name] for name in ("task_manager", "context_manager", "mood_watcher", "echo")}) == 1
+    assert len({order[name] for name in ("task_manager", "context_manager", "mood_watcher", "researcher")}) == 1

@@ -43,10 +43,10 @@ from mindbus.bus.worker import utc_now
 from mindbus.tasks import end
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
+from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
 from tests.storage_kit import an_envelope
-from workers.fleet import FLEET
 from workers.glm.worker import GlmWorker
 from workers.kem_drafts import drafts_of
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import AwareDatetime, BaseModel, computed_field
 
 from bus_schema.fleet import State
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
 from mindbus.settings import Settings
-from mindbus_fleet.supervision.run_folder import is_alive
 
 MISSED_HEARTBEATS = 3
 # Files of containers that are long gone: nobody else will ever remove them.
@@ -23,8 +24,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Unwell(Exception):
+class WorkerUnhealthy(MindBusError):
     """No worker of this name is ready on this host."""
+
+    code = Code.UNAVAILABLE
 
 
 class Health(BaseModel):
@@ -72,13 +75,15 @@ class HealthFolder:
         return [health for health in found if health is not None]
 
     def require(self, name: str) -> Health:
-        """The freshest worker of that name here that is well. Raises Unwell with the reason."""
+        """The freshest worker of that name here that is well. Raises WorkerUnhealthy with the reason."""
         known = sorted((health for health in self.all_here() if health.name == name), key=lambda health: health.time)
         if not known:
-            raise Unwell(f"{name} does not run on this host: start it with `mindbus up` or `mindbus worker {name}`")
+            raise WorkerUnhealthy(
+                f"{name} does not run on this host: start it with `mindbus up` or `mindbus worker {name}`"
+            )
         well = [health for health in known if self.trouble(health) is None]
         if not well:
-            raise Unwell(f"{name} {self.trouble(known[-1])} (process {known[-1].pid})")
+            raise WorkerUnhealthy(f"{name} {self.trouble(known[-1])} (process {known[-1].pid})")
         return well[-1]
 
     def trouble(self, health: Health) -> str | None:
@@ -108,3 +113,14 @@ class HealthFolder:
             return Health.model_validate_json(file.read_bytes())
         except (FileNotFoundError, ValueError):
             return None
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process on this host."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -2,16 +2,21 @@
 
 from inspect import cleandoc
 
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
 
-class NodeFailure(Exception):
+
+class NodeError(MindBusError):
     """The private RabbitMQ node cannot be used."""
+
+    code = Code.UNAVAILABLE
 
     def __init__(self, detail: str = "") -> None:
         message = cleandoc(type(self).__doc__ or "")
         super().__init__(f"{message}\n{detail}" if detail else message)
 
 
-class RabbitMQMissing(NodeFailure):
+class RabbitMQMissing(NodeError):
     """No rabbitmq-server was found on this machine.
 
     Either install it once:
@@ -24,14 +29,14 @@ class RabbitMQMissing(NodeFailure):
     """
 
 
-class NodeAlreadyRunning(NodeFailure):
+class NodeAlreadyRunning(NodeError):
     """A private RabbitMQ node already runs on this data folder.
 
     Use it, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder.
     """
 
 
-class NodeDidNotStart(NodeFailure):
+class NodeDidNotStart(NodeError):
     """The private RabbitMQ node did not start; its last words are below.
 
     Where they speak of feature flags or of an incompatible version, the data folder was written by another RabbitMQ:
@@ -44,9 +49,9 @@ class NodeDidNotStart(NodeFailure):
         return any(words in str(self) for words in ("eaddrinuse", "Address already in use"))
 
 
-class NodeNotRunning(NodeFailure):
+class NodeNotRunning(NodeError):
     """The private RabbitMQ node is not running; start it first."""
 
 
-class CtlFailed(NodeFailure):
+class CtlFailed(NodeError):
     """The broker refused what rabbitmqctl was asked to do, or did not answer."""

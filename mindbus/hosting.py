@@ -4,29 +4,31 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from prometheus_client import start_http_server
 
 from bus_schema.fleet import State
+from bus_schema.replies import Code
 from mindbus.bus.connecting import NoBroker, find_broker, open_transport
 from mindbus.bus.service import Service, build
 from mindbus.bus.watchdog import watch_loop
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import MindBusError
+from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.settings import Settings
-from mindbus_fleet.supervision.health import HealthFolder
-from workers.fleet import in_order
 
 # How long a worker of `mindbus up` waits for the broker that starts beside it.
 _BROKER_WITHIN_S = 180.0
-# Every other worker may still have something to register while it drains.
-_LAST_TO_STOP = frozenset({"storage"})
 
 
-class NamedOtherwise(Exception):
+class WorkerMisnamed(MindBusError):
     """A worker's `name` must be the name under which it is in the fleet, since its queues are called by it."""
+
+    code = Code.INVALID
 
 
 async def host(
@@ -106,15 +108,23 @@ async def _running(
     try:
         for name, service in services.items():
             if service.worker.name != name:
-                raise NamedOtherwise(f"{NamedOtherwise.__doc__} ({service.worker.name!r} is there as {name!r})")
-        for stage in in_order(makers):
-            for name in stage:
-                await services[name].start()
-                started.append(services[name])
-            await asyncio.gather(*(services[name].wait_ready() for name in stage))
+                raise WorkerMisnamed(f"{WorkerMisnamed.__doc__} ({service.worker.name!r} is there as {name!r})")
+        for stage in start_stages(services.values()):
+            for service in stage:
+                await service.start()
+                started.append(service)
+            await asyncio.gather(*(service.wait_ready() for service in stage))
         yield
     finally:
         for last in (False, True):
-            await asyncio.gather(*(s.drain() for s in started if (s.worker.name in _LAST_TO_STOP) is last))
+            await asyncio.gather(*(s.drain() for s in started if s.worker.stops_last is last))
         for transport in transports.values():
             await transport.close()
+
+
+def start_stages(services: Iterable[Service]) -> list[list[Service]]:
+    """The services in the order in which they start, those together that may start together."""
+    stages: dict[int, list[Service]] = defaultdict(list)
+    for service in services:
+        stages[service.worker.start_stage].append(service)
+    return [stages[number] for number in sorted(stages)]

@@ -1,0 +1,196 @@
+"""The workers installed here, by the entry-point group `mindbus.workers`; each is imported only when it is loaded."""
+
+import difflib
+import importlib
+import inspect
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from bus_schema.identities import SERVICE_NAME
+from bus_schema.replies import Code
+from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import MindBusError
+
+GROUP = "mindbus.workers"
+# The distribution whose workers are MindBus's own, and its package, which puts their modules on the path.
+FLEET_DISTRIBUTION = "mindbus-fleet"
+FLEET_PACKAGE = "mindbus_fleet"
+
+Factory = Callable[[WorkerContext], Worker]
+
+
+class UnknownWorker(MindBusError, LookupError):
+    """There is no such worker."""
+
+    code = Code.INVALID
+    exit_code = 2
+
+
+class BrokenWorker(MindBusError):
+    """This worker cannot be used; mend or uninstall its package."""
+
+    code = Code.INVALID
+
+
+@dataclass(frozen=True)
+class WorkerEntry:
+    """An installed worker: a factory whose module is imported when a worker is built."""
+
+    point: EntryPoint
+
+    @property
+    def name(self) -> str:
+        """The worker's name, which its queues are called by."""
+        return self.point.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it comes with MindBus."""
+        return self.point.dist is not None and self.point.dist.name == FLEET_DISTRIBUTION
+
+    def load(self) -> Factory:
+        """Import the factory. Raises BrokenWorker."""
+        if not re.fullmatch(SERVICE_NAME, self.name):
+            raise self.broken("a worker's name is lowercase letters, digits, - and _")
+        try:
+            if self.is_own:
+                importlib.import_module(FLEET_PACKAGE)
+            factory = self.point.load()
+        except MindBusError:
+            raise
+        except Exception as error:
+            if self.is_own:
+                raise
+            raise self.broken(f"cannot be imported: {type(error).__name__}: {error}") from error
+        if not callable(factory):
+            raise self.broken("is not a callable that takes a WorkerContext, such as a Worker class")
+        return as_factory(factory)
+
+    def broken(self, reason: str) -> BrokenWorker:
+        """The error that says why this worker cannot be used."""
+        package = f" of {self.point.dist.name}" if self.point.dist is not None else ""
+        return BrokenWorker(f"entry point {self.name} = {self.point.value}{package}: {reason}")
+
+    def __call__(self, context: WorkerContext) -> Worker:
+        return self.load()(context)
+
+
+@dataclass(frozen=True)
+class WorkerRegistry:
+    """Installed workers by name, MindBus's own first; `broken` says why others of their packages are left out."""
+
+    entries: Mapping[str, WorkerEntry] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, points: Iterable[EntryPoint]) -> "WorkerRegistry":
+        """The registry of these entry points, of which no two may have one name."""
+        # An installation that is listed twice on the path is one.
+        claims: dict[str, dict[str, WorkerEntry]] = defaultdict(dict)
+        for point in sorted(points):
+            claims[point.name].setdefault(point.value, WorkerEntry(point))
+        entries: dict[str, WorkerEntry] = {}
+        broken: dict[str, str] = {}
+        for name, claimed in claims.items():
+            own = [entry for entry in claimed.values() if entry.is_own]
+            others = [entry for entry in claimed.values() if not entry.is_own]
+            if own:
+                entries[name] = own[0]
+                if others:
+                    broken[name] = str(others[0].broken("MindBus has a worker of this name; give yours another"))
+            elif len(others) > 1:
+                rivals = ", ".join(sorted(claimed))
+                broken[name] = f"the worker {name!r} is defined by several packages: {rivals}; uninstall all but one"
+            else:
+                entries[name] = others[0]
+        return cls(dict(sorted(entries.items(), key=lambda item: not item[1].is_own)), broken)
+
+    @property
+    def own(self) -> dict[str, WorkerEntry]:
+        """MindBus's own workers."""
+        return {name: entry for name, entry in self.entries.items() if entry.is_own}
+
+    @property
+    def third_party(self) -> dict[str, WorkerEntry]:
+        """Workers of other packages."""
+        return {name: entry for name, entry in self.entries.items() if not entry.is_own}
+
+    def without(self, *names: str) -> "WorkerRegistry":
+        """The registry without some of its workers."""
+        return WorkerRegistry({name: e for name, e in self.entries.items() if name not in names}, self.broken)
+
+    def checked(self) -> "WorkerRegistry":
+        """Import the workers of other packages; those that cannot be imported are broken, the others stay."""
+        usable, broken = dict(self.own), dict(self.broken)
+        for name, entry in self.third_party.items():
+            try:
+                entry.load()
+            except BrokenWorker as error:
+                broken[name] = str(error)
+            else:
+                usable[name] = entry
+        return WorkerRegistry(usable, broken)
+
+    def require(self, name: str) -> WorkerEntry:
+        """The worker of that name. Raises UnknownWorker, BrokenWorker."""
+        if name in self.entries:
+            return self.entries[name]
+        if name in self.broken:
+            raise BrokenWorker(f"{self.broken[name]}. {BrokenWorker.__doc__}")
+        near = difflib.get_close_matches(name, self.entries, 1)
+        if near:
+            hint = f"did you mean {near[0]}?"
+        elif self.own:
+            hint = f"there are {', '.join(self.entries)}"
+        else:
+            hint = f"MindBus's own come with `pip install {FLEET_DISTRIBUTION}`; yours is module:Class"
+        raise UnknownWorker(f"There is no worker {name!r}: {hint}")
+
+
+def installed_workers() -> WorkerRegistry:
+    """Every worker that a package on the path registers; none is imported."""
+    return WorkerRegistry.of(entry_points(group=GROUP))
+
+
+def worker_at(target: str) -> tuple[str, Factory]:
+    """The worker class at `module:Class`, with its name; the working directory is searched first.
+
+    Raises UnknownWorker where there is no such class.
+    """
+    module, _, attribute = target.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise UnknownWorker(f"There is no module {module!r} in {here} or among the installed packages") from error
+    worker = getattr(found, attribute, None)
+    if not (inspect.isclass(worker) and issubclass(worker, Worker)):
+        names = ", ".join(each.__name__ for each in worker_classes(found)) or "none"
+        raise UnknownWorker(f"{attribute!r} is no Worker class of {module}; it has {names}")
+    return worker.name, as_factory(worker)
+
+
+def worker_classes(module: Any) -> list[type[Worker]]:
+    """The workers that a module defines itself, in the order of the file."""
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Worker) and value.name and value.__module__ == module.__name__
+    ]
+
+
+def as_factory(factory: Callable[..., Worker]) -> Factory:
+    """A worker that needs nothing may do without a constructor."""
+    if isinstance(factory, type) and factory.__init__ is object.__init__:  # type: ignore[misc]  # of a class, not an instance
+        return lambda _context: factory()
+    return factory
