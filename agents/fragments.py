@@ -8,10 +8,11 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.keywords import weighted_overlap
-from agents.text import Language, language_of, sentences, terms, words
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.links import Link
 from bus_schema.notification import NotificationGenerated
+from language.sentences import sentences
+from language.words import Language, language_of, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
 _HEADING = re.compile(

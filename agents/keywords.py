@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.text import is_meaningful, sentences, stem, terms, words
-from agents.words import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
+from language.sentences import sentences
+from language.word_lists import CLOSING_ABBREVIATIONS, MEASURES, OPEN_ABBREVIATIONS
+from language.words import is_meaningful, stem, terms, words
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from agents.fragments import ProcessingResult, links_to, quotes_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
-from agents.text import Language, language_of
 from agents.tone import ToneAnalysis, analyse_tone, combine_tones
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Mood, Tone
+from language.words import Language, language_of
 
 # The weight of the newest tone in what is usual.
 _NEWEST = 0.3

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from agents.text import sentences, stem, words
+from language.sentences import sentences
+from language.words import stem, words
 
 
 def _listed(words: str) -> frozenset[str]:

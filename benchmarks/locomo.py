@@ -24,7 +24,7 @@ from bus_schema.lsm import GetEpisode, RecordExchange
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.packer import RunPacking
-from memory.stems import stems
+from language.words import stems
 from mindbus.bus.client import Client
 from mindbus.bus.connecting import connect
 from mindbus.logs import configure_logs

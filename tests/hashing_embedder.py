@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
+from language.words import stems
 from memory.embedding.failures import EmbedderAway
 from memory.embedding.local import LocalEmbedder
 from memory.embedding.space import EmbeddingSpace
-from memory.stems import stems
 
 DIM = 64
 

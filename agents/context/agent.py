@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from agents.context.decisions import DecisionContext, decide_by_model, decide_by_rules
 from agents.context.state import Delivery, NotificationDecision, NotificationState
 from agents.models.language_model import LanguageModel
-from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.notification import NotificationGenerated
+from language.words import Language, language_of
 
 _MOST_MERGED = 5
 _MOST_MERGED_CHARS = 6000

@@ -15,9 +15,9 @@ from agents.fragments import is_supported
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
-from agents.text import terms
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency
+from language.words import terms
 
 _HOUR = timedelta(hours=1)
 _SAME_ABOUT_FOR = timedelta(hours=24)

@@ -9,11 +9,11 @@ from agents.context_manager.knowledge import FactBase, FactRecorder, statement_c
 from agents.fragments import ProcessingResult, links_to, split_utterances
 from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
-from agents.text import Language, language_of
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
+from language.words import Language, language_of
 
 AGENT = "context_manager"
 NOBODY_KNOWN = KnownPeople()

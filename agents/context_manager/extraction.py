@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.knowledge import FactRecorder
-from agents.dates.reading import dates_in
 from agents.fragments import Utterance, is_supported, quoted_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
@@ -17,9 +16,11 @@ from agents.models.structured import try_complete_as
 from agents.people import KnownPeople
 from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
-from agents.text import first_words, leans_back, terms, words
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
+from language.dates.reading import dates_in
+from language.sentences import leans_back
+from language.words import first_words, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2

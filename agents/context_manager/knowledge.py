@@ -9,14 +9,14 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.dates.reading import dates_in, without_dates
 from agents.task_manager.english import bases
 from agents.task_manager.russian import infinitives, plain
-from agents.text import is_meaningful, stem, words
-from agents.words import MEASURES
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
+from language.dates.reading import dates_in, without_dates
+from language.word_lists import MEASURES
+from language.words import is_meaningful, stem, words
 
 _MOST_KEPT = 200
 _SAME = 0.75

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from agents.fragments import links_to, split_utterances
-from agents.text import first_words, terms
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kem import KemRights
 from bus_schema.kps import ProcessRawData
 from bus_schema.processing import Fact, FactUpdate
+from language.words import first_words, terms
 
 CURRENT, SUPERSEDED = "current", "superseded"
 _LONGEST_WORDS = 60

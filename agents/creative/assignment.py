@@ -8,9 +8,9 @@ from email.message import Message as MimeMessage
 from agents.configuration.prompts import Role
 from agents.models.language_model import ModelMessage
 from agents.models.prompt import Material, Step, build_prompt
-from agents.text import Language, first_words, language_of
 from bus_schema.artifacts import Manifest
 from bus_schema.process import BRIEF, ExecuteStep
+from language.words import Language, first_words, language_of
 
 # Far beyond what any model here reads at once, far below what would hurt this process.
 LARGEST_INPUT_BYTES = 1024 * 1024

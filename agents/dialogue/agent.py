@@ -9,8 +9,8 @@ from agents.models.conversation import chat_prompt
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.messages import message_groups, normalise_calls
 from agents.models.prompt import MEMORY, Material
-from agents.text import Language, language_of, words
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
+from language.words import Language, language_of, words
 
 AGENT = "dialogue"
 _WINDOW_WORDS = 1500

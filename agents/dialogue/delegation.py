@@ -7,8 +7,8 @@ from typing import Protocol
 
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.messages import sanitise_text
-from agents.text import Language, language_of
 from bus_schema.subagent import MAX_TASK_CHARS
+from language.words import Language, language_of
 
 _PREFIX = "delegate_to_"
 _LONGEST_TEXT = 300

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from agents.markdown import quoted
 from agents.models import conversation, prompt
 from agents.models.errors import NeedsLanguageModel
 from agents.models.extractive.desk import TASKS, Desk
@@ -28,7 +27,8 @@ from agents.models.prompt import Verdict
 from agents.models.replying.delegating import next_delegation
 from agents.models.replying.reply import knows_answer, reply_to
 from agents.models.replying.tool_use import next_tool
-from agents.text import language_of, words
+from language.markdown import quoted
+from language.words import language_of, words
 
 NAME = "offline-extractive-1"
 # A few words at a time, as one reads.

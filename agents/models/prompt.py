@@ -20,8 +20,8 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.models.language_model import ModelMessage
-from agents.text import first_words, words
 from bus_schema.glm import Explanation, FoundKem
+from language.words import first_words, words
 
 Step = Literal["write", "self-critique", "revise"]
 ATTEMPT = "attempt"

@@ -13,7 +13,7 @@ from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
 from agents.models.messages import normalise_calls
 from agents.models.prompt import Material
 from agents.subagents.tools import Toolbox, ToolFailed
-from agents.text import Language, language_of
+from language.words import Language, language_of
 
 _NO_MORE = {
     Language.ENGLISH: "I have used my tools {n} times and come to no end. This is the last I found:\n\n{last}",

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agents.dates.reading import SpokenDate, dates_in, shifted, without_dates
 from agents.fragments import Utterance
 from agents.people import KnownPeople, Mention
 from agents.task_manager import english, russian
@@ -18,7 +17,8 @@ from agents.task_manager.patterns import (
     task_pattern,
 )
 from agents.task_manager.russian import infinitives, plain
-from agents.text import Language, terms
+from language.dates.reading import SpokenDate, dates_in, shifted, without_dates
+from language.words import Language, terms
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from functools import lru_cache
 from agents.people import KnownPeople, same_name
 from agents.task_manager.english import bases
 from agents.task_manager.russian import infinitives, plain
-from agents.text import is_meaningful, stem, words
 from bus_schema.processing import Task
+from language.words import is_meaningful, stem, words
 
 # What is said of any task, so that it tells none from another.
 _GENERIC_WORDS = """

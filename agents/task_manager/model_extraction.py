@@ -6,7 +6,6 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
-from agents.dates.reading import SpokenDate, dates_in
 from agents.fragments import is_supported, quoted_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
@@ -17,6 +16,7 @@ from agents.task_manager.patterns import ImpliedOwner
 from agents.task_manager.tasks import TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
+from language.dates.reading import SpokenDate, dates_in
 
 _ME = frozenset({"me", "i", "я"})
 

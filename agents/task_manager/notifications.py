@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 
-from agents.dates.wording import spoken
 from agents.fragments import links_to
 from agents.people import KnownPeople
 from agents.task_manager.tasks import TaskList
-from agents.text import Language, language_of
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task, TaskUpdate
+from language.dates.wording import spoken
+from language.words import Language, language_of
 
 AGENT = "task_manager"
 _SOON = timedelta(hours=24)

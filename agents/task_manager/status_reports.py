@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from agents.dates.reading import SpokenDate, dates_in, without_dates
 from agents.fragments import Utterance
 from agents.people import KnownPeople, Mention
 from agents.task_manager.english import pasts
 from agents.task_manager.patterns import NAME, mask_names
 from agents.task_manager.russian import verbs
+from language.dates.reading import SpokenDate, dates_in, without_dates
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 

@@ -5,7 +5,6 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.dates.reading import SpokenDate
 from agents.people import KnownPeople, Mention, same_name
 from agents.task_manager.extraction import TaskCandidate
 from agents.task_manager.matching import same_task
@@ -13,6 +12,7 @@ from agents.task_manager.patterns import ImpliedOwner
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
+from language.dates.reading import SpokenDate
 
 _MOST_KEPT = 250
 

@@ -7,9 +7,9 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
 from bus_schema.kem_matching import facets
+from language.words import stems
 from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
-from memory.stems import stems
 
 
 def body_columns(kem: KemBody) -> dict[str, Any]:

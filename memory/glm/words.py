@@ -23,10 +23,10 @@ from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem_query import KemQuery
+from language.words import query_stems
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting
 from memory.glm.tables import KemRow, TextRow
-from memory.stems import questioned
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.bm25 import LexicalScore, idf, lexical_scores
@@ -57,7 +57,7 @@ class Words:
 
     async def found(self, text: str, query: KemQuery, principal: Principal) -> dict[str, LexicalScore]:
         """Those that the question means apart from its text, by their ids. Raises DatabaseAway."""
-        asked = dict(list(questioned(text).items())[:_MOST_STEMS])
+        asked = dict(list(query_stems(text).items())[:_MOST_STEMS])
         if not asked:
             return {}
         async with self.database.reading() as session:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bus_schema.kps import Chunking
+from language.sentences import sentence_spans
 from memory.kps.document import Block, Document
-from memory.kps.sentences import sentences
 
 # What stands between two atoms that go together counts as well.
 _ROOM = 8
@@ -109,7 +109,9 @@ class _Cutter:
 
 def atoms(text: str, block: Block, most: int) -> Iterator[Atom]:
     """Sentences, lines; of those that are too long, words; of those, characters."""
-    spans = _lines(text, block.start, block.end) if block.kind == "lines" else sentences(text, block.start, block.end)
+    spans = (
+        _lines(text, block.start, block.end) if block.kind == "lines" else sentence_spans(text, block.start, block.end)
+    )
     for start, end in spans:
         for fitting in _fitting(text, start, end, most):
             yield Atom(*fitting, block.page)

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from language.words import small_talk_stems, stem_key
 from memory.lsm.tables import TurnRow
 from memory.lsm.texts import Text
-from memory.packing.chatty import chatty_stems
-from memory.packing.reading import key_of, meant
+from memory.packing.reading import meant
 
 # Turns beside a border that are compared, turns that a stretch has at least.
 _BESIDE, _SHORTEST = 8, 6
@@ -39,7 +39,7 @@ class _Talk:
     """Turns that say something. An assistant answers: it opens no matter."""
 
     def __init__(self, turns: Sequence[TurnRow]) -> None:
-        speakers = {key for turn in turns for key in key_of(turn.speaker or "").split()}
+        speakers = {key for turn in turns for key in stem_key(turn.speaker or "").split()}
         self._terms = [meant(turn.content) - speakers for turn in turns]
         places = range(_SHORTEST, len(turns) - _SHORTEST + 1)
         self._places = [place for place in places if turns[place].role != "assistant"]
@@ -63,7 +63,9 @@ class _Talk:
         return math.fsum(pairs) / len(pairs)
 
     def _shared(self, one: frozenset[str], other: frozenset[str]) -> float:
-        weights = ((_OF_CHATTER if term in chatty_stems() else 1.0) / (self._turns[term] - 1) for term in one & other)
+        weights = (
+            (_OF_CHATTER if term in small_talk_stems() else 1.0) / (self._turns[term] - 1) for term in one & other
+        )
         return math.fsum(weights) / math.sqrt(max(1, len(one)) * max(1, len(other)))
 
     def _in_common(self, place: int) -> float:
@@ -83,7 +85,7 @@ class _Talk:
 
     @cached_property
     def _telling(self) -> list[frozenset[str]]:
-        return [terms - chatty_stems() for terms in self._terms]
+        return [terms - small_talk_stems() for terms in self._terms]
 
 
 def _directions(text: Text, said: Sequence[int]) -> Rows | None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bus_schema.episodes import RawTurn
+from language.words import stem_key
 from memory.packing.entities import entities_of
-from memory.packing.reading import key_of, meant
+from memory.packing.reading import meant
 
 _TERMS, _NAMES, _MEANING = 0.4, 0.3, 0.3
 _NAMING = frozenset({"person", "place", "organization", "thing"})
@@ -32,7 +33,7 @@ class Matter:
     def of(cls, turns: Sequence[RawTurn], vectors: Mapping[str, bytes]) -> Self:
         """Of long stretches it takes its time."""
         terms = frozenset(term for turn in turns for term in meant(turn.content))
-        names = frozenset(key_of(each.name) for each in entities_of(turns) if each.kind in _NAMING)
+        names = frozenset(stem_key(each.name) for each in entities_of(turns) if each.kind in _NAMING)
         known = [np.frombuffer(vectors[turn.raw_log_id], "<f4") for turn in turns if turn.raw_log_id in vectors]
         direction = np.mean(known, axis=0) if known and len(known) == len(turns) else None
         return cls(terms, names, direction)

@@ -6,9 +6,10 @@ Of a warm episode many sentences are left, of a cold one the one that says what 
 from collections.abc import Iterator, Sequence
 
 from bus_schema.episodes import ColdContent, Entity, WarmContent
+from language.words import stem_key
 from memory.packing.budget import Budget, cold_budget
 from memory.packing.headlines import headline_of, speakers_of
-from memory.packing.reading import cut, key_of
+from memory.packing.reading import cut
 from memory.packing.topics import topics_of
 from memory.packing.weighing import clipped
 from memory.packing.words import count, words_of
@@ -47,9 +48,9 @@ def _about(warm: WarmContent, room: int) -> str:
 
 
 def _topics(warm: WarmContent, fewest_texts: int = 1) -> list[str]:
-    named = speakers_of(warm) | {key for each in warm.entities for key in key_of(each.name).split()}
+    named = speakers_of(warm) | {key for each in warm.entities for key in stem_key(each.name).split()}
     texts = [*cut(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
-    return [topic for topic in topics_of(texts, fewest_texts) if named.isdisjoint(key_of(topic).split())]
+    return [topic for topic in topics_of(texts, fewest_texts) if named.isdisjoint(stem_key(topic).split())]
 
 
 def _tags(warm: WarmContent, headline: str, budget: Budget) -> Iterator[str]:
@@ -57,10 +58,10 @@ def _tags(warm: WarmContent, headline: str, budget: Budget) -> Iterator[str]:
 
     Words that are said once are tags only where all else is less than there has to be.
     """
-    words, told = count(headline), {key_of(headline)}
+    words, told = count(headline), {stem_key(headline)}
     for tags, room in ((_telling(warm), budget.wanted), (_topics(warm), budget.least)):
         for tag in tags:
-            key = key_of(tag)
+            key = stem_key(tag)
             if words + count(tag) <= room and key and not any(f" {key} " in f" {each} " for each in told):
                 told.add(key)
                 words += count(tag)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from bus_schema.episodes import Decision, RawTurn
+from language.words import stem_key
 from memory.packing.cues import ACCEPTED, DECIDED, INTENDED, PROPOSED, TO_REMEMBER, UNDECIDED, UNSURE, without_filler
-from memory.packing.reading import Sentence, key_of, sentences_of
+from memory.packing.reading import Sentence, sentences_of
 
 _FEWEST_WORDS = 2
 
@@ -17,7 +18,7 @@ def decisions_of(turns: Sequence[RawTurn]) -> tuple[Decision, ...]:
     for at, sentence in enumerate(sentences):
         if at in to_remember or decides(sentence.text) or _is_taken_up(sentence, sentences[at + 1 :]):
             text = without_filler(sentence.text)
-            found.setdefault(key_of(text), (text, []))[1].append(sentence.raw_log_id)
+            found.setdefault(stem_key(text), (text, []))[1].append(sentence.raw_log_id)
     return tuple(Decision(text=text, raw_log_ids=tuple(dict.fromkeys(ids))) for text, ids in found.values())
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bus_schema.episodes import Entity, RawTurn
+from language.dates.mentions import dates_in
+from language.given_names import is_place
+from language.names import NameFinder, is_person
+from language.words import stem_key
 from memory.packing.amounts import amounts_in
-from memory.packing.dates import dates_in
-from memory.packing.given import is_place
-from memory.packing.names import Names, is_person
-from memory.packing.reading import key_of, sentences_of
+from memory.packing.reading import sentences_of
 
 Kind = Literal["person", "place", "organization", "thing", "date", "amount"]
 _ORGANIZATION = re.compile(
@@ -40,14 +41,14 @@ class _Found:
 def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
     """Everything that these turns name, in the order in which it is first named; whoever speaks is not named by it."""
     sentences = sentences_of(turns)
-    names = Names(sentences)
-    speakers = {key_of(word) for turn in turns for word in (turn.speaker or "").split()}
+    names = NameFinder(each.text for each in sentences)
+    speakers = {stem_key(word) for turn in turns for word in (turn.speaker or "").split()}
     found: dict[tuple[str, ...], _Found] = {}
     for sentence in sentences:
-        said = f" {key_of(sentence.text)} "
+        said = f" {stem_key(sentence.text)} "
         for start, end, kind in spans_in(sentence.text, names, speakers):
             name = sentence.text[start:end]
-            key = tuple(key_of(name).split())
+            key = tuple(stem_key(name).split())
             if key and f" {' '.join(key)} " in said:
                 entity = found.setdefault(key, _Found(kind, key))
                 entity.forms.append(name)
@@ -55,7 +56,7 @@ def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
     return tuple(_entity(each) for each in _without_parts(list(found.values())))
 
 
-def spans_in(text: str, names: Names, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
+def spans_in(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
     """Where things are named in a sentence, with what sort of things they are."""
     taken: list[tuple[int, int]] = []
     for start, end, kind in (*_dated(text), *_called(text, names, speakers), *_counted(text)):
@@ -72,8 +73,8 @@ def _counted(text: str) -> Iterator[tuple[int, int, Kind]]:
     return ((start, end, "amount") for start, end in amounts_in(text))
 
 
-def _called(text: str, names: Names, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
-    for called in names.in_(text):
+def _called(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
+    for called in names.find(text):
         yield called.start, called.end, _kind(called.text, text[: called.start], speakers)
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bus_schema.episodes import WarmContent
-from memory.packing.chatty import chatty_stems
+from language.words import small_talk_stems, stem_key
 from memory.packing.decisions import decides
-from memory.packing.reading import cut, key_of, meant
+from memory.packing.reading import cut, meant
 from memory.packing.standing_alone import understood, without_lead
 from memory.packing.weighing import is_small_talk
 from memory.packing.words import count
@@ -43,7 +43,7 @@ def headline_of(warm: WarmContent, room: int) -> str | None:
 
 def speakers_of(warm: WarmContent) -> set[str]:
     """The stems of whoever a point says to have said it."""
-    return {key for point in warm.key_points if (who := _SPEAKER.match(point)) for key in key_of(who[1]).split()}
+    return {key for point in warm.key_points if (who := _SPEAKER.match(point)) for key in stem_key(who[1]).split()}
 
 
 class _Rating:
@@ -53,14 +53,14 @@ class _Rating:
         texts = [*cut(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
         self._speakers = speakers_of(warm)
         self._shared = Counter(term for text in texts for term in meant(text) - self._speakers)
-        names = {key_of(each.name): len(each.raw_log_ids) for each in warm.entities}
+        names = {stem_key(each.name): len(each.raw_log_ids) for each in warm.entities}
         # Whoever takes part is named all the time, which tells nothing.
         self._names = {name: turns for name, turns in names.items() if not set(name.split()) <= self._speakers}
 
     def of(self, text: str) -> float:
         """How much of the episode it tells, less if it cannot be understood by itself."""
         bare = _SPEAKER.sub("", text)
-        terms, key = meant(bare) - self._speakers, f" {key_of(bare)} "
+        terms, key = meant(bare) - self._speakers, f" {stem_key(bare)} "
         # fsum: a plain sum over a set depends on the order, which differs from process to process.
         told = math.fsum(math.log1p(self._shared[term]) * _share(term) for term in terms)
         worth = told / math.sqrt(max(len(terms), _SHORTEST_COUNTED_TERMS))
@@ -69,7 +69,7 @@ class _Rating:
 
 
 def _share(term: str) -> float:
-    return _OF_CHATTER if term in chatty_stems() else 1.0
+    return _OF_CHATTER if term in small_talk_stems() else 1.0
 
 
 def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:

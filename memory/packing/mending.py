@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
+from language.words import stem_key
 from memory.packing.budget import cold_budget, warm_budget
 from memory.packing.cold import cold_of
-from memory.packing.reading import as_turns, cut, key_of, meant
+from memory.packing.reading import as_turns, cut, meant
 from memory.packing.verifying import SUMMARY_BORNE, Said, invented_in_cold, missing_entities
 from memory.packing.warm import warm_of
 from memory.packing.weighing import clipped
@@ -65,8 +66,8 @@ def mended_cold(proposed: ColdContent, warm: WarmContent, words_said: int) -> Me
     tags: list[str] = []
     left = budget.wanted - count(headline)
     for tag in (*(each for each in proposed.tags if each not in repair.struck_out), *offline.tags):
-        key = key_of(tag)
-        if key and count(tag) <= left and key not in map(key_of, (headline, *tags)):
+        key = stem_key(tag)
+        if key and count(tag) <= left and key not in map(stem_key, (headline, *tags)):
             tags.append(" ".join(tag.split()))
             left -= count(tag)
     return repair.done(ColdContent(headline=headline, tags=tuple(tags)))
@@ -128,12 +129,12 @@ def _repeats(terms: Set[str], others: Set[str]) -> bool:
 
 def _more_entities(proposed: WarmContent, said: Said, repair: _Repair) -> Iterable[Entity]:
     """Those that the rules have missed, though the turns name them."""
-    known = " | ".join(key_of(each.name) for each in said.entities)
+    known = " | ".join(stem_key(each.name) for each in said.entities)
     for entity in proposed.entities:
         if not (said.knows(entity.raw_log_ids) and said.has(entity.name, entity.raw_log_ids)):
             repair.struck_out.append(entity.name)
-        elif f" {key_of(entity.name)} " not in f" {known} ":
-            known = f"{known} | {key_of(entity.name)}"
+        elif f" {stem_key(entity.name)} " not in f" {known} ":
+            known = f"{known} | {stem_key(entity.name)}"
             yield entity
 
 
@@ -144,9 +145,9 @@ def _more_decisions(proposed: WarmContent, said: Said, repair: _Repair) -> Itera
     for real, wording in zip(said.decisions, wordings, strict=True):
         if not any(len(wording & terms) >= _SAME_DECISION * len(wording) for _, terms in proposals):
             repair.put_back.append(real.text)
-    known = [key_of(each.text) for each in said.decisions]
+    known = [stem_key(each.text) for each in said.decisions]
     for decision, terms in proposals:
-        key = key_of(decision.text)
+        key = stem_key(decision.text)
         if any(f" {key} " in f" {each} " for each in known):
             continue
         if said.knows(decision.raw_log_ids) and said.has(decision.text, decision.raw_log_ids):

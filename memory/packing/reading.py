@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from bus_schema.episodes import RawTurn, WarmContent
-from memory.kps.sentences import sentences
+from language.sentences import parts_of_at_most, sentence_spans
+from language.words import query_stems
 from memory.packing.words import texts_of
-from memory.stems import questioned, stems
 
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
-_SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
 _BLOB = re.compile(r"\S{201,}")
 # Where nobody ends a sentence, something must.
 _LONGEST_WORDS = 60
@@ -61,12 +60,7 @@ def as_turns(warm: WarmContent) -> tuple[RawTurn, ...]:
 
 def meant(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning; of nothing but small words, those."""
-    return frozenset(questioned(text))
-
-
-def key_of(text: str) -> str:
-    """What is the same for a text in whatever case its words are; 5 % are not 5."""
-    return " ".join(stems(text.translate(_SIGNS)))
+    return frozenset(query_stems(text))
 
 
 def plain(text: str) -> str:
@@ -79,15 +73,5 @@ def cut(text: str) -> Iterator[str]:
     for line in plain(text).splitlines():
         bullet = _BULLET.match(line)
         said = line[bullet.end() :] if bullet else line
-        for start, end in sentences(said, 0, len(said)):
-            yield from _bounded(said[start:end].split())
-
-
-def _bounded(words: list[str]) -> Iterator[str]:
-    while len(words) > _LONGEST_WORDS:
-        window = words[:_LONGEST_WORDS]
-        end = next((at for at in range(len(window), 20, -1) if window[at - 1][-1] in ",;:—"), len(window))
-        yield " ".join(words[:end])
-        words = words[end:]
-    if words:
-        yield " ".join(words)
+        for start, end in sentence_spans(said):
+            yield from parts_of_at_most(_LONGEST_WORDS, said[start:end])

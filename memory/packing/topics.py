@@ -4,8 +4,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from memory.packing.chatty import CHATTY
-from memory.packing.reading import key_of, meant
+from language.word_lists import SMALL_TALK
+from language.words import stem_key
+from memory.packing.reading import meant
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*(?!['’\w])")
 _DONE = re.compile(r"(?:ly|ing|ed|ть|ться|тся|л[аои]|ешь|[ие]шь|[ую]т|[ия]т|[ие]м|ся|но)$")
@@ -18,8 +19,8 @@ def topics_of(texts: Sequence[str], fewest_texts: int = 1) -> list[str]:
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text in texts:
         for word in _WORD.findall(text):
-            if len(word) >= _SHORTEST_CHARS and word.lower() not in CHATTY and meant(word) <= meant(text):
-                key = key_of(word)
+            if len(word) >= _SHORTEST_CHARS and word.lower() not in SMALL_TALK and meant(word) <= meant(text):
+                key = stem_key(word)
                 counts[key] += 1
                 forms[key][word.lower()] += 1
     common = [key for key in counts if counts[key] >= fewest_texts]

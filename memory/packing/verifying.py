@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
+from language.words import stem_key
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import cut, key_of, meant, plain, sentences_of
+from memory.packing.reading import cut, meant, plain, sentences_of
 
 # A claim is made of the words of what it is from; a summary of many turns has words of its own to join them.
 POINT_BORNE = 0.7
@@ -52,7 +53,7 @@ class Said:
 
     def has(self, words: str, raw_log_ids: Iterable[str] | None = None) -> bool:
         """Whether these words, in whatever case, stand together in one of the turns."""
-        wanted = key_of(words)
+        wanted = stem_key(words)
         return bool(wanted) and any(f" {wanted} " in self._key(turn) for turn in self._of(raw_log_ids))
 
     def bears_out(self, claim: str, raw_log_ids: Iterable[str] | None = None, share: float = POINT_BORNE) -> bool:
@@ -67,7 +68,7 @@ class Said:
         words = {word for turn in turns for word in self._key(turn).split()}
         if not turns or not _figures(claim) <= _figures("\n".join(turn.content for turn in turns)):
             return False
-        if not all(set(key_of(name).split()) <= words for name in _LARGE.findall(claim)):
+        if not all(set(stem_key(name).split()) <= words for name in _LARGE.findall(claim)):
             return False
         wanted = meant(claim)
         # What has no words claims nothing.
@@ -92,7 +93,7 @@ class Said:
 
     def _key(self, turn: RawTurn) -> str:
         if turn.raw_log_id not in self._keys:
-            key = key_of(plain(f"{turn.content} {turn.speaker or ''}"))
+            key = stem_key(plain(f"{turn.content} {turn.speaker or ''}"))
             self._keys[turn.raw_log_id] = f" {key} "
         return self._keys[turn.raw_log_id]
 
@@ -111,14 +112,14 @@ def verify(content: WarmContent | ColdContent, turns: Sequence[RawTurn]) -> Find
 
 def missing_entities(content: WarmContent, said: Said) -> Iterable[Entity]:
     """Those that the raw text names, the pack has neither in its list nor in a decision."""
-    kept = [f" {key_of(text)} " for text in (*map(_name, content.entities), *map(_text, content.decisions))]
-    return (each for each in said.entities if not any(f" {key_of(each.name)} " in key for key in kept))
+    kept = [f" {stem_key(text)} " for text in (*map(_name, content.entities), *map(_text, content.decisions))]
+    return (each for each in said.entities if not any(f" {stem_key(each.name)} " in key for key in kept))
 
 
 def missing_decisions(content: WarmContent, said: Said) -> Iterable[Decision]:
     """Those that the raw text tells of, the pack does not list."""
-    kept = [f" {key_of(decision.text)} " for decision in content.decisions]
-    return (each for each in said.decisions if not any(f" {key_of(each.text)} " in key for key in kept))
+    kept = [f" {stem_key(decision.text)} " for decision in content.decisions]
+    return (each for each in said.decisions if not any(f" {stem_key(each.text)} " in key for key in kept))
 
 
 def invented_in_warm(content: WarmContent, said: Said) -> Iterable[str]:
@@ -142,8 +143,8 @@ def invented_in_cold(content: ColdContent, said: Said) -> Iterable[str]:
     # It names what was spoken of, rather than claim anything.
     if not (said.has(content.headline) or said.speaks_of(content.headline, share=SUMMARY_BORNE)):
         yield content.headline
-    words = {word for turn in said.turns for word in key_of(f"{turn.content} {turn.speaker or ''}").split()}
-    yield from (tag for tag in content.tags if not set(key_of(tag).split()) <= words)
+    words = {word for turn in said.turns for word in stem_key(f"{turn.content} {turn.speaker or ''}").split()}
+    yield from (tag for tag in content.tags if not set(stem_key(tag).split()) <= words)
 
 
 def _name(entity: Entity) -> str:

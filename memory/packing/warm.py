@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
+from language.words import small_talk_stems, stem_key
 from memory.packing.budget import Budget, warm_budget
-from memory.packing.chatty import chatty_stems
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import key_of, plain
+from memory.packing.reading import plain
 from memory.packing.standing_alone import understood, without_lead
 from memory.packing.weighing import Weighed, clipped, weighed
 from memory.packing.words import count, words_said
@@ -48,8 +48,8 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
 
 def apart_from(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
     """The entities that no decision names: where there is no room to say things twice."""
-    decided = [f" {key_of(decision.text)} " for decision in decisions]
-    return tuple(each for each in entities if not any(f" {key_of(each.name)} " in text for text in decided))
+    decided = [f" {stem_key(decision.text)} " for decision in decisions]
+    return tuple(each for each in entities if not any(f" {stem_key(each.name)} " in text for text in decided))
 
 
 def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:
@@ -130,7 +130,7 @@ class _Choice:
     def _news(self, each: Weighed) -> float:
         """For each of its words, what it tells that has not been told."""
         new = each.sentence.terms - self._terms
-        terms = len(new) - (1 - _OF_CHATTER) * len(new & chatty_stems())
+        terms = len(new) - (1 - _OF_CHATTER) * len(new & small_talk_stems())
         told = terms + _OF_A_NAME * len(each.names - self._names)
         return told / (each.words + _OF_A_POINT) * (_OF_A_QUESTION if each.sentence.is_question else 1.0)
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from bus_schema.episodes import Decision, Entity, RawTurn
+from language.words import stem_key
 from memory.packing.cues import without_filler
-from memory.packing.reading import Sentence, key_of, sentences_of
+from memory.packing.reading import Sentence, sentences_of
 
 _SMALL_TALK = re.compile(
     r"^\W*(?:привет\w*|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|до связи|ок|окей|"
@@ -53,14 +54,14 @@ class Weighed:
 def weighed(turns: Sequence[RawTurn], entities: Sequence[Entity], decisions: Sequence[Decision]) -> list[Weighed]:
     """Every sentence but the decisions, which are kept anyway; small talk is worth nothing."""
     sentences = sentences_of(turns)
-    decided = {key_of(decision.text) for decision in decisions}
+    decided = {stem_key(decision.text) for decision in decisions}
     shared = Counter(term for sentence in sentences for term in sentence.terms)
-    speakers = {key for turn in turns for key in key_of(turn.speaker or "").split()}
+    speakers = {key for turn in turns for key in stem_key(turn.speaker or "").split()}
     names = _names(speakers, entities)
     found = []
     for sentence in sentences:
         text = shortened(sentence.text)
-        key = key_of(text)
+        key = stem_key(text)
         if key and key not in decided:
             named = frozenset(number for number, name in names.items() if f" {name} " in f" {key} ")
             worth = _worth(sentence, sentence.terms - speakers, len(named), shared)
@@ -90,7 +91,7 @@ def is_small_talk(text: str) -> bool:
 
 def _names(speakers: Set[str], entities: Sequence[Entity]) -> dict[int, str]:
     """Whoever takes part is named all the time, which tells nothing."""
-    keys = {number: key_of(entity.name) for number, entity in enumerate(entities)}
+    keys = {number: stem_key(entity.name) for number, entity in enumerate(entities)}
     return {number: key for number, key in keys.items() if not set(key.split()) <= speakers}
 
 

@@ -20,7 +20,6 @@ from agents.dialogue.delegation import (
 )
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.messages import last_complete, sanitise_text
-from agents.text import language_of
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.history import ChatMessage, HistoryMessage, subagent_key
 from bus_schema.ids import derived
@@ -37,6 +36,7 @@ from bus_schema.subagent import (
     TaskStep,
     service_of,
 )
+from language.words import language_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable

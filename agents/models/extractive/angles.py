@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agents.markdown import Kind
 from agents.models.extractive.phrases import Phrases, phrases_in
 from agents.models.extractive.selection import weightiest_themes, without_repeats
 from agents.models.extractive.source import Passage, Source
-from agents.text import stem
+from language.markdown import Kind
+from language.words import stem
 
 _SPEECH = re.compile(r"[«“\"][^«“»”\"]{15,}[»”\"]")
 _TROUBLE = re.compile(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agents.markdown import Block, Kind
 from agents.models.extractive.angles import Angle, lead, theme_name
 from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.selection import select
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import Wording, note_begins, statements
+from language.markdown import Block, Kind
 
 # What the material leaves open, an article on it should not hide.
 _MOST_QUESTIONS = 3

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from agents.markdown import Block, Kind, parse, quoted, render
 from agents.models.extractive.phrases import Phrases, all_phrases, phrases_in
 from agents.models.extractive.reading import read_source
 from agents.models.extractive.review import Fault, Finding, Review, review
 from agents.models.extractive.source import Source
+from language.markdown import Block, Kind, parse, quoted, render
 
 _INDENT = "    "
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agents.text import words
+from language.words import words
 
 _HEADINGS = frozenset(
     """

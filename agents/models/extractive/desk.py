@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from agents.markdown import Block, Kind, parse, plain, render
 from agents.models.extractive.article import compose, with_note
 from agents.models.extractive.critique import findings_in, write_critique
 from agents.models.extractive.demands import words_asked
@@ -19,7 +18,8 @@ from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS
 from agents.models.extractive.source import Source
 from agents.models.extractive.statements import Wording
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
-from agents.text import first_words, words
+from language.markdown import Block, Kind, parse, plain, render
+from language.words import first_words, words
 
 _MADE_BY_THE_TEAM = frozenset({"research_report", "idea", "draft", "critique", "edited", "final", REMARKS})
 _TEXTS = ("final", "edited", "draft")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agents.markdown import Kind
 from agents.models.extractive.source import Source
+from language.markdown import Kind
 
 
 class Guess(StrEnum):

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agents.markdown import Block, Kind
 from agents.models.extractive.article import as_blocks
 from agents.models.extractive.review import Fault, Finding
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.splitting import split
 from agents.models.extractive.statements import Wording, note_begins, wording
-from agents.text import sentences
+from language.markdown import Block, Kind
+from language.sentences import sentences
 
 
 def apply(findings: Iterable[Finding], blocks: Sequence[Block], source: Source | None) -> list[Block]:

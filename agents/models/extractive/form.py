@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.markdown import Block, Kind
 from agents.models.extractive.article import with_note
 from agents.models.extractive.demands import words_asked
 from agents.models.extractive.editing import insert, without_empty_sections, without_repeats
@@ -11,7 +10,9 @@ from agents.models.extractive.phrases import phrases_in
 from agents.models.extractive.selection import alike
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import Wording, note_begins, statements, wording
-from agents.text import first_words, sentences, words
+from language.markdown import Block, Kind
+from language.sentences import sentences
+from language.words import first_words, words
 
 _LONGEST_PARAGRAPH_WORDS = 90
 

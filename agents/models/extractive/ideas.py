@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from agents.markdown import Kind, parse, quoted
 from agents.models.extractive.angles import Angle, angles, lead, theme_name
 from agents.models.extractive.phrases import Phrases, all_phrases, phrases_in
 from agents.models.extractive.source import Source
 from agents.models.extractive.statements import wording
+from language.markdown import Kind, parse, quoted
 
 
 def write_ideas(source: Source) -> str:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.markdown import Block, Kind
 from agents.models.extractive.phrases import phrases_in
-from agents.text import Language, language_of
+from language.markdown import Block, Kind
+from language.words import Language, language_of
 
 _UNTOUCHED = frozenset({Kind.CODE, Kind.TABLE, Kind.RULE})
 # Code, addresses, link targets: what a machine reads stays as it is.

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.keywords import centrality
-from agents.markdown import Block, Kind, parse, plain
 from agents.models.extractive.demands import is_demand, is_demanding, is_labelled
 from agents.models.extractive.source import Passage, Source
 from agents.models.extractive.statements import wording
 from agents.models.extractive.themes import Theme, outline
-from agents.text import first_words, language_of, leans_back, sentences
+from language.markdown import Block, Kind, parse, plain
+from language.sentences import leans_back, sentences
+from language.words import first_words, language_of
 
 _TITLE_LABEL = re.compile(r"^(?:brief|article brief|topic|бриф|задание|тема)\s*[:.—–-]\s*", re.IGNORECASE)
 _BARE_LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?")

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from agents.keywords import key_terms
-from agents.markdown import Kind, parse, plain, quoted
 from agents.models.extractive.angles import theme_name
 from agents.models.extractive.doubts import Doubt, Guess, doubts
 from agents.models.extractive.phrases import Phrases, phrases_in
 from agents.models.extractive.selection import weightiest_themes, without_repeats
 from agents.models.extractive.source import Passage, Source
+from language.markdown import Kind, parse, plain, quoted
 
 _MOST_THEMES = 12
 _MOST_FACTS_PER_THEME = 8

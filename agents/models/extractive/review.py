@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agents.keywords import inverse_document_frequency, weighted_overlap
-from agents.markdown import Block, render
 from agents.models.extractive.demands import words_asked
 from agents.models.extractive.doubts import Guess, doubts
 from agents.models.extractive.reading import read_source
@@ -14,6 +13,7 @@ from agents.models.extractive.selection import DEFAULT_LENGTH_WORDS, alike
 from agents.models.extractive.source import Source
 from agents.models.extractive.splitting import split
 from agents.models.extractive.statements import Statement, Wording, statements
+from language.markdown import Block, render
 
 LONG_SENTENCE_WORDS = 38
 _MOST_MISSING = 8

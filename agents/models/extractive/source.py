@@ -4,9 +4,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.markdown import Kind
 from agents.models.extractive.themes import Theme
-from agents.text import Language, leans_back, terms, words
+from language.markdown import Kind
+from language.sentences import leans_back
+from language.words import Language, terms, words
 
 _FIGURE = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[\w,;–—-] )[A-ZА-ЯЁ][\w-]+")

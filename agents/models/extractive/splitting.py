@@ -2,7 +2,7 @@
 
 import re
 
-from agents.text import words
+from language.words import words
 
 # What follows these is a clause of its own, and keeps its first word.
 _SAFE = re.compile(r";\s+|(?:,|\s[—–])\s+(?=(?:but|yet|но|однако|зато)\s)", re.IGNORECASE)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.markdown import Block, Kind
-from agents.text import sentences, terms, words
+from language.markdown import Block, Kind
+from language.sentences import sentences
+from language.words import terms, words
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agents.keywords import inverse_document_frequency, key_terms, weighted_overlap
-from agents.markdown import Block, Kind, plain
-from agents.text import leans_back, sentences, terms
+from language.markdown import Block, Kind, plain
+from language.sentences import leans_back, sentences
+from language.words import terms
 
 
 @dataclass(frozen=True)

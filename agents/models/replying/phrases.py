@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agents.text import Language
+from language.words import Language
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from agents.dates.reading import dates_in
 from agents.keywords import inverse_document_frequency, weighted_overlap
-from agents.markdown import Kind, parse, plain
 from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
 from agents.models.replying.delegating import DELEGATE
@@ -14,8 +12,11 @@ from agents.models.replying.naming import asks_who_they_are, name_told, only_tel
 from agents.models.replying.phrases import PHRASES, Phrases
 from agents.models.replying.small_talk import one_of, small_talk
 from agents.models.replying.tool_use import SEARCH
-from agents.text import Language, first_words, language_of, sentences, terms, words
 from agents.tone import analyse_tone
+from language.dates.reading import dates_in
+from language.markdown import Kind, parse, plain
+from language.sentences import sentences
+from language.words import Language, first_words, language_of, terms, words
 
 _ASKING = re.compile(
     r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"

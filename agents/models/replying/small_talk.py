@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from agents.models.replying.phrases import Phrases
-from agents.text import words
+from language.words import words
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|привет\w*|здравствуй\w*|добр\w+ (?:утро|день|вечер))\b",

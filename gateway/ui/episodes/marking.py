@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bus_schema.episodes import Content, Decision, Entity, HotContent, RawLogIds, RawTurn, WarmContent
-from memory.kps.sentences import sentences
-from memory.stems import stems
+from language.sentences import sentence_spans
+from language.words import stems
 
 _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
 # So much of a sentence's words makes it what a line of the pack says.
@@ -69,7 +69,7 @@ class Kept:
         said = [set(stems(line)) for line, sources in self.lines if _is_of(sources, turn)]
         return [
             (start, end)
-            for start, end in sentences(text, 0, len(text))
+            for start, end in sentence_spans(text)
             if not any(begin < end and start < stop for begin, stop in kept) and not _is_said(text[start:end], said)
         ]
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from nicegui.elements.mixins.text_element import TextElement
 
 from gateway.ui.parts import text
-from memory.stems import stems
+from language.words import stems
 
 Look = Literal["plain", "asked", "added", "struck"]
 

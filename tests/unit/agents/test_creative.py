@@ -14,7 +14,7 @@ from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
 from agents.models.errors import ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material
-from agents.text import Language, language_of
+from language.words import Language, language_of
 from mindbus.sdk.checkpoints import open_checkpoints
 from tests.assignments import an_assignment, an_input
 from tests.writers import CountingModel, Killed

@@ -11,8 +11,8 @@ from agents.dialogue.agent import DialogueAgent, MemorySnippet, NothingSaid, fit
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import ModelMessage
 from agents.models.offline import OfflineModel
-from agents.text import Language, language_of, words
 from bus_schema.dialogue import MessageKind
+from language.words import Language, language_of, words
 from tests.fragments import MORNING, Said, a_message
 from tests.scripted_model import ScriptedModel
 

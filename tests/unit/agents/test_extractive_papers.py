@@ -2,13 +2,13 @@
 
 import pytest
 
-from agents.markdown import Block, Kind, parse, render
 from agents.models.extractive.angles import angles, lead
 from agents.models.extractive.article import compose
 from agents.models.extractive.ideas import chosen_angle, write_ideas
 from agents.models.extractive.polish import polish
 from agents.models.extractive.reading import read_source
 from agents.models.extractive.report import facts_of, write_report
+from language.markdown import Block, Kind, parse, render
 from tests.unit.agents.briefs import ENGLISH, LINES, ONE_SENTENCE, PLAIN, RUSSIAN
 
 

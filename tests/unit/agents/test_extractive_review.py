@@ -2,13 +2,13 @@
 
 import pytest
 
-from agents.markdown import parse, render
 from agents.models.extractive.critique import findings_in, write_critique
 from agents.models.extractive.editing import apply, insert, remove_last
 from agents.models.extractive.form import mend, remarks_on
 from agents.models.extractive.reading import read_source
 from agents.models.extractive.review import Fault, Finding, review
 from agents.models.extractive.splitting import split
+from language.markdown import parse, render
 
 BRIEF = """# The rink
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from agents.markdown import Kind
 from agents.models.extractive.demands import is_demand, words_asked
 from agents.models.extractive.reading import read_source
 from agents.models.extractive.source import Passage, Source
-from agents.text import Language, sentences
+from language.markdown import Kind
+from language.sentences import sentences
+from language.words import Language
 from tests.unit.agents.briefs import BULLETS, ENGLISH, LINES, MARKS, ONE_SENTENCE, PLAIN, RUSSIAN
 
 

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agents.markdown import Kind, parse, plain
 from agents.models.errors import ModelRefused
 from agents.models.extractive.statements import Wording, statements
 from agents.models.language_model import ModelMessage, TokenUsage
 from agents.models.offline import NAME, OfflineModel, answer
 from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
 from agents.models.structured import complete_as
-from agents.text import sentences, words
+from language.markdown import Kind, parse, plain
+from language.sentences import sentences
+from language.words import words
 from tests.unit.agents.briefs import ALL, ENGLISH, ONE_REQUEST, RUSSIAN
 
 TEAM = {

@@ -1,7 +1,7 @@
 """What a text is about."""
 
 from agents.keywords import KeyTerm, centrality, inverse_document_frequency, key_terms, weighted_overlap
-from agents.text import terms
+from language.words import terms
 
 
 def test_what_shares_its_words_with_the_rest_is_central() -> None:

@@ -22,9 +22,9 @@ from agents.sim.teams import InvalidTeam, Team, UnknownTeam, parse_team, shipped
 from agents.sim.templates import fill_template, pluralise
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.tasks import TaskList
-from agents.text import Language, language_of
 from agents.tone import analyse_tone
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
+from language.words import Language, language_of
 from tests.fragments import MORNING, a_fragment
 
 SEEDS = (0, 7, 2**40)

@@ -11,7 +11,7 @@ from agents.people import KnownPeople, Person
 from agents.task_manager.extraction import TaskCandidate, find_tasks
 from agents.task_manager.patterns import ImpliedOwner
 from agents.task_manager.status_reports import find_reports
-from agents.text import stem, words
+from language.words import stem, words
 from tests.fragments import MORNING
 from tests.unit.agents.task_talk import DEVELOPMENT, FRESH, HELD_OUT, Expected, Talk
 

@@ -1,6 +1,5 @@
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,34 +7,13 @@ from bus_schema.kps import Chunking
 from memory.kps.chunks import Piece, cut
 from memory.kps.document import Composer, Document
 from memory.kps.formats import extract
-from memory.kps.sentences import sentences
 
 SMALL = Chunking(max_chars=200, overlap_chars=60)
-
-
-def split(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text, 0, len(text))]
 
 
 def pieces_of(text: str, chunking: Chunking = SMALL, content_type: str = "text/markdown") -> tuple[str, list[Piece]]:
     document = extract(text.encode(), content_type)
     return document.text, cut(document, chunking)
-
-
-@pytest.mark.parametrize(
-    "expected",
-    [
-        ["Первое предложение.", "Второе!", "Третье?"],
-        ["Т. е. он приехал в г. Москва в 2020 г.", "Потом уехал."],
-        ["Роман А. С. Пушкина, см. рис. 3.", "Далее."],
-        ["Dr. Smith met Mr. J. R. Jones at 5 p.m. on Main St. Nobody saw.", "It rained."],
-        ["Version 2.10 of example.org is out…", "“Really?”", "Yes."],
-        ["«Да!» — сказал он.", "Все ушли."],
-        ["1. Введение в тему.", "2. Выводы."],
-    ],
-)
-def test_sentences_end_where_a_reader_ends_them(expected: list[str]) -> None:
-    assert split(" ".join(expected)) == expected
 
 
 def test_a_short_document_is_one_piece_under_all_its_headings() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from agents.packer import ReadEntity, ReadPoint, ReadWarm, read_warm
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
+from language.words import stem_key
 from memory.packing.cold import cold_of
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.packing import OFFLINE, Pack, Proposal, pack_cold, pack_warm
-from memory.packing.reading import as_turns, key_of
+from memory.packing.reading import as_turns
 from memory.packing.verifying import verify
 from memory.packing.warm import warm_of
 from memory.packing.words import words_of, words_said
@@ -121,8 +122,8 @@ def test_a_proposal_that_is_accepted_is_a_decision() -> None:
 def require_kept(episode: Generated, content: WarmContent) -> None:
     kept = " | ".join((*(each.name for each in content.entities), *(each.text for each in content.decisions)))
     assert [name for name in episode.entities if name not in kept] == []
-    keys = [key_of(each.text) for each in content.decisions]
-    assert [text for text in episode.decisions if not any(key in key_of(text) for key in keys)] == []
+    keys = [stem_key(each.text) for each in content.decisions]
+    assert [text for text in episode.decisions if not any(key in stem_key(text) for key in keys)] == []
 
 
 def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> None:
@@ -131,7 +132,7 @@ def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> N
         assert 10 <= words_of(warm) / words_of(cold) <= 20
     else:
         assert words_of(cold) < words_of(warm)
-        assert any(f" {key_of(cold.headline)} " in f" {key_of(turn.content)} " for turn in episode.turns)
+        assert any(f" {stem_key(cold.headline)} " in f" {stem_key(turn.content)} " for turn in episode.turns)
         assert not cold.headline.endswith("…")
 
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from memory.stems import stems
+from language.words import stems
 
 revision = "0002"
 down_revision = "0001"

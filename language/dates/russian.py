@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.dates.arithmetic import (
+from language.dates.arithmetic import (
     CLOSE_OF_BUSINESS_HOUR,
     Reading,
     at_time,
@@ -17,7 +17,7 @@ from agents.dates.arithmetic import (
     on_weekday,
     start_of_week,
 )
-from agents.dates.grammar import Match, Rule, calendar_day, either, numbered, rule, says, span, year_of
+from language.dates.grammar import Match, Rule, calendar_day, either, numbered, rule, says, span, year_of
 
 _WEEKDAYS = numbered(
     "понедельник, понедельника, понедельнику, понедельником | вторник, вторника, вторнику, вторником | "

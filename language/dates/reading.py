@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
-from agents.dates import english, russian
-from agents.dates.arithmetic import END_OF_DAY, Reading, Spoken
-from agents.dates.grammar import ISO, Rule
+from language.dates import english, russian
+from language.dates.arithmetic import END_OF_DAY, Reading, Spoken
+from language.dates.grammar import ISO, Rule
 
 _DAYS: Sequence[Rule] = (ISO, *russian.DAYS, *english.DAYS)
 _TIMES: Sequence[Rule] = (*english.TIMES, *russian.TIMES)

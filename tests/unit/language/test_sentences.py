@@ -1,37 +1,10 @@
-"""Language, sentences, stems of English and Russian."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""Sentence boundaries of English and Russian."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.text import (
-    LONGEST_SENTENCE_WORDS,
-    Language,
-    first_words,
-    language_of,
-    leans_back,
-    sentences,
-    stem,
-    terms,
-    words,
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("The harbour froze.", Language.ENGLISH),
-        ("Гавань замёрзла.", Language.RUSSIAN),
-        ("Мигрируем billing в Kubernetes, остались cron и API gateway.", Language.RUSSIAN),
-        ("The word «тетрадь» means notebook in Russian.", Language.ENGLISH),
-        ("", Language.ENGLISH),
-        ("12 + 30 = 42", Language.ENGLISH),
-    ],
-)
-def test_the_language_is_told_by_the_share_of_letters(text: str, language: Language) -> None:
-    assert language_of(text) is language
+from language.sentences import LONGEST_SENTENCE_WORDS, leans_back, sentence_spans, sentences
 
 
 @pytest.mark.parametrize(
@@ -67,6 +40,25 @@ def test_sentences_end_where_a_reader_says_they_end(text: str, expected: list[st
     assert sentences(text) == expected
 
 
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["Первое предложение.", "Второе!", "Третье?"],
+        ["Т. е. он приехал в г. Москва в 2020 г.", "Потом уехал."],
+        ["Роман А. С. Пушкина, см. рис. 3.", "Далее."],
+        ["Dr. Smith met Mr. J. R. Jones at 5 p.m. on Main St. Nobody saw.", "It rained."],
+        ["Version 2.10 of example.org is out…", "“Really?”", "Yes."],
+        ["«Да!» — сказал он.", "Все ушли."],
+        ["1. Введение в тему.", "2. Выводы."],
+        ["Room No. 5 is free.", "She said no.", "He went."],
+    ],
+)
+def test_spans_leave_out_the_space_between_sentences(expected: list[str]) -> None:
+    text = "  ".join(expected)
+
+    assert [text[start:end] for start, end in sentence_spans(text)] == expected
+
+
 @settings(deadline=None)
 @given(st.text(alphabet='аБ bC.!?…"«»()[]*` \n', max_size=300))
 def test_cutting_into_sentences_loses_nothing(text: str) -> None:
@@ -88,37 +80,6 @@ def test_a_stray_quotation_mark_spoils_a_few_sentences_at_most() -> None:
     text = 'He said "this. ' + " ".join(f"Sentence number {number} stands alone." for number in range(60))
 
     assert len(sentences(text)) > 30
-
-
-def test_each_word_is_stemmed_by_its_own_alphabet() -> None:
-    assert stem("heating") == stem("heated") == "heat"
-    assert stem("тетради") == stem("Тетрадью")
-    assert stem("берёза") == stem("береза")
-
-
-def test_terms_are_the_stems_of_words_that_mean_something() -> None:
-    assert terms("The pipe is under the streets, и лёд на реке") == [
-        stem("pipe"),
-        stem("street"),
-        stem("лед"),
-        stem("река"),
-    ]
-
-
-def test_words_keep_hyphens_apostrophes_decimals_together() -> None:
-    assert words("the pool's thirty-one 4.5 or 2,310 MWh, см. т.е.") == [
-        *("the", "pool's", "thirty-one", "4.5", "or", "2,310", "MWh", "см", "т.е"),
-    ]
-
-
-def test_stemming_in_many_threads_gives_the_same_stems() -> None:
-    vocabulary = [
-        f"{root}{ending}" for root in ("вод", "лед", "heat", "cool") for ending in ("ing", "ами", "s", "ов", "")
-    ] * 50
-    alone = [stem(word) for word in vocabulary]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(stem, vocabulary)) == alone
 
 
 @pytest.mark.parametrize(
@@ -153,8 +114,3 @@ def test_a_sentence_that_points_back_leans_on_the_one_before(sentence: str) -> N
 )
 def test_a_sentence_that_names_what_it_means_stands_alone(sentence: str) -> None:
     assert not leans_back(sentence)
-
-
-def test_first_words_are_cut_between_words() -> None:
-    assert first_words("one two, three", 2) == "one two…"
-    assert first_words("one two", 2) == "one two"

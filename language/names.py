@@ -1,13 +1,12 @@
-"""Names that a text names: what is written large where nothing but a name is."""
+"""NameFinder that a text names: what is written large where nothing but a name is."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from memory.packing.chatty import CHATTY
-from memory.packing.given import is_given, is_place
-from memory.packing.large_letters import LATIN_WORDS, NEVER, OPENERS
-from memory.packing.reading import Sentence, key_of
+from language.given_names import is_given_name, is_place
+from language.word_lists import LATIN_WORDS, NEVER, OPENERS, SMALL_TALK
+from language.words import stem_key
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@:][^\W_]+)*[+#]*")
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
@@ -43,7 +42,7 @@ _LONGEST_QUOTED_WORDS = 6
 
 
 @dataclass(frozen=True)
-class Called:
+class Name:
     """A name as a sentence has it."""
 
     start: int
@@ -51,16 +50,16 @@ class Called:
     text: str
 
 
-class Names:
+class NameFinder:
     """Finds names, knowing which words of the whole episode are names, which are words."""
 
-    def __init__(self, sentences: Sequence[Sentence]) -> None:
+    def __init__(self, sentences: Iterable[str]) -> None:
         self._large: set[str] = set()
         self._small: set[str] = set()
         for sentence in sentences:
-            self._learn(sentence.text)
+            self._learn(sentence)
 
-    def in_(self, text: str) -> Iterator[Called]:
+    def find(self, text: str) -> Iterator[Name]:
         """Every name in a sentence."""
         taken: list[tuple[int, int]] = []
         for pattern in (_ADDRESS, _QUOTED):
@@ -74,7 +73,7 @@ class Names:
                     # «Ромашка» alone may be anything.
                     start, end = sort.start(), match.end()
                 taken.append((start, end))
-                yield Called(start, end, text[start:end])
+                yield Name(start, end, text[start:end])
         for called in self._written_large(text):
             if not any(called.start < end and start < called.end for start, end in taken):
                 yield called
@@ -82,7 +81,7 @@ class Names:
     def _learn(self, text: str) -> None:
         for match in _TOKEN.finditer(text):
             word = match[0]
-            key = key_of(_POSSESSIVE.sub("", word))
+            key = stem_key(_POSSESSIVE.sub("", word))
             if word[:1].islower():
                 self._small.add(key)
             elif word[:1].isupper() and not _opens(text, match.start()) and not _is_shouted(word):
@@ -92,7 +91,7 @@ class Names:
         """Whether this is what something is called, rather than what somebody said."""
         return len(quoted.split()) <= _LONGEST_QUOTED_WORDS and quoted[:1].isupper() and quoted[-1:] not in ".!?…,"
 
-    def _written_large(self, text: str) -> Iterator[Called]:
+    def _written_large(self, text: str) -> Iterator[Name]:
         run: list[re.Match[str]] = []
         is_russian = bool(_CYRILLIC.search(text))
         for match in _TOKEN.finditer(text):
@@ -116,7 +115,7 @@ class Names:
             return len(word) > 1
         return is_russian and word.isascii() and len(word) > 2 and word not in LATIN_WORDS
 
-    def _named(self, text: str, run: list[re.Match[str]]) -> Iterator[Called]:
+    def _named(self, text: str, run: list[re.Match[str]]) -> Iterator[Name]:
         while run and _opens(text, run[0].start()) and not self._is_name(run[0][0], run[1:], text[run[0].end() :]):
             run = run[1:]
         if len(run) > 2 and all(_is_shouted(match[0]) for match in run):
@@ -124,20 +123,22 @@ class Names:
         if run:
             start, end = run[0].start(), run[-1].end()
             model = _MODEL.match(text, end)
-            if model and (_COINED.match(run[-1][0]) or not (is_given(run[-1][0]) or _COUNTS.match(text, model.end()))):
+            if model and (
+                _COINED.match(run[-1][0]) or not (is_given_name(run[-1][0]) or _COUNTS.match(text, model.end()))
+            ):
                 end = model.end()
             name = _POSSESSIVE.sub("", text[start:end])
-            yield Called(start, start + len(name), name)
+            yield Name(start, start + len(name), name)
 
     def _is_name(self, word: str, followed: Sequence[re.Match[str]], following: str) -> bool:
         """Of the first word of a sentence, which is written large in any case."""
         bare = _POSSESSIVE.sub("", word)
-        if bare.lower() in OPENERS or bare.lower() in CHATTY or "n't" in bare.replace("’", "'"):
+        if bare.lower() in OPENERS or bare.lower() in SMALL_TALK or "n't" in bare.replace("’", "'"):
             return False
-        key = key_of(bare)
-        if _CODE.search(bare) or is_given(bare) or is_place(bare) or key in self._large:
+        key = stem_key(bare)
+        if _CODE.search(bare) or is_given_name(bare) or is_place(bare) or key in self._large:
             return True
-        if key in self._small or (followed and is_given(followed[0][0])):
+        if key in self._small or (followed and is_given_name(followed[0][0])):
             return False
         return bool(followed) or bool(_SURNAME.search(bare)) or bool(_ACTS.match(following))
 
@@ -154,4 +155,4 @@ def _is_shouted(word: str) -> bool:
 
 def is_person(name: str, speakers: Set[str]) -> bool:
     """Whether somebody is called so."""
-    return any(is_given(word) or key_of(word) in speakers for word in name.split())
+    return any(is_given_name(word) or stem_key(word) in speakers for word in name.split())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.markdown import Block, Kind, parse, plain, quoted, render
+from language.markdown import Block, Kind, parse, plain, quoted, render
 
 DOCUMENT = """# Title
 

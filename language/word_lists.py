@@ -1,10 +1,11 @@
-"""Word lists, English beside Russian, that the text tools share."""
+"""Word lists, English beside Russian: stop words, abbreviations, openings, small talk, capitalised words."""
 
 
 def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+# Words without content of their own; in order of a text's subject, keywords and similarity leave them out.
 STOP_WORDS = _listed(
     """
     a about above across after again against ago all almost along already also although always am among an and
@@ -38,13 +39,27 @@ STOP_WORDS = _listed(
     """
 )
 
-# A sentence never ends right after these.
+# The few that a search leaves out of a query: an index keeps all words, so this list may not grow.
+SEARCH_STOP_WORDS = _listed(
+    """
+    a about all am an and any are as at be been but by can could did do does for from had has have he her him his how
+    i if in into is it its me my no not of on one or our she should so some than that the their them then there these
+    they this those to up us was we were what when where which who whom whose why will with would you your
+    а без более будет будут бы был была были было быть в вам вас ведь во вот все всё вы где да для до его ее её ей если
+    есть еще ещё же за зачем и из или им их к как какая какие каким какими каких какой каком какому какое какую ко когда
+    кого кому которая которое которые который кто куда ли либо мне может можно мы на над нам нас не него нее неё нет ни
+    них но ну о об он она они оно от перед по под почему при про с сколько со так также такой там то того тоже той
+    только том тот ты у уже чего чей чем через что чтобы чья эта эти это этого этой этом этот эту я
+    """
+)
+
+# A sentence never ends right after these: something always follows them.
 OPEN_ABBREVIATIONS = _listed(
     """
-    mr mrs ms dr prof st sr jr rev gen col capt lt sgt fig figs eq vol vols ed eds approx ca cf vs e.g i.e viz jan
-    feb mar apr jun jul aug sep sept oct nov dec pp
+    mr mrs ms dr prof st sr jr rev gen col capt lt sgt fig figs eq vol vols ed eds approx dept est ca cf vs e.g i.e
+    viz jan feb mar apr jun jul aug sep sept oct nov dec pp
     т.е т.к т.н напр см ср стр рис табл гл п пп ст ул пр-т просп пл пер д корп кв им акад проф доц инж тов гр ок
-    прим св о с
+    прим св пос обл о с
     """
 )
 
@@ -52,9 +67,15 @@ OPEN_ABBREVIATIONS = _listed(
 CLOSING_ABBREVIATIONS = _listed(
     """
     etc al inc ltd co corp a.m p.m u.s u.k e.u
-    тыс млн млрд трлн г гг в вв н.э т.д т.п др пр руб коп чел ч мин сек км м см мм кг т га шт экз кв.м куб.м
+    тыс млн млрд трлн н.э т.д т.п др пр руб коп чел мин сек см мм т га шт экз кв.м куб.м
     """
 )
+
+# A sentence may end after these where they stand behind a number.
+UNIT_ABBREVIATIONS = _listed("p m h s г гг в вв м км кг ч л")
+
+# These lead to a number; before anything else they are words that end a sentence.
+ABBREVIATIONS_BEFORE_NUMBERS = _listed("no nos")
 
 # An opening that points back: the sentence makes no sense without the one before.
 LEANING_OPENINGS = frozenset(
@@ -103,3 +124,63 @@ MEASURES = _listed(
     четверть чисел числа число январь января
     """
 )
+
+# Words of every conversation, which tell nothing about this one.
+SMALL_TALK = _listed(
+    """
+    able actually agree agreed almost already also always amazing another anyone anything around awesome back
+    beautiful best better bring came check come cool could day days decided definitely does doing done down each
+    easy else enough even ever every everyone everything excited exciting feel feeling felt find fine first
+    found full fun gave getting give glad goes going gonna good great guess happen happy hard have hear heard
+    help hope hoping idea inspiring into just keep kind know last later learn least left less like little long
+    look looking looks lot lots love made make makes making many maybe mean means meet might mind more most much
+    must need needs never next nice nothing okay once only other over part people perfect person place plan
+    planning please pretty probably quite ready real really remind reminds right said same sees seem seems seen
+    send shall share should show since some someone something soon sound sounds special start started starting
+    still stuff such super support sure take taken taking talk tell than thank thanks that's thing things think
+    thinking this thought through time times today together told tomorrow tonight took totally tough tried true
+    truly trying turn used using very wait want wanted wants watch week weekend well went what when where while
+    will wish with without wonderful work working works worth would wow year years yesterday your будем будет
+    буду будут было быть важно вместо вообще возьмём время всего всем вчера давай давайте даже делать день дней
+    договорились должны думаю есть ещё жаль завтра здесь здорово знаю идея именно какой классно когда конечно
+    который кстати лучше любим люблю меня мне много может можно надо назад наверное надеюсь начать нашего нашей
+    нормально нужен нужна нужно нужны отлично очень первый пока понимаю понял понятно после потом почему поэтому
+    правда привет просто пусть решено решили самый свой сегодня сейчас сказал сказала сделать снова совсем
+    согласен спасибо сразу стоит столько супер также такой теперь тогда тоже только точно удачи ужасно уже
+    хорошо хотел хотела хотелось хочу чтобы чуть этого этом
+    """
+)
+
+# Written large for other reasons than that somebody is called so.
+NEVER = _listed(
+    """
+    i i'm i'd i'll i've ok okay hi hello hey wow oh ah yes yeah yep yup no nope nah thanks thank please sorry
+    well so great good nice cool awesome amazing lol haha hmm um uh btw fyi asap tbh imo omg bye dear sir madam
+    mr mrs ms dr monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december decision decided agreed todo note usd eur rub gbp chf kzt
+    pln ок привет здравствуй здравствуйте да нет спасибо пожалуйста хорошо ладно ну вот ага угу понял поняла
+    ясно отлично супер круто вы вас вам ваш ваша ваше ваши вами ооо оао зао ао пао ип решение решено
+    договорились итак кстати
+    """
+)
+# A sentence may begin with these; whatever follows is a name of its own.
+OPENERS = NEVER | _listed(
+    """
+    a about actually after again everyone everything nobody nothing anyone none both either neither all also
+    although always am an and another any are as ask at be because been before but by call can could did do does
+    don't each email even every finally first for from get give go got guess had has have he her here his how if
+    in is it its it's just last later let let's like look make many maybe me meet meeting most my never next not
+    now of on once one only or our out over perhaps remember right same say see send she should since some
+    someone something sometimes soon still such sure take talk tell that the their then there these they this
+    those though time to today tomorrow tonight too two until very was we we'll we're we've were what when where
+    which while who why will with would yesterday you you're your а без более больше будем будет был была были
+    было быть в ваша вдруг ведь весь во вообще впрочем все всегда всё вчера где да давай давайте даже для до
+    другой его ее ей если есть еще ещё её же за завтра зато затем здесь и из или им их к каждый как какая какие
+    какой когда конечно короче который кроме кто куда лучше мне может можно мой мы на надо над наконец нам
+    напиши нас наш не него недавно ни но нужно о об один он она они опять от очень перед по под позвони пока
+    после потом потому почему почти при про просто пусть раз с сам сегодня сейчас сначала снова со совсем
+    согласен согласна так такой там тебе теперь то тогда тоже только том три ты у уже хотя чего через что чтобы
+    эта эти это этот я
+    """
+)
+LATIN_WORDS = _listed("ok okay bug chat email fix hi lol online pdf please sorry thanks wow yes")

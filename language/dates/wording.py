@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from agents.dates.arithmetic import END_OF_DAY
-from agents.text import Language
+from language.dates.arithmetic import END_OF_DAY
+from language.words import Language
 
 _NEAR = {
     Language.ENGLISH: {-1: "yesterday", 0: "today", 1: "tomorrow"},

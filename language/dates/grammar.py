@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from agents.dates.arithmetic import Reading, in_days, in_months, in_time, on_date
+from language.dates.arithmetic import Reading, in_days, in_months, in_time, on_date
 
 Match = re.Match[str]
 _CENTURY = 2000

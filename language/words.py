@@ -1,0 +1,124 @@
+"""Words of English and Russian texts: language, tokens, Snowball stems."""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache, lru_cache
+
+import Stemmer
+
+from language.word_lists import SEARCH_STOP_WORDS, SMALL_TALK, STOP_WORDS
+
+
+class Language(StrEnum):
+    ENGLISH = "en"
+    RUSSIAN = "ru"
+
+
+_WORD = re.compile(r"[^\W_]+(?:(?:[-'’.]|(?<=\d),(?=\d))[^\W_]+)*")
+_INDEXED_WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+_JOINT = re.compile(r"[-'’.]")
+_CYRILLIC = re.compile(r"[\u0400-\u04FF]")
+_LATIN = re.compile(r"[A-Za-z]")
+# Names and terms inside a Russian text are often Latin, the reverse is rare: Russian wins before it has the majority.
+_RUSSIAN_SHARE = 0.3
+# Longer tokens are digests and encoded files, which would only fill the index.
+_LONGEST_INDEXED_CHARS = 64
+_SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound ", "₽": " руб "})
+
+
+def language_of(text: str) -> Language:
+    """Russian where at least 30 % of the letters are Cyrillic, else English."""
+    cyrillic = len(_CYRILLIC.findall(text))
+    latin = len(_LATIN.findall(text))
+    is_russian = cyrillic > 0 and cyrillic / (cyrillic + latin) >= _RUSSIAN_SHARE
+    return Language.RUSSIAN if is_russian else Language.ENGLISH
+
+
+def has_cyrillic(text: str) -> bool:
+    """Whether a text has a Cyrillic letter."""
+    return bool(_CYRILLIC.search(text))
+
+
+def words(text: str) -> list[str]:
+    """Words and numbers as written; hyphens, apostrophes, decimal points and thousands separators join them."""
+    return _WORD.findall(text)
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """Snowball stem by the word's own alphabet, in small letters, «ё» as «е»."""
+    lowered = word.lower().replace("ё", "е").replace("’", "'")
+    stemmer = _stemmers.russian if has_cyrillic(lowered) else _stemmers.english
+    return str(stemmer.stemWord(lowered))
+
+
+def is_meaningful(word: str) -> bool:
+    """Whether a word is neither a stop word nor a single letter."""
+    lowered = word.lower().replace("’", "'")
+    return lowered not in STOP_WORDS and (len(lowered) > 1 or lowered.isdigit())
+
+
+def terms(text: str) -> list[str]:
+    """Stems of the meaningful words, in order."""
+    return [stem(word) for word in words(text) if is_meaningful(word)]
+
+
+def stems(text: str) -> Iterator[str]:
+    """Index terms of a text, in order: the stem of every word; of a joined word its parts, then the whole."""
+    for word in _indexed_words(text):
+        yield from _forms(word)
+
+
+def query_stems(text: str) -> dict[str, str]:
+    """Index terms of a query with the words they come from, without stop words unless it has nothing else."""
+    found = list(_indexed_words(text))
+    meaningful = [word for word in found if word.lower() not in SEARCH_STOP_WORDS]
+    forms: dict[str, str] = {}
+    for word in meaningful or found:
+        for form in _forms(word):
+            forms.setdefault(form, word)
+    return forms
+
+
+def stem_key(text: str) -> str:
+    """Stems of a text joined by spaces: equal for every grammatical form of the same words; 5 % differs from 5."""
+    return " ".join(stems(text.translate(_SIGNS)))
+
+
+@cache
+def small_talk_stems() -> frozenset[str]:
+    """Index terms of every conversation, which tell nothing about this one."""
+    return frozenset(form for word in SMALL_TALK for form in stems(word))
+
+
+def first_words(text: str, limit: int) -> str:
+    """The beginning of a text, cut between words."""
+    kept = text.split()
+    return text if len(kept) <= limit else " ".join(kept[:limit]).rstrip(",;:–—-.") + "…"
+
+
+def _indexed_words(text: str) -> Iterator[str]:
+    for match in _INDEXED_WORD.finditer(unicodedata.normalize("NFKC", text)):
+        yield match[0]
+
+
+def _forms(word: str) -> Iterator[str]:
+    parts = _JOINT.split(word) if _JOINT.search(word) else [word]
+    # «e-mail» is «email», too.
+    for part in [*parts, "".join(parts)] if len(parts) > 1 else parts:
+        if len(part) <= _LONGEST_INDEXED_CHARS:
+            yield stem(part)
+
+
+class _Stemmers(threading.local):
+    """A stemmer keeps state between calls, so no two threads may share one."""
+
+    def __init__(self) -> None:
+        self.english = Stemmer.Stemmer("english")
+        self.russian = Stemmer.Stemmer("russian")
+
+
+_stemmers = _Stemmers()
