@@ -7,23 +7,22 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
-from gateway.api_artifacts import router as artifacts
-from gateway.api_dialogues import router as dialogues
-from gateway.api_episodes import router as episodes
-from gateway.api_fleet import router as fleet
-from gateway.api_memory import router as memory
-from gateway.api_runs import router as runs
-from gateway.api_sim import router as sim
-from gateway.api_subagents import router as subagents
-from gateway.api_timeline import router as timeline
+from gateway.access_control import HEALTH, AccessControl
+from gateway.access_tokens import AccessKeys, LoginThrottle
+from gateway.api.artifacts import router as artifacts
+from gateway.api.dialogues import router as dialogues
+from gateway.api.episodes import router as episodes
+from gateway.api.fleet import router as fleet
+from gateway.api.memory import router as memory
+from gateway.api.runs import router as runs
+from gateway.api.sim import router as sim
+from gateway.api.subagents import router as subagents
+from gateway.api.timeline import router as timeline
 from gateway.backend import Backend
 from gateway.body_limit import BodyLimit
-from gateway.gate import HEALTH, Gate
-from gateway.keys import Keys
+from gateway.event_streams import EventStreams
 from gateway.login import login_routes
-from gateway.problems import EXPECTED, Problem, flaws_of, refused, respond, told
-from gateway.streams import Streams
-from gateway.wrong_tokens import WrongTokens
+from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond
 from mindbus.logs import logger
 from mindbus.version import __version__
 
@@ -33,7 +32,7 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PROBLEM = {"model": Problem, "description": "Why not, as `application/problem+json`."}
 
 
-def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
+def create_app(backend: Backend, keys: AccessKeys, streams: EventStreams) -> FastAPI:
     """The API of one gateway; screens can be put on it."""
     app = FastAPI(
         title="MindBus",
@@ -45,9 +44,9 @@ def create_app(backend: Backend, keys: Keys, streams: Streams) -> FastAPI:
         redoc_url=None,
     )
     app.state.backend, app.state.streams = backend, streams
-    wrong_tokens = WrongTokens(backend.clock)
+    wrong_tokens = LoginThrottle(backend.clock)
     app.add_middleware(BodyLimit, most_bytes=backend.settings.gateway_max_body_bytes)
-    app.add_middleware(Gate, keys=keys, wrong_tokens=wrong_tokens, bound_to=backend.settings.gateway_host)
+    app.add_middleware(AccessControl, keys=keys, wrong_tokens=wrong_tokens, bound_to=backend.settings.gateway_host)
     _say_what_is_wrong(app)
     app.include_router(login_routes(keys, wrong_tokens))
     asks_for_token = Security(HTTPBearer(auto_error=False, description="The token of the gateway, if it has one."))
@@ -73,11 +72,11 @@ async def _health(request: Request) -> Response:
     backend: Backend = request.app.state.backend
     if backend.feed.is_hearing:
         return Response('{"status":"ok"}', media_type="application/json")
-    return refused(Code.UNAVAILABLE, "the gateway does not hear the bus")
+    return problem_response(Code.UNAVAILABLE, "the gateway does not hear the bus")
 
 
 async def _nothing(request: Request) -> Response:
-    return refused(Code.NOT_FOUND, f"there is no {request.method} {request.url.path}; see /api/openapi.json")
+    return problem_response(Code.NOT_FOUND, f"there is no {request.method} {request.url.path}; see /api/openapi.json")
 
 
 async def _expected(_request: Request, error: Exception) -> Response:
@@ -85,16 +84,16 @@ async def _expected(_request: Request, error: Exception) -> Response:
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:
-    flaws = flaws_of(error.errors() if isinstance(error, RequestValidationError) else [])
-    return respond(told(Code.INVALID, "; ".join(f"{flaw.where}: {flaw.message}" for flaw in flaws), flaws=flaws))
+    flaws = field_errors(error.errors() if isinstance(error, RequestValidationError) else [])
+    return respond(problem_for(Code.INVALID, "; ".join(f"{flaw.where}: {flaw.message}" for flaw in flaws), flaws=flaws))
 
 
 async def _http(_request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     # Bytes that are no text at all are as invalid as a text that is no JSON.
-    return refused(_CODES.get(status, Code.INVALID), str(detail), None if status == 400 else status)
+    return problem_response(_CODES.get(status, Code.INVALID), str(detail), None if status == 400 else status)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     logger().error("request failed", method=request.method, path=request.url.path, error=type(error).__name__)
-    return refused(Code.INTERNAL, "the gateway has made a mistake; its log says more")
+    return problem_response(Code.INTERNAL, "the gateway has made a mistake; its log says more")

@@ -8,13 +8,13 @@ from gateway.desks.artifacts import ArtifactDesk
 from gateway.desks.dialogues import DialogueDesk
 from gateway.desks.episodes import EpisodesDesk
 from gateway.desks.fleet import FleetDesk
-from gateway.desks.memory import Memories, MemoryDesk
 from gateway.desks.runs import RunDesk
 from gateway.desks.sim import SimDesk
 from gateway.desks.timeline import TimelineDesk
-from gateway.feed import Feed
-from gateway.memory_changes import MemoryEar
-from gateway.tail import Tail
+from gateway.event_feed import EventFeed
+from gateway.memory_changes import MemoryChangeListener
+from gateway.shared_memory import MemoryDesk, SharedMemories
+from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
 from mindbus.sdk.artifacts import open_artifacts
@@ -32,10 +32,10 @@ class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, Epi
     def __init__(self, bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
         self.bus, self.settings, self.clock = bus.acting_as(LOCAL_USER), settings, clock
         self.shelf = open_artifacts(self.bus, settings, clock)
-        self.feed = Feed(self.bus, settings.heartbeat_s, clock)
-        self.tail = Tail(self.timeline, self.feed)
-        self._memories = Memories(self.bus)
-        self._memory_ear = MemoryEar(self.feed, self._memories.changes)
+        self.feed = EventFeed(self.bus, settings.heartbeat_s, clock)
+        self.tail = TimelineTail(self.timeline, self.feed)
+        self._memories = SharedMemories(self.bus)
+        self._memory_ear = MemoryChangeListener(self.feed, self._memories.changes)
 
     async def start(self) -> None:
         """Listen."""

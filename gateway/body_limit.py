@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bus_schema.replies import Code
-from gateway.gate import LOGIN
-from gateway.problems import refused
+from gateway.access_control import LOGIN
+from gateway.problems import problem_response
 
 _OURS = ("/api", LOGIN)
 # Whoever still sends would not hear an answer: so much is read and thrown away first.
@@ -25,7 +25,7 @@ class BodyLimit:
         body = await self._body(Request(scope, receive))
         if body is None:
             detail = f"a body has at most {self._most_bytes} bytes; make what is larger an artifact, then send its id"
-            await refused(Code.TOO_LARGE, detail)(scope, receive, send)
+            await problem_response(Code.TOO_LARGE, detail)(scope, receive, send)
             return
         await self.app(scope, _replaying(body, receive), send)
 

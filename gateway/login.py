@@ -6,9 +6,8 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.gate import COOKIE, LOGIN, address_of, too_often
-from gateway.keys import SESSION_FOR, Keys
-from gateway.wrong_tokens import WrongTokens
+from gateway.access_control import COOKIE, LOGIN, address_of, too_often
+from gateway.access_tokens import SESSION_FOR, AccessKeys, LoginThrottle
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 _WORDS = {
@@ -18,7 +17,7 @@ _WORDS = {
 _KEPT = "gateway_token"
 
 
-def login_routes(keys: Keys, wrong_tokens: WrongTokens) -> APIRouter:
+def login_routes(keys: AccessKeys, wrong_tokens: LoginThrottle) -> APIRouter:
     """The page, what it sends, the way out."""
     router = APIRouter(include_in_schema=False)
 

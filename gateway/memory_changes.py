@@ -14,20 +14,20 @@ from bus_schema.envelope import Envelope
 from bus_schema.glm import KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.swm import KemEvicted, KemPublished
-from gateway.feed import Feed, Listener, Missed
+from gateway.event_feed import EventFeed, Listener, MissedEvents
 from memory.filters import Change, Filter
 from mindbus.logs import logger
 from mindbus.tasks import end
 
-Happened = Literal["stored", "published", "updated", "evicted", "deleted"]
+ChangeKind = Literal["stored", "published", "updated", "evicted", "deleted"]
 _Change = KemNotice | KemDeleted | KemEvicted
-Told = tuple[Envelope, _Change]
+ReceivedChange = tuple[Envelope, _Change]
 
 _REMEMBERED: Final = 10_000
 # Many units are stored at once; they are asked for together.
 _TOGETHER: Final = 100
 _GATHER_S: Final = 0.1
-_READ: Final[dict[str, tuple[Happened, type[_Change]]]] = {
+_READ: Final[dict[str, tuple[ChangeKind, type[_Change]]]] = {
     KemStored.wire.type: ("stored", KemStored),
     KemPublished.wire.type: ("published", KemPublished),
     KemUpdated.wire.type: ("updated", KemUpdated),
@@ -41,7 +41,7 @@ class KemChange(BaseModel):
     """A unit has changed; of one that is gone, or could not be read just now, there is no `kem`."""
 
     model_config = ConfigDict(frozen=True)
-    event: Happened
+    event: ChangeKind
     kem_id: str
     at: datetime
     by: str
@@ -57,14 +57,14 @@ class KemChange(BaseModel):
 
 
 @dataclass(frozen=True)
-class Readable:
+class ReadableKems:
     """The units that the user may read; not `is_all` where a part of memory was away."""
 
     kems: Mapping[str, Kem]
     is_all: bool = True
 
 
-Fetch = Callable[[Collection[str]], Awaitable[Readable]]
+Fetch = Callable[[Collection[str]], Awaitable[ReadableKems]]
 
 
 class MemoryChanges:
@@ -93,22 +93,22 @@ class MemoryChanges:
         finally:
             self._followers.discard(follower)
 
-    async def take(self, told: Sequence[Told], *, has_missed: bool) -> None:
+    async def take(self, told: Sequence[ReceivedChange], *, has_missed: bool) -> None:
         """Look at what was told, as far as anybody follows."""
         if has_missed:
-            self._tell(Missed())
+            self._tell(MissedEvents())
         for first in range(0, len(told) if self._followers else 0, _TOGETHER):
             await self._look(told[first : first + _TOGETHER])
 
-    async def _look(self, told: Sequence[Told]) -> None:
+    async def _look(self, told: Sequence[ReceivedChange]) -> None:
         asked = {event.kem_id for _, event in told if isinstance(event, KemNotice)}
-        found = await self._fetch(asked) if asked else Readable({})
+        found = await self._fetch(asked) if asked else ReadableKems({})
         for envelope, event in told:
             change = self._change(envelope, event, found)
             if change is not None:
                 self._tell(change)
 
-    def _change(self, envelope: Envelope, event: _Change, found: Readable) -> KemChange | None:
+    def _change(self, envelope: Envelope, event: _Change, found: ReadableKems) -> KemChange | None:
         kem_id, kem = event.kem_id, found.kems.get(event.kem_id)
         about: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
         happened = _READ[envelope.type][0]
@@ -125,15 +125,15 @@ class MemoryChanges:
             self._seen.pop(kem_id, None)
         return None if metadata is None else KemChange(event=happened, metadata=metadata, **about)
 
-    def _tell(self, item: KemChange | Missed) -> None:
+    def _tell(self, item: KemChange | MissedEvents) -> None:
         for follower in tuple(self._followers):
             follower.tell(item)
 
 
-class MemoryEar:
+class MemoryChangeListener:
     """Hears of changes once for all users."""
 
-    def __init__(self, feed: Feed, everybody: Callable[[], Iterable[MemoryChanges]]) -> None:
+    def __init__(self, feed: EventFeed, everybody: Callable[[], Iterable[MemoryChanges]]) -> None:
         self._feed, self._everybody = feed, everybody
         self._hearing: asyncio.Task[None] | None = None
 
@@ -153,7 +153,7 @@ class MemoryEar:
                 await asyncio.sleep(_GATHER_S)
                 heard = news.taken()
                 told = [(item, event) for item in heard if isinstance(item, Envelope) and (event := _event(item))]
-                has_missed = any(isinstance(item, Missed) for item in heard)
+                has_missed = any(isinstance(item, MissedEvents) for item in heard)
                 if told or has_missed:
                     await asyncio.gather(*(each.take(told, has_missed=has_missed) for each in self._everybody()))
 

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from gateway.desks.fleet import NoSuchDeadLetter, NoSuchService
-from gateway.streams import TooManyStreams
-from gateway.tail import NoSuchPlace
+from gateway.event_streams import TooManyStreams
+from gateway.timeline_tail import UnknownCursor
 from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
@@ -52,7 +52,7 @@ _CODES: dict[type[Exception], Code] = {
     NoSuchRange: Code.INVALID,
     NoSuchDeadLetter: Code.NOT_FOUND,
     NoSuchService: Code.NOT_FOUND,
-    NoSuchPlace: Code.NOT_FOUND,
+    UnknownCursor: Code.NOT_FOUND,
     CannotReplay: Code.CONFLICT,
     BufferFull: Code.UNAVAILABLE,
     StorageAway: Code.UNAVAILABLE,
@@ -65,7 +65,7 @@ _CODES: dict[type[Exception], Code] = {
 EXPECTED: tuple[type[Exception], ...] = (ReplyError, ArtifactRefused, Rejected, ValidationError, *_CODES)
 
 
-class Flaw(BaseModel):
+class FieldError(BaseModel):
     """One thing that is wrong with a request, with its place in it."""
 
     where: str
@@ -81,22 +81,24 @@ class Problem(BaseModel):
     code: Code
     detail: str
     retryable: bool = False
-    errors: list[Flaw] = []
+    errors: list[FieldError] = []
 
     @classmethod
     def of(cls, error: Exception) -> "Problem":
         """What an expected error means to who asked."""
         if isinstance(error, (ReplyError, ArtifactRefused)):
-            return told(error.code, error.message if isinstance(error, ReplyError) else str(error))
+            return problem_for(error.code, error.message if isinstance(error, ReplyError) else str(error))
         if isinstance(error, Rejected):
-            return told(error.code, str(error))
+            return problem_for(error.code, str(error))
         if isinstance(error, ValidationError):
-            return told(Code.INVALID, explain(error), flaws=flaws_of(map(dict, error.errors(include_url=False))))
+            return problem_for(
+                Code.INVALID, explain(error), flaws=field_errors(map(dict, error.errors(include_url=False)))
+            )
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), Code.INTERNAL)
-        return told(code, cleandoc(str(error)) or cleandoc(type(error).__doc__ or ""))
+        return problem_for(code, cleandoc(str(error)) or cleandoc(type(error).__doc__ or ""))
 
 
-def told(code: Code, detail: str, status: int | None = None, flaws: list[Flaw] | None = None) -> Problem:
+def problem_for(code: Code, detail: str, status: int | None = None, flaws: list[FieldError] | None = None) -> Problem:
     """A problem; its status is that of the code where it has none of its own."""
     known = HTTPStatus(status or STATUSES[code])
     return Problem(
@@ -104,9 +106,11 @@ def told(code: Code, detail: str, status: int | None = None, flaws: list[Flaw] |
     )
 
 
-def flaws_of(errors: Iterable[Mapping[str, Any]]) -> list[Flaw]:
+def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
     """Where, what; never the input itself, which may be anything."""
-    return [Flaw(where=_place(error), message=str(error["msg"]).removeprefix("Value error, ")) for error in errors]
+    return [
+        FieldError(where=_place(error), message=str(error["msg"]).removeprefix("Value error, ")) for error in errors
+    ]
 
 
 def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
@@ -115,9 +119,11 @@ def respond(problem: Problem, headers: dict[str, str] | None = None) -> Response
     return JSONResponse(problem.model_dump(mode="json"), problem.status, again | (headers or {}), MEDIA_TYPE)
 
 
-def refused(code: Code, detail: str, status: int | None = None, headers: dict[str, str] | None = None) -> Response:
+def problem_response(
+    code: Code, detail: str, status: int | None = None, headers: dict[str, str] | None = None
+) -> Response:
     """A no, with its reason."""
-    return respond(told(code, detail, status), headers)
+    return respond(problem_for(code, detail, status), headers)
 
 
 def _place(error: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from bus_schema.envelope import NotAnEnvelope, from_wire
-from gateway.feed import Feed, Seen
+from gateway.event_feed import EventFeed, WorkerInstance
 from mindbus.bus.connecting import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.management import Management, QueueState, open_management
@@ -26,9 +26,9 @@ class FleetDesk:
     """What the broker and the heartbeats say."""
 
     settings: Settings
-    feed: Feed
+    feed: EventFeed
 
-    async def fleet(self) -> list[Seen]:
+    async def fleet(self) -> list[WorkerInstance]:
         """Every instance of a worker that was heard of within the hour."""
         return self.feed.workers
 

@@ -25,7 +25,7 @@ _BRIEF_TYPE = "text/markdown"
 
 
 @dataclass(frozen=True)
-class Order:
+class RunRequest:
     """What is to be run on what; the same run id again is the same run."""
 
     briefs: Sequence[str]
@@ -55,7 +55,7 @@ class RunDesk:
         """One run with its steps."""
         return await self.bus.request(GetProcess(run_id=run_id), trace=run_id)
 
-    async def start_run(self, order: Order) -> Run:
+    async def start_run(self, order: RunRequest) -> Run:
         """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRefused."""
         inputs = [await self._register(order.run_id, number, brief) for number, brief in enumerate(order.briefs)]
         start = StartProcess(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
-from gateway.tail import Tail
+from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
 
 
@@ -11,7 +11,7 @@ class TimelineDesk:
     """Reads the timeline, follows it."""
 
     bus: Client
-    tail: Tail
+    tail: TimelineTail
 
     async def timeline(self, wanted: GetTimeline) -> TimelinePage:
         """A page in the order in which events were recorded; the cursor of the last goes on with what comes."""

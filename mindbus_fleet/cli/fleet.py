@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from gateway.tokens import Token, token_of
+from gateway.access_tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError

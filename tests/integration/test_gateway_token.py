@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.gate import COOKIE
-from gateway.tokens import token_file
+from gateway.access_control import COOKIE
+from gateway.access_tokens import token_file
 from mindbus import Settings
 from mindbus.logs import configure_logs
 from mindbus.testing.wait import eventually

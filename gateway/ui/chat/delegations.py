@@ -4,9 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+from urllib.parse import quote
 
+from nicegui.element import Element
 from pydantic import ValidationError
 
+from bus_schema.dialogue import conversation_trace
 from bus_schema.envelope import Envelope
 from bus_schema.subagent import (
     SubagentAssistantWithTools,
@@ -16,6 +19,12 @@ from bus_schema.subagent import (
     SubagentTool,
     SubagentToolResult,
 )
+from bus_schema.timeline import GetTimeline
+from gateway.ui.components import anchor, attributes, box, show_if, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.markdown import markdown
+from gateway.ui.page_session import PageSession
+from gateway.ui.svg import icon
 
 _READ: Final[dict[str, type[SubagentEvent]]] = {
     kind.wire.type: kind
@@ -31,7 +40,7 @@ TOPIC: Final = "subagent"
 
 
 @dataclass
-class Story:
+class Delegation:
     """One delegation; its events may come in any order, some of them twice."""
 
     delegation_id: str
@@ -76,16 +85,16 @@ class Delegations:
 
     def __init__(self, chat_id: str) -> None:
         self._chat_id = chat_id
-        self._stories: dict[str, Story] = {}
+        self._stories: dict[str, Delegation] = {}
 
     @property
-    def stories(self) -> list[Story]:
+    def stories(self) -> list[Delegation]:
         """In the order in which they began."""
         return sorted(self._stories.values(), key=lambda story: story.began)
 
-    def learn(self, envelopes: Iterable[Envelope]) -> list[Story]:
+    def learn(self, envelopes: Iterable[Envelope]) -> list[Delegation]:
         """The stories that something new was told of; an event that cannot be read tells nothing."""
-        changed: dict[str, Story] = {}
+        changed: dict[str, Delegation] = {}
         for envelope in envelopes:
             kind = _READ.get(envelope.type)
             if kind is None:
@@ -98,11 +107,148 @@ class Delegations:
                 changed[story.delegation_id] = story
         return list(changed.values())
 
-    def _take(self, event: SubagentEvent) -> Story | None:
-        story = self._stories.setdefault(event.delegation_id, Story(event.delegation_id, event.subagent, event.time))
+    def _take(self, event: SubagentEvent) -> Delegation | None:
+        story = self._stories.setdefault(
+            event.delegation_id, Delegation(event.delegation_id, event.subagent, event.time)
+        )
         place = (event.position, type(event).__name__)
         if place in story.events:
             return None
         story.began = min(story.began, event.time)
         story.events[place] = event
         return story
+
+
+_SHOWN_CHARS = 600
+
+
+class DelegationView:
+    """Drawn anew whenever something is told of it; open stays open."""
+
+    def __init__(self, words: Localizer, story: Delegation) -> None:
+        self.words, self._story = words, story
+        with box("mb-delegation", "section") as self.element:
+            attributes(
+                self.element,
+                aria_label=words("chat.delegation", name=story.subagent),
+                data_delegation=story.delegation_id,
+            )
+            self._head = attributes(box("mb-delegation-head", "button"), type="button", aria_expanded="false")
+            self._head.on("click", self._toggle)
+            self._body = box("mb-delegation-body mb-hidden")
+        self.show(story)
+
+    def show(self, story: Delegation) -> None:
+        """Where it stands now."""
+        self._story = story
+        self._head.clear()
+        with self._head:
+            self._line(story)
+        if "mb-hidden" not in self._body.classes:
+            self._tell()
+
+    def _line(self, story: Delegation) -> None:
+        words, end = self.words, story.completion
+        icon("link", "mb-i14")
+        text(story.subagent, "mb-medium")
+        text(story.task, "mb-ell mb-delegation-task")
+        box("mb-grow")
+        if end is None:
+            text(story.status or words("chat.delegation_at_work"), "mb-acc mb-ell mb-delegation-state")
+        elif end.is_error:
+            text(words("chat.delegation_failed"), "mb-err mb-delegation-state")
+        else:
+            tools = len(story.results)
+            said = words.count("chat.delegation_tools", tools) if tools else words("chat.delegation_done")
+            text(said, "mb-meta mb-delegation-state")
+        icon("down", "mb-i14 mb-delegation-fold")
+
+    def _toggle(self) -> None:
+        is_open = "mb-hidden" in self._body.classes
+        show_if(self._body, is_open)
+        attributes(self._head, aria_expanded=str(is_open).lower()).update()
+        if is_open:
+            self._tell()
+
+    def _tell(self) -> None:
+        words, story = self.words, self._story
+        self._body.clear()
+        with self._body:
+            _part(words("chat.delegation_task"), story.task)
+            for result in story.results:
+                self._tool(result)
+            if (end := story.completion) is not None:
+                text(words("chat.delegation_answer"), "mb-label")
+                if end.is_error:
+                    text(end.response, "mb-err mb-delegation-text", "p")
+                else:
+                    markdown(end.response)
+
+    def _tool(self, result: SubagentToolResult) -> None:
+        with box("mb-line-x"):
+            icon("alert" if result.is_error else "check", "mb-i14")
+            text(result.name, "mb-medium")
+            text(self._story.arguments_of(result.tool_call_id), "mb-meta mb-ell mb-mono")
+        shown = result.content
+        text(shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…", "mb-delegation-text", "p")
+        if result.ref is not None:
+            trace = quote(conversation_trace(self._story.told[0].chat_id))
+            anchor(
+                f"/artifacts/{quote(result.ref.artifact_id)}?trace={trace}",
+                self.words("chat.as_artifact", size=self.words.bytes(result.ref.size_bytes)),
+            )
+
+
+def _part(name: str, content: str) -> Element:
+    with box() as made:
+        text(name, "mb-label")
+        text(content, "mb-delegation-text", "p")
+    return made
+
+
+_READ_PAGE = 500
+_MOST_PAGES = 10
+
+
+class DelegationList:
+    """Draws each where it belongs in time, changes it as more is told of it."""
+
+    def __init__(self, frame: PageSession, user_id: str, entries: Element) -> None:
+        self._frame, self._user_id, self._entries = frame, user_id, entries
+        self._known = Delegations(user_id)
+        self._drawn: dict[str, DelegationView] = {}
+        self._waiting: list[Delegation] = []
+
+    def hear(self, envelopes: Iterable[Envelope]) -> None:
+        """Something was told of what sub-agents do."""
+        for story in self._known.learn(envelopes):
+            entry = self._drawn.get(story.delegation_id)
+            if entry is None:
+                self._draw(story)
+            else:
+                entry.show(story)
+
+    async def read(self, since: datetime) -> None:
+        """What the timeline has from then on."""
+        trace = conversation_trace(self._user_id)
+        wanted = GetTimeline(since=since, trace_id=trace, topics=(TOPIC,), limit=_READ_PAGE)
+        for _ in range(_MOST_PAGES):
+            page = await self._frame.backend.timeline(wanted)
+            self._known.learn(event.envelope for event in page.items)
+            if len(page.items) < _READ_PAGE:
+                return
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+    def begin_anew(self) -> None:
+        """All is drawn again, message by message."""
+        self._drawn.clear()
+        self._waiting = self._known.stories
+
+    def draw_until(self, moment: datetime | None = None) -> None:
+        """Those that began before something was said; in the end, all that are left."""
+        while self._waiting and (moment is None or self._waiting[0].began < moment):
+            self._draw(self._waiting.pop(0))
+
+    def _draw(self, story: Delegation) -> None:
+        with self._entries:
+            self._drawn[story.delegation_id] = DelegationView(self._frame.words, story)

@@ -10,12 +10,12 @@ from bus_schema.conversations import MessageStored
 from bus_schema.dialogue import MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
-from gateway.ui.chat.aside import Aside
-from gateway.ui.chat.pane import Pane, empty_talk
-from gateway.ui.chat.people import People
-from gateway.ui.frame import Frame
-from gateway.ui.parts import box, button, field, popup, text
-from gateway.ui.trouble import Part
+from gateway.ui.chat.dialogue_list import DialogueList
+from gateway.ui.chat.dialogue_pane import DialoguePane, empty_talk
+from gateway.ui.chat.user_profile import ProfilePanel
+from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.errors import ScreenSection
+from gateway.ui.page_session import PageSession
 
 _MOST_PANES = 3
 _WITH_ASIDE = 1100
@@ -26,25 +26,25 @@ _READ_ENDS = 20
 class ChatScreen:
     """Who is open stands in the address: `?with=anna,boris`."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
         chosen = [user for user in frame.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
         with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
-            self.people = People(frame.words, people, self._beside)
+            self.people = DialogueList(frame.words, people, self._beside)
             self.people.add.on("click", self._ask_whom)
-            self._part = Part(frame.words, people)
+            self._part = ScreenSection(frame.words, people)
             with box("mb-panes"):
                 on_close = self._close if len(chosen) > 1 else None
-                self.panes = [Pane(frame, user, on_close) for user in chosen]
+                self.panes = [DialoguePane(frame, user, on_close) for user in chosen]
                 if not chosen:
                     empty_talk(frame, self._ask_whom)
             self.aside = None
             if len(chosen) == 1 and frame.viewer.width >= _WITH_ASIDE:
-                self.aside = Aside(frame.words, box("mb-aside", "aside"))
+                self.aside = ProfilePanel(frame.words, box("mb-aside", "aside"))
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(1 / 15, screen.hear)

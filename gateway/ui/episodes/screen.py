@@ -8,17 +8,16 @@ from bus_schema.identities import is_user_id
 from bus_schema.lsm import ListEpisodes
 from bus_schema.lsm_statistics import ExplainEpisode, GetLayerHistory
 from bus_schema.packer import PackEpisode
-from gateway.ui.episodes.detail import Deeds, Detail
-from gateway.ui.episodes.figures import Figures
-from gateway.ui.episodes.kept_chart import KeptChart
-from gateway.ui.episodes.listing import Listed, Listing
+from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
+from gateway.ui.empty_state import EmptyState
+from gateway.ui.episodes.detail import EpisodeActions, EpisodeDetail
+from gateway.ui.episodes.episode_list import EpisodeItem, EpisodeList
+from gateway.ui.episodes.overview import EpisodeFigures, LayerChart
 from gateway.ui.episodes.whose import chat_button
-from gateway.ui.frame import Frame
+from gateway.ui.errors import ScreenSection
+from gateway.ui.layout import skeleton
 from gateway.ui.memory.tabs import memory_tabs
-from gateway.ui.nothing import Nothing
-from gateway.ui.parts import Segments, box, button, search, show_if, text
-from gateway.ui.skeleton import skeleton
-from gateway.ui.trouble import Part
+from gateway.ui.page_session import PageSession
 
 _COMMAND = "mindbus episodes import chats.jsonl"
 _PAGE = 100
@@ -30,7 +29,7 @@ _TOLD = "mb.evt.episode."
 class EpisodesScreen:
     """A list beside the one that is chosen, under how all of them do."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
         query, words = frame.query, frame.words
         chat = query.get("chat", "")
@@ -48,15 +47,17 @@ class EpisodesScreen:
         with frame.controls:
             memory_tabs(frame, "anchors" if self.wanted.anchors_only else "episodes", self._turn)
         with box("mb-episodes") as self._place:
-            self.chart = KeptChart(words, box("mb-panel mb-ep-chart", "section"))
-            self.figures = Figures(words, box("mb-panel mb-ep-figures", "section"))
+            self.chart = LayerChart(words, box("mb-panel mb-ep-chart", "section"))
+            self.figures = EpisodeFigures(words, box("mb-panel mb-ep-figures", "section"))
             self._list()
             detail = box("mb-panel mb-ep-detail", "section")
-            self.detail = Detail(words, detail, Deeds(self._close, self._unpack, self._pack, self._anchor))
-            self._detail_part = Part(words, detail)
+            self.detail = EpisodeDetail(
+                words, detail, EpisodeActions(self._close, self._unpack, self._pack, self._anchor)
+            )
+            self._detail_part = ScreenSection(words, detail)
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(_HEAR_EVERY_S, screen.hear)
@@ -110,13 +111,13 @@ class EpisodesScreen:
                 options = [("", words("episodes.every_layer"))]
                 options += [(layer.value, words(f"episodes.layer.{layer.value}")) for layer in Layer]
                 chosen = self.wanted.layers[0].value if self.wanted.layers else ""
-                Segments(options, chosen, self._of_layer)
+                SegmentedControl(options, chosen, self._of_layer)
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
-                self.listing = Listing(words, box(""), self.choose)
-                self.nothing = Nothing(words, "episodes", _COMMAND)
+                self.listing = EpisodeList(words, box(""), self.choose)
+                self.nothing = EmptyState(words, "episodes", _COMMAND)
                 self._more = button(words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
-        self._list_part = Part(words, place)
+        self._list_part = ScreenSection(words, place)
 
     async def _look(self) -> None:
         backend, chat = self.frame.backend, self.wanted.chat_id
@@ -144,7 +145,7 @@ class EpisodesScreen:
     def _show(self) -> None:
         names_chat = self.wanted.chat_id is None and len({head.chat_id for head in self._heads.values()}) > 1
         listed = [
-            Listed(head, head.id == self._chosen, names_chat) for head in self._heads.values() if self._fits(head)
+            EpisodeItem(head, head.id == self._chosen, names_chat) for head in self._heads.values() if self._fits(head)
         ]
         self.listing.show(listed)
         show_if(self._more, self._next_cursor)

@@ -5,17 +5,17 @@ from urllib.parse import urlencode
 from nicegui import ui
 
 from bus_schema.identities import is_user_id
-from gateway.ui.frame import Frame
-from gateway.ui.parts import box, button, field, popup, text
+from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.page_session import PageSession
 
 
-def chat_button(frame: Frame, chat_id: str | None) -> None:
+def chat_button(frame: PageSession, chat_id: str | None) -> None:
     """Says it; leads to another chat's."""
     said = frame.words("episodes.of_all") if chat_id is None else chat_id
-    button(said, lambda: _ask(frame, chat_id), "", "user")
+    button(said, lambda: _ask_chat(frame, chat_id), "", "user")
 
 
-def _ask(frame: Frame, chat_id: str | None) -> None:
+def _ask_chat(frame: PageSession, chat_id: str | None) -> None:
     words, wanted = frame.words, {"chat": chat_id or ""}
 
     def go() -> None:

@@ -1,10 +1,10 @@
 """Asks before what cannot be undone."""
 
-from gateway.ui.parts import box, button, field, popup, text
-from gateway.ui.words import Words
+from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.i18n import Localizer
 
 
-async def confirm(words: Words, title: str, explained: str, do: str, number: int) -> bool:
+async def confirm(words: Localizer, title: str, explained: str, do: str, number: int) -> bool:
     """Whether to go on; for several things their number is to be typed."""
     typed = {"number": ""}
     with popup(title, role="alertdialog") as dialog:

@@ -10,12 +10,22 @@ from nicegui.element import Element
 
 from gateway.backend import LOCAL_USER
 from gateway.desks.fleet import body_of
+from gateway.ui.components import (
+    Rows,
+    anchor,
+    attributes,
+    box,
+    button,
+    coloured_json,
+    copy_button,
+    popup,
+    show_if,
+    text,
+)
 from gateway.ui.fleet.confirm import confirm
-from gateway.ui.fleet.queues import DEAD
-from gateway.ui.frame import Frame
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, button, coloured_json, copy_button, popup, show_if, text
-from gateway.ui.rows import Rows
+from gateway.ui.fleet.tables import DEAD
+from gateway.ui.page_session import PageSession
+from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
 
 _SHOWN = 100
@@ -31,7 +41,7 @@ class ActedOn(Protocol):
 class DeadLetterList:
     """One row for each; what is done is done to a row, to the selection, or to all of one service."""
 
-    def __init__(self, frame: Frame, place: Element, on_change: "ActedOn") -> None:
+    def __init__(self, frame: PageSession, place: Element, on_change: "ActedOn") -> None:
         self.frame, self._on_change = frame, on_change
         self._letters: dict[Key, DeadLetter] = {}
         self.selected: set[Key] = set()

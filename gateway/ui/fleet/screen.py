@@ -7,13 +7,12 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.fleet import State
+from gateway.ui.components import box, text
+from gateway.ui.errors import ScreenSection
 from gateway.ui.fleet.dead_letters import DeadLetterList
-from gateway.ui.fleet.queues import DEAD, Queues, queues_of
-from gateway.ui.fleet.workers import Workers, workers_of
-from gateway.ui.frame import Frame
-from gateway.ui.parts import box, text
-from gateway.ui.sparkline import sparkline
-from gateway.ui.trouble import Part
+from gateway.ui.fleet.tables import DEAD, QueueTable, WorkerTable, queues_of, workers_of
+from gateway.ui.page_session import PageSession
+from gateway.ui.svg import sparkline
 
 _LOOK_EVERY_S = 2.0
 
@@ -21,7 +20,7 @@ _LOOK_EVERY_S = 2.0
 class FleetScreen:
     """Trouble sorts first; a screen without trouble has almost no colour."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
         words = frame.words
         with box("mb-fleet mb-scroll"):
@@ -32,14 +31,14 @@ class FleetScreen:
                 self._dead = _Number(words("fleet.dead_letters"), "mb-err")
                 self._ready = _Number(words("fleet.workers"), "")
             workers, queues = box("mb-panel mb-fleet-workers", "section"), box("mb-panel mb-fleet-queues", "section")
-            self.workers = Workers(words, workers, frame.query.get("find", ""))
-            self.queues = Queues(words, queues)
+            self.workers = WorkerTable(words, workers, frame.query.get("find", ""))
+            self.queues = QueueTable(words, queues)
             letters = box("mb-panel mb-fleet-dead", "section")
             self.letters = DeadLetterList(frame, letters, self.look_at_letters)
-            self._queues_part, self._letters_part = Part(words, queues), Part(words, letters)
+            self._queues_part, self._letters_part = ScreenSection(words, queues), ScreenSection(words, letters)
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.every(1.0, screen.look)

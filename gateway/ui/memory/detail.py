@@ -1,28 +1,85 @@
 """One unit: what it says, why it was found, where it came from, how it is stored."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from nicegui.element import Element
 
-from bus_schema.kem import Kem
+from bus_schema.identities import is_user_id
+from bus_schema.kem import Kem, KemSource
 from bus_schema.kem_matching import facets
-from gateway.ui.icons import icon
-from gateway.ui.memory.pieces import asked, changed, show
-from gateway.ui.memory.provenance import Step, content_target, steps_of
-from gateway.ui.memory.results import Hit, said_by
-from gateway.ui.parts import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
-from gateway.ui.words import Words
+from bus_schema.links import Link
+from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.memory.highlights import highlight, show_text, text_diff
+from gateway.ui.memory.results import KemItem, content_of
+from gateway.ui.svg import icon
 from memory.questions import written
+
+
+@dataclass(frozen=True)
+class OriginStep:
+    """One thing that a unit was made from; `span` are characters of it."""
+
+    kind: str
+    id: str
+    target: str = ""
+    span: tuple[int, int] | None = None
+
+
+def origin_of(kem: Kem) -> list[OriginStep]:
+    """From the first on; the unit itself is not among them."""
+    source = kem.source or KemSource()
+    found = [_linked(link, kem) for link in source.links]
+    if source.artifact is not None:
+        span = None if source.start is None or source.end is None else (source.start, source.end)
+        found.append(
+            OriginStep("artifact", source.artifact.artifact_id, _artifact(source.artifact.artifact_id, kem), span)
+        )
+    return found
+
+
+def content_target(kem: Kem) -> str:
+    """Where content is shown that is an artifact."""
+    return "" if kem.ref is None else _artifact(kem.ref.artifact_id, kem)
+
+
+def _linked(link: Link, kem: Kem) -> OriginStep:
+    user, trace = _metadata_text(kem, "user_id"), _metadata_text(kem, "trace_id")
+    target = ""
+    if link.kind == "artifact":
+        target = _artifact(link.id, kem)
+    elif is_user_id(user):
+        # Whatever is found in a talk is shown beside it.
+        message = {"message": link.id} if link.kind == "message" else {}
+        target = f"/chat?{urlencode({'with': user} | message)}"
+    elif trace:
+        target = f"/timeline?{urlencode({'trace': trace})}"
+    return OriginStep(link.kind, link.id, target)
+
+
+def _artifact(artifact_id: str, kem: Kem) -> str:
+    trace = _metadata_text(kem, "trace_id")
+    return f"/artifacts/{quote(artifact_id)}" + (f"?{urlencode({'trace': trace})}" if trace else "")
+
+
+def _metadata_text(kem: Kem, key: str) -> str:
+    value = kem.metadata.get(key)
+    return value if isinstance(value, str) else ""
+
 
 _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": "task", "notification": "bell"}
 
 
-class Detail:
+class KemDetail:
     """Opens at the side; on a phone, from below."""
 
-    def __init__(self, words: Words, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]) -> None:
+    def __init__(
+        self, words: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
+    ) -> None:
         self.words, self._place, self._close, self._pick = words, place, close, pick
 
     def close(self) -> None:
@@ -30,7 +87,7 @@ class Detail:
         self._place.clear()
         self._place.classes(add="mb-hidden")
 
-    def show(self, hit: Hit) -> None:
+    def show(self, hit: KemItem) -> None:
         """All of one unit."""
         kem = hit.kem
         self._place.clear()
@@ -53,7 +110,7 @@ class Detail:
             text(self.words("memory.not_there"), "", "p")
             button(self.words("close"), self._close, "mb-small")
 
-    def _head(self, hit: Hit) -> None:
+    def _head(self, hit: KemItem) -> None:
         words = self.words
         with box("mb-head mb-drawer-head"):
             with box("mb-grow mb-line-x"):
@@ -66,16 +123,16 @@ class Detail:
             link.on("click", js_handler="() => mbCopy(location.href)")
             icon_button("close", words("close"), self._close)
 
-    def _content(self, hit: Hit) -> None:
+    def _content(self, hit: KemItem) -> None:
         kem = hit.kem
         with box("mb-drawer-part"):
             with box("mb-kem-text"):
-                said, found_by = said_by(kem, self.words), hit.found.explain.words if hit.found.explain else ()
-                show(changed(hit.before, said) if hit.before not in (None, said) else asked(said, found_by))
+                said, found_by = content_of(kem, self.words), hit.found.explain.words if hit.found.explain else ()
+                show_text(text_diff(hit.before, said) if hit.before not in (None, said) else highlight(said, found_by))
             if kem.ref is not None:
                 anchor(content_target(kem), self.words("memory.open_artifact"))
             with box("mb-line-x mb-wrap"):
-                shown_below = {step.id for step in steps_of(kem)}
+                shown_below = {step.id for step in origin_of(kem)}
                 for key, value in facets(kem.metadata):
                     if value not in shown_below:
                         self._metadata(key, written(value))
@@ -86,7 +143,7 @@ class Detail:
             text(f"{key}=", "mb-t3")
             text(value, "mb-ell")
 
-    def _why(self, hit: Hit) -> None:
+    def _why(self, hit: KemItem) -> None:
         words, explain = self.words, hit.found.explain
         with box("mb-drawer-part", "section"):
             with box("mb-line-x"):
@@ -110,7 +167,7 @@ class Detail:
         words = self.words
         with box("mb-drawer-part", "section"):
             text(words("memory.origin"), "mb-meta mb-medium", "h3")
-            steps = steps_of(kem)
+            steps = origin_of(kem)
             with box("mb-origin"):
                 for step in steps:
                     self._step(step)
@@ -121,7 +178,7 @@ class Detail:
             if not steps:
                 text(words("memory.no_origin", owner=kem.owner), "mb-meta", "p")
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: OriginStep) -> None:
         words = self.words
         with box("mb-origin-step"):
             icon(_PICTURES.get(step.kind, "open"), "mb-i14 mb-t3")

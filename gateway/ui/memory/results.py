@@ -1,27 +1,26 @@
 """The units that were found, with what each score is made of."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from nicegui.element import Element
 
-from bus_schema.glm import Explanation, FoundKem
+from bus_schema.glm import Explanation, FoundKem, KemPage
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import facets
-from gateway.ui.icons import icon
-from gateway.ui.memory.pieces import asked, changed, excerpt, show
-from gateway.ui.parts import attributes, box, moment, tag, text
-from gateway.ui.rows import Rows
-from gateway.ui.words import Words
-
-_LENGTH = 240
-_MOST_TAGS = 4
+from bus_schema.kem_matching import facets, meets_filter
+from bus_schema.kem_query import KemQuery
+from gateway.memory_changes import KemChange
+from gateway.ui.components import Rows, attributes, box, moment, show_if, tag, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.memory.highlights import excerpt, highlight, show_text, text_diff
+from gateway.ui.memory.search_form import MemorySearch
+from gateway.ui.svg import icon
 
 
 @dataclass(frozen=True)
-class Hit:
+class KemItem:
     """A unit in the list; `before` is what it said when it was found, if that has changed since."""
 
     found: FoundKem
@@ -35,40 +34,97 @@ class Hit:
         return self.found.kem
 
 
-class Results:
+class SearchResults:
+    """All pages so far; `fresh` are units that have come or changed since, which another answer may have."""
+
+    def __init__(self) -> None:
+        self.hits: dict[str, KemItem] = {}
+        self.fresh: set[str] = set()
+        self.query = KemQuery()
+        self.next_cursor: str | None = None
+        self.is_degraded = False
+
+    def begin(self, query: KemQuery, page: KemPage) -> None:
+        """A new answer."""
+        self.query = query
+        self.hits.clear()
+        self.fresh.clear()
+        self.add(page)
+
+    def add(self, page: KemPage) -> None:
+        """More of it."""
+        self.hits |= {item.kem.id: KemItem(item) for item in page.items}
+        self.next_cursor, self.is_degraded = page.next_cursor, page.is_degraded
+
+    def items(self) -> list[FoundKem]:
+        """What facets are counted of."""
+        return [hit.found for hit in self.hits.values() if not hit.is_gone]
+
+    def shown(self, question: MemorySearch, chosen: str | None) -> list[KemItem]:
+        """Those of the type that is wanted, in the order of the answer."""
+        hits = (hit for hit in self.hits.values() if question.shows(hit.kem))
+        return [replace(hit, is_chosen=hit.kem.id == chosen) for hit in hits]
+
+    def hear(self, changes: Iterable[KemChange]) -> None:
+        """Mark what has changed where it stands."""
+        for change in changes:
+            known = self.hits.get(change.kem_id)
+            if known is not None:
+                self.hits[change.kem_id] = apply_change(known, change)
+            elif change.event in ("stored", "updated") and meets_filter(change.metadata, self.query.metadata_filters):
+                self.fresh.add(change.kem_id)
+            elif change.event == "deleted":
+                self.fresh.discard(change.kem_id)
+
+
+def apply_change(hit: KemItem, change: KemChange) -> KemItem:
+    """What has left the working memory is kept all the same."""
+    if change.event == "deleted":
+        return replace(hit, is_gone=True)
+    if change.kem is None or change.kem.version <= hit.kem.version:
+        return hit
+    before = hit.kem.content if hit.before is None else hit.before
+    return KemItem(hit.found.model_copy(update={"kem": change.kem}), before or "", is_chosen=hit.is_chosen)
+
+
+_LENGTH = 240
+_MOST_TAGS = 4
+
+
+class ResultList:
     """Changes as little as the answer does; a live change marks its row, never moves it."""
 
-    def __init__(self, words: Words, place: Element, choose: Callable[[str], Any]) -> None:
+    def __init__(self, words: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         with place:
             made = box("mb-hits")
-        self._rows: Rows[Hit] = Rows(made, lambda hit: _Row(words, hit, choose))
+        self._rows: Rows[KemItem] = Rows(made, lambda hit: _Row(words, hit, choose))
 
-    def show(self, hits: Sequence[Hit]) -> None:
+    def show(self, hits: Sequence[KemItem]) -> None:
         """These, in this order."""
         self._rows.show((hit.kem.id, hit) for hit in hits)
 
 
 class _Row:
-    def __init__(self, words: Words, hit: Hit, choose: Callable[[str], Any]) -> None:
+    def __init__(self, words: Localizer, hit: KemItem, choose: Callable[[str], Any]) -> None:
         self._words, kem_id = words, hit.kem.id
         self.element = attributes(box("mb-hit", "button"), type="button", data_row=kem_id, data_kem=kem_id)
         self.element.on("click", lambda: choose(kem_id))
 
-    def show(self, hit: Hit) -> None:
+    def show(self, hit: KemItem) -> None:
         self.element.clear()
         self.element.classes(replace=f"mb-hit {'mb-gone' if hit.is_gone else ''}")
         attributes(self.element, aria_pressed=str(hit.is_chosen).lower()).update()
         with self.element:
             with box("mb-hit-top"):
                 with box("mb-hit-text mb-grow"):
-                    show(_pieces(hit, self._words))
+                    show_text(_excerpt_of(hit, self._words))
                 if hit.found.score is not None:
                     text(self._words.number(hit.found.score, 2), "mb-num mb-strong")
             if hit.found.score is not None:
                 score_bar(self._words, hit.found.score, hit.found.explain)
             self._foot(hit)
 
-    def _foot(self, hit: Hit) -> None:
+    def _foot(self, hit: KemItem) -> None:
         words, kem = self._words, hit.kem
         with box("mb-hit-foot"):
             if hit.is_gone:
@@ -87,7 +143,7 @@ class _Row:
             moment(words, kem.updated_at, words.when(kem.updated_at, datetime.now(UTC)))
 
 
-def score_bar(words: Words, score: float, explain: Explanation | None) -> Element:
+def score_bar(words: Localizer, score: float, explain: Explanation | None) -> Element:
     """As long as the score; its colours are the shares of words and of meaning."""
     lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
     total = lexical + dense or 1.0
@@ -100,7 +156,7 @@ def score_bar(words: Words, score: float, explain: Explanation | None) -> Elemen
     return made
 
 
-def said_by(kem: Kem, words: Words) -> str:
+def content_of(kem: Kem, words: Localizer) -> str:
     """What it says, or where it says it."""
     if kem.content is not None:
         return kem.content
@@ -108,8 +164,42 @@ def said_by(kem: Kem, words: Words) -> str:
     return "" if ref is None else words("memory.in_artifact", id=ref.artifact_id, size=words.bytes(ref.size_bytes))
 
 
-def _pieces(hit: Hit, words: Words) -> Sequence[Any]:
-    said, found_by = said_by(hit.kem, words), hit.found.explain.words if hit.found.explain else ()
+def _excerpt_of(hit: KemItem, words: Localizer) -> Sequence[Any]:
+    said, found_by = content_of(hit.kem, words), hit.found.explain.words if hit.found.explain else ()
     if hit.before is not None and hit.before != said and len(said) <= _LENGTH:
-        return changed(hit.before, said)
-    return excerpt(said, found_by, _LENGTH) or asked("–", ())
+        return text_diff(hit.before, said)
+    return excerpt(said, found_by, _LENGTH) or highlight("–", ())
+
+
+class ResultSummary:
+    """How many units, how soon, what the colours mean, what has changed since."""
+
+    def __init__(self, words: Localizer, refresh: Callable[[], Any]) -> None:
+        self.words = words
+        with box("mb-found-line"):
+            self._count = text("", "mb-medium")
+            attributes(self._count, aria_live="polite")
+            self._took = text("", "mb-meta mb-num mb-grow")
+            self._degraded = text(words("memory.degraded"), "mb-meta mb-warn mb-hidden")
+            with box("mb-line-x mb-not-phone mb-hidden") as self._legend:
+                for key, colour in (("memory.lexical", "processed"), ("memory.dense", "process")):
+                    with box("mb-line-x mb-cap"):
+                        box("mb-legend-box", "i").style(f"--c: var(--{colour})")
+                        text(words(key), "mb-t2")
+            with attributes(box("mb-btn mb-small mb-hidden", "button"), type="button") as self._fresh:
+                self._fresh_said = text("")
+            self._fresh.on("click", refresh)
+
+    def took(self, seconds: float) -> None:
+        """How soon it came."""
+        self._took.set_text(self.words("memory.took", time=self.words.seconds(seconds)))
+
+    def show(self, found: SearchResults, hits: Sequence[KemItem]) -> None:
+        """As it stands."""
+        words = self.words
+        first = "memory.first" if found.next_cursor else "memory.found"
+        self._count.set_text(words.count(first, len(hits)))
+        show_if(self._degraded, found.is_degraded)
+        show_if(self._legend, any(hit.found.explain for hit in hits))
+        show_if(self._fresh, found.fresh)
+        self._fresh_said.set_text(words.count("memory.fresh", len(found.fresh)))

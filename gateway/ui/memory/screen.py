@@ -7,24 +7,21 @@ from nicegui import ui
 
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
-from gateway.desks.memory import facets_of
-from gateway.feed import Missed
+from gateway.event_feed import MissedEvents
 from gateway.memory_changes import KemChange
-from gateway.ui.frame import Frame
-from gateway.ui.memory.answer_line import AnswerLine
-from gateway.ui.memory.detail import Detail
-from gateway.ui.memory.facet_lists import FacetLists
-from gateway.ui.memory.found import Found, changed_hit
-from gateway.ui.memory.happenings import Happenings
-from gateway.ui.memory.question import Question
-from gateway.ui.memory.question_bar import QuestionBar
-from gateway.ui.memory.results import Hit, Results
+from gateway.shared_memory import facets_of
+from gateway.ui.components import box, button, show_if
+from gateway.ui.empty_state import EmptyState
+from gateway.ui.errors import ScreenSection
+from gateway.ui.layout import skeleton
+from gateway.ui.memory.changes import ChangeList
+from gateway.ui.memory.detail import KemDetail
+from gateway.ui.memory.facets import FacetPanel
+from gateway.ui.memory.results import KemItem, ResultList, ResultSummary, SearchResults, apply_change
+from gateway.ui.memory.search_form import MemorySearch, SearchForm
 from gateway.ui.memory.tabs import memory_tabs
 from gateway.ui.memory.whose import whose_button
-from gateway.ui.nothing import Nothing
-from gateway.ui.parts import box, button, show_if
-from gateway.ui.skeleton import skeleton
-from gateway.ui.trouble import Part
+from gateway.ui.page_session import PageSession
 from memory.errors import NoSuchKem
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
@@ -36,35 +33,35 @@ _LOOK_AGAIN_EVERY_S = 5.0
 class MemoryScreen:
     """Search beside live changes; a change marks what is shown, it never moves it."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
-        question = Question.of_address(frame.query)
+        question = MemorySearch.of_address(frame.query)
         self.memory = frame.backend.memory_of(question.user)
-        self.found = Found()
-        self._chosen: Hit | None = None
+        self.found = SearchResults()
+        self._chosen: KemItem | None = None
         self._is_away = False
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
-            self.facets = FacetLists(frame.words, self._facets, self.ask)
+            self.facets = FacetPanel(frame.words, self._facets, self.ask)
             with box("mb-memory-main") as self._search:
-                self.bar = QuestionBar(frame.words, self._search, question, self.ask)
-                self.line = AnswerLine(frame.words, self.look)
+                self.bar = SearchForm(frame.words, self._search, question, self.ask)
+                self.line = ResultSummary(frame.words, self.look)
                 place = box("mb-scroll mb-grow mb-memory-place")
-                self.part = Part(frame.words, place)
-                self.results = Results(frame.words, place, self.choose)
+                self.part = ScreenSection(frame.words, place)
+                self.results = ResultList(frame.words, place, self.choose)
                 with place:
                     self._skeleton = skeleton()
-                    self.nothing = Nothing(frame.words, "memory", _COMMAND)
+                    self.nothing = EmptyState(frame.words, "memory", _COMMAND)
                     self._more = button(frame.words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
-            self.happenings = Happenings(frame.words, self._changes, self.choose)
+            self.happenings = ChangeList(frame.words, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
-            self.detail = Detail(frame.words, drawer, lambda: self.choose(None), self._pick)
+            self.detail = KemDetail(frame.words, drawer, lambda: self.choose(None), self._pick)
         self._turn("changes" if frame.query.get("view") == "changes" else "search")
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         listening = screen.memory.changes.listen()
@@ -77,7 +74,7 @@ class MemoryScreen:
         if wanted := frame.query.get("kem"):
             await screen.choose(wanted)
 
-    async def ask(self, question: Question) -> None:
+    async def ask(self, question: MemorySearch) -> None:
         """Another question, or the same again."""
         self.bar.question = question
         self.frame.remember(**question.in_address())
@@ -115,9 +112,9 @@ class MemoryScreen:
             await self.frame.attempt(self._fetch(kem_id))
         self._show()
 
-    async def hear(self, heard: list[KemChange | Missed]) -> None:
+    async def hear(self, heard: list[KemChange | MissedEvents]) -> None:
         """What has happened since."""
-        changes = [item for item in heard if not isinstance(item, Missed)]
+        changes = [item for item in heard if not isinstance(item, MissedEvents)]
         if len(changes) < len(heard):
             self.frame.say(self.frame.words("memory.missed"))
         if not changes:
@@ -135,7 +132,7 @@ class MemoryScreen:
         before, kem_id = self._chosen, self._chosen.kem.id
         for change in changes:
             if change.kem_id == kem_id:
-                self._chosen = changed_hit(self._chosen, change)
+                self._chosen = apply_change(self._chosen, change)
         if self._chosen != before:
             self.detail.show(self._chosen)
 
@@ -155,7 +152,7 @@ class MemoryScreen:
 
     async def _fetch(self, kem_id: str) -> None:
         try:
-            self._chosen = Hit(FoundKem(kem=await self.memory.kem(kem_id)))
+            self._chosen = KemItem(FoundKem(kem=await self.memory.kem(kem_id)))
         except NoSuchKem:
             self.detail.show_nothing()
             return
@@ -173,7 +170,7 @@ class MemoryScreen:
         show_if(self._more, found.next_cursor)
         self.nothing.show(is_empty=not hits)
 
-    def _controls(self, question: Question) -> None:
+    def _controls(self, question: MemorySearch) -> None:
         with self.frame.controls:
             view = "changes" if self.frame.query.get("view") == "changes" else "search"
             memory_tabs(self.frame, view, self._turn)

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from gateway.ui.frame import Frame
-from gateway.ui.parts import Segments
+from gateway.ui.components import SegmentedControl
+from gateway.ui.page_session import PageSession
 
 # The screen that each is on, with what its address says.
 _PLACES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
@@ -18,7 +18,7 @@ _PLACES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 }
 
 
-def memory_tabs(frame: Frame, chosen: str, turn: Callable[[str], Any]) -> None:
+def memory_tabs(frame: PageSession, chosen: str, turn: Callable[[str], Any]) -> None:
     """Those of this screen turn it; the others lead away, for the same user."""
     whose = {"user": frame.query.get("user") or frame.query.get("chat") or ""}
 
@@ -29,4 +29,4 @@ def memory_tabs(frame: Frame, chosen: str, turn: Callable[[str], Any]) -> None:
         user = {("chat" if screen == "episodes" else "user"): value for value in whose.values() if value}
         return ui.navigate.to(f"/{screen}?{urlencode({**query, **user})}".removesuffix("?"))
 
-    Segments([(tab, frame.words(f"memory.view.{tab}")) for tab in _PLACES], chosen, go)
+    SegmentedControl([(tab, frame.words(f"memory.view.{tab}")) for tab in _PLACES], chosen, go)

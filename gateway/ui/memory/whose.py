@@ -4,17 +4,17 @@ from nicegui import ui
 
 from bus_schema.identities import is_user_id
 from gateway.backend import LOCAL_USER
-from gateway.ui.frame import Frame
-from gateway.ui.parts import box, button, field, popup, text
+from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.page_session import PageSession
 
 
-def whose_button(frame: Frame, user_id: str | None) -> None:
+def whose_button(frame: PageSession, user_id: str | None) -> None:
     """Says it; leads to another user's."""
     said = frame.words("memory.as", user=f"user.{user_id}" if user_id else LOCAL_USER)
-    button(said, lambda: _ask(frame, user_id), "mb-not-phone", "user")
+    button(said, lambda: _ask_user(frame, user_id), "mb-not-phone", "user")
 
 
-def _ask(frame: Frame, user_id: str | None) -> None:
+def _ask_user(frame: PageSession, user_id: str | None) -> None:
     words, wanted = frame.words, {"user": user_id or ""}
 
     def go() -> None:

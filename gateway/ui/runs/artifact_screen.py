@@ -1,13 +1,129 @@
 """One artifact by itself: what it was made from, what was made from it, what it looks like."""
 
-from nicegui import ui
+from urllib.parse import quote
 
-from gateway.ui.frame import Frame
-from gateway.ui.parts import attributes, box, short_id
-from gateway.ui.runs.artifact_panel import ArtifactPanel
-from gateway.ui.runs.lineage import Graph, drawing_of
-from gateway.ui.runs.provenance import node_of
-from gateway.ui.trouble import Part
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.artifacts import Manifest
+from bus_schema.storage import Versions
+from gateway.ui.components import (
+    SegmentedControl,
+    anchor,
+    attributes,
+    box,
+    coloured_json,
+    identifier,
+    moment,
+    short_id,
+    show_if,
+    text,
+)
+from gateway.ui.errors import EXPECTED_ERRORS, ScreenSection, show_error
+from gateway.ui.markdown import markdown
+from gateway.ui.page_session import PageSession
+from gateway.ui.runs.lineage import Graph, artifact_url, drawing_of, node_of
+from gateway.ui.svg import icon
+from mindbus.sdk.preview import Preview
+
+_MOST_LINES = 2000
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_AT_ONCE_BYTES = 1024 * 1024
+
+
+class ArtifactPanel:
+    """Shows what it can; over a megabyte only the beginning."""
+
+    def __init__(self, frame: PageSession, place: Element) -> None:
+        self.frame, self.place = frame, place
+        self._shown = ""
+
+    async def show(self, artifact_id: str, trace: str | None) -> None:
+        """This one."""
+        if self._shown == artifact_id:
+            return
+        self.place.clear()
+        backend = self.frame.backend
+        try:
+            manifest = await backend.artifact(artifact_id, trace)
+            versions = await backend.versions(artifact_id, trace)
+            preview = await backend.preview(artifact_id, _MOST_LINES, trace)
+        except EXPECTED_ERRORS as trouble:
+            with self.place:
+                show_error(self.frame.words, trouble, lambda: self.show(artifact_id, trace), trace or "")
+            return
+        self._shown = artifact_id
+        with self.place:
+            self._draw(manifest, versions, preview)
+
+    def _draw(self, manifest: Manifest, versions: Versions, preview: Preview) -> None:
+        words = self.frame.words
+        self._head(manifest)
+        with box("mb-tabs"):
+            options = [(key, words(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
+            bodies: dict[str, Element] = {}
+
+            def choose(chosen: str) -> None:
+                for key, body in bodies.items():
+                    show_if(body, key == chosen)
+
+            SegmentedControl(options, "preview", choose)
+            box("mb-grow")
+            attributes(
+                text(f"sha256 {manifest.sha256[:8]}…{manifest.sha256[-4:]}", "mb-mono mb-t3"), title=manifest.sha256
+            )
+            text(words.bytes(manifest.size_bytes), "mb-meta mb-num")
+            text(manifest.visibility, "mb-meta")
+        for key in ("preview", "manifest", "versions"):
+            bodies[key] = attributes(box("mb-scroll mb-grow mb-artifact-body"), tabindex="0")
+        with bodies["preview"]:
+            self._preview(manifest, preview)
+        with bodies["manifest"]:
+            ui.html(coloured_json(manifest.model_dump(mode="json", exclude_none=True)), tag="pre").classes("mb-json")
+        with bodies["versions"]:
+            self._versions(versions)
+        choose("preview")
+
+    def _head(self, manifest: Manifest) -> None:
+        words = self.frame.words
+        with box("mb-head mb-artifact-head"):
+            icon("file")
+            identifier(words, manifest.id, artifact_url(manifest.id, manifest.trace_id))
+            said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
+            text(said, "mb-t3 mb-ell mb-grow")
+            with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
+                attributes(made, aria_label=words("artifact.download"), title=words("artifact.download"))
+                icon("download")
+
+    def _preview(self, manifest: Manifest, preview: Preview) -> None:
+        words = self.frame.words
+        content_type = manifest.content_type.partition(";")[0]
+        if content_type in _PICTURES and manifest.size_bytes <= _AT_ONCE_BYTES:
+            attributes(box("mb-picture", "img"), src=_address(manifest), alt=manifest.id)
+        elif preview.kind == "text" and content_type == "text/markdown":
+            markdown(preview.text, "mb-document")
+        elif preview.kind == "empty":
+            text(words("artifact.empty"), "mb-meta")
+        else:
+            text(preview.text, "mb-json mb-document", "pre")
+        if preview.is_cut:
+            with box("mb-line-x mb-meta mb-cut"):
+                text(words("artifact.cut"))
+                anchor(_address(manifest), words("artifact.whole"))
+
+    def _versions(self, versions: Versions) -> None:
+        words = self.frame.words
+        for version in reversed(versions.items):
+            with box("mb-line-x mb-version"):
+                text(f"v{version.version}", "mb-strong mb-num")
+                identifier(words, version.id, artifact_url(version.id, version.trace_id))
+                text(version.created_by, "mb-meta mb-ell mb-grow")
+                moment(words, version.created_at, words.time(version.created_at))
+
+
+def _address(manifest: Manifest) -> str:
+    return f"/api/artifacts/{quote(manifest.id)}/content?trace={quote(manifest.trace_id)}"
+
 
 _MOST_NODES = 40
 
@@ -15,17 +131,17 @@ _MOST_NODES = 40
 class ArtifactScreen:
     """For artifacts of any trace; those of a run have their run around them."""
 
-    def __init__(self, frame: Frame, artifact_id: str) -> None:
+    def __init__(self, frame: PageSession, artifact_id: str) -> None:
         self.frame, self.artifact_id = frame, artifact_id
         frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (short_id(artifact_id), "")])
         with box("mb-run-right mb-alone") as place:
-            self.part = Part(frame.words, place)
+            self.part = ScreenSection(frame.words, place)
             self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
             attributes(self._graph, tabindex="0")
             self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
 
     @classmethod
-    async def draw(cls, frame: Frame, artifact_id: str) -> None:
+    async def draw(cls, frame: PageSession, artifact_id: str) -> None:
         """Show it; an artifact does not change."""
         screen = cls(frame, artifact_id)
         await screen.part.attempt(screen.look)

@@ -5,6 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
+from urllib.parse import quote
+
+from agents.configuration.prompts import role_names
+from agents.processes.cards import UnknownCard, shipped_card
+from bus_schema.artifacts import Manifest
+from bus_schema.identities import owner_of
+from bus_schema.process import BRIEF, Run, Step, StepStatus
 
 _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 44, 28, 14, 10
 _LANE, _BEND = 9, 12
@@ -81,7 +88,7 @@ def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
         x += width + _GAP_X
     width, height = x - _GAP_X + _EDGE, tallest + above + below + 2 * _EDGE
     lines = "".join(
-        _edge(places[source], places[target], lanes.get(source, 0), _EDGE + above, _EDGE + above + tallest)
+        _draw_edge(places[source], places[target], lanes.get(source, 0), _EDGE + above, _EDGE + above + tallest)
         for source, target in sorted(graph.edges)
     )
     boxes = "".join(_node(node, places[node.id], is_selected=node.id == selected) for node in graph.nodes)
@@ -120,7 +127,7 @@ def _depths(graph: Graph) -> dict[str, int]:
     return depth
 
 
-def _edge(source: _Place, target: _Place, lane: int, top: float, bottom: float) -> str:
+def _draw_edge(source: _Place, target: _Place, lane: int, top: float, bottom: float) -> str:
     x1, y1 = source.x + source.width, source.y + _HEIGHT / 2
     x2, y2 = target.x - 1, target.y + _HEIGHT / 2
     if target.column - source.column > 1:
@@ -160,3 +167,57 @@ def _short(said: str) -> str:
 def _mean(rows: Iterable[float | None]) -> float:
     known: Sequence[float] = [row for row in rows if row is not None]
     return sum(known) / len(known) if known else 0.0
+
+
+_LOOKS: dict[StepStatus, Look] = {StepStatus.PENDING_STORAGE: "buffered", StepStatus.RUNNING: "writing"}
+_ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
+
+
+def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
+    """Registered artifacts as storage knows them, the others as the card has them."""
+    given = {ref.artifact_id for ref in run.inputs}
+    nodes = {manifest.id: node_of(manifest, is_source=manifest.id in given) for manifest in manifests}
+    edges = {(source, each.id) for each in manifests for source in _inputs_of(each)}
+    made = {step.step_id: _id_of(run, step) for step in run.steps}
+    needed = _needs(run)
+    for step in run.steps:
+        name = made[step.step_id]
+        if name in nodes or step.status in _ENDED:
+            continue
+        nodes[name] = Node(name, step.step_id, step.role, _LOOKS.get(step.status, "planned"))
+        for source in needed.get(step.step_id, ()):
+            sources = [ref.artifact_id for ref in run.inputs] if source == BRIEF else [made.get(source, "")]
+            edges |= {(one, name) for one in sources}
+    known = frozenset((source, target) for source, target in edges if source in nodes and target in nodes)
+    return Graph(tuple(nodes.values()), known)
+
+
+def node_of(manifest: Manifest, *, is_source: bool) -> Node:
+    """A registered artifact."""
+    by = owner_of(manifest.owner).partition(".")[2]
+    title = f"{manifest.artifact_type} v{manifest.version}" if manifest.version > 1 else manifest.artifact_type
+    look: Look = "source" if is_source else "registered"
+    return Node(manifest.id, title, by, look, artifact_url(manifest.id, manifest.trace_id))
+
+
+def artifact_url(artifact_id: str, trace_id: str) -> str:
+    """Where it is shown: within its run, if it is of one."""
+    if trace_id.startswith("run_"):
+        return f"/runs/{quote(trace_id)}?artifact={quote(artifact_id)}"
+    return f"/artifacts/{quote(artifact_id)}?trace={quote(trace_id)}"
+
+
+def _inputs_of(manifest: Manifest) -> tuple[str, ...]:
+    used = manifest.context.input_artifacts if manifest.context else ()
+    return (*used, manifest.supersedes) if manifest.supersedes else used
+
+
+def _id_of(run: Run, step: Step) -> str:
+    return step.artifact.artifact_id if step.artifact else f"{run.run_id}/{step.step_id}"
+
+
+def _needs(run: Run) -> dict[str, tuple[str, ...]]:
+    try:
+        return {step.id: step.inputs for step in shipped_card(run.card_name, role_names()).steps}
+    except UnknownCard:
+        return {}

@@ -9,14 +9,13 @@ from nicegui.element import Element
 
 from bus_schema.envelope import Envelope
 from bus_schema.process import Run, StepStatus
-from gateway.desks.runs import Order
-from gateway.ui.frame import Frame
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, button, choice, copy_button, popup, show_if, tag, text
-from gateway.ui.rows import Rows
+from gateway.desks.runs import RunRequest
+from gateway.ui.components import Rows, anchor, attributes, box, button, choice, copy_button, popup, show_if, tag, text
+from gateway.ui.errors import ScreenSection
+from gateway.ui.i18n import Localizer
+from gateway.ui.page_session import PageSession
 from gateway.ui.runs.run_screen import OVER, STATUS_COLOURS
-from gateway.ui.trouble import Part
-from gateway.ui.words import Words
+from gateway.ui.svg import icon
 
 _SHOWN = 50
 
@@ -30,7 +29,7 @@ class _Seen:
 class RunListScreen:
     """The newest first."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
         self._is_stale = False
         self._runs: list[Run] = []
@@ -38,7 +37,7 @@ class RunListScreen:
         with frame.controls:
             button(words("runs.new"), self._ask, "mb-primary", "plus")
         with box("mb-runs mb-scroll") as place:
-            self.part = Part(words, place)
+            self.part = ScreenSection(words, place)
             with box("mb-panel") as self._panel, box("mb-table mb-cards", "table"):
                 with box("", "thead"), box("", "tr"):
                     for key, classes in _COLUMNS:
@@ -47,7 +46,7 @@ class RunListScreen:
             self._empty = self._nothing()
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(0.5, screen.hear)
@@ -92,7 +91,7 @@ class RunListScreen:
             if not wanted["brief"].strip():
                 problem.set_text(words("runs.no_brief"))
                 return
-            order = Order(briefs=[wanted["brief"]], card_name=wanted["card"])
+            order = RunRequest(briefs=[wanted["brief"]], card_name=wanted["card"])
             if await self.frame.attempt(self.frame.backend.start_run(order)):
                 ui.navigate.to(f"/runs/{order.run_id}")
 
@@ -139,7 +138,7 @@ _COLUMNS = (
 
 
 class _Row:
-    def __init__(self, words: Words, seen: _Seen) -> None:
+    def __init__(self, words: Localizer, seen: _Seen) -> None:
         self._words, run = words, seen.run
         with attributes(box("mb-run-row", "tr"), data_row=run.run_id) as self.element:
             with box("mb-card-title mb-two", "td"), anchor(f"/runs/{quote(run.run_id)}", classes="mb-stack"):

@@ -11,15 +11,14 @@ from nicegui.elements.mixins.text_element import TextElement
 from bus_schema.envelope import Envelope
 from bus_schema.process import Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
+from gateway.ui.components import anchor, attributes, box, button, identifier, tag, text
+from gateway.ui.errors import ScreenSection
 from gateway.ui.fleet.confirm import confirm
-from gateway.ui.frame import Frame
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, button, identifier, tag, text
-from gateway.ui.runs.artifact_panel import ArtifactPanel
-from gateway.ui.runs.lineage import drawing_of
-from gateway.ui.runs.provenance import graph_of_run
-from gateway.ui.runs.steps import Steps
-from gateway.ui.trouble import Part
+from gateway.ui.page_session import PageSession
+from gateway.ui.runs.artifact_screen import ArtifactPanel
+from gateway.ui.runs.lineage import drawing_of, graph_of_run
+from gateway.ui.runs.steps import StepList
+from gateway.ui.svg import icon
 
 OVER = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 STATUS_COLOURS = {
@@ -35,7 +34,7 @@ _FIGURES = ("elapsed", "steps", "artifacts", "attempts")
 class RunScreen:
     """The chosen artifact stands in the address."""
 
-    def __init__(self, frame: Frame, run_id: str) -> None:
+    def __init__(self, frame: PageSession, run_id: str) -> None:
         self.frame, self.run_id = frame, run_id
         self.selected = frame.query.get("artifact", "")
         self.notes: dict[str, str] = {}
@@ -49,9 +48,9 @@ class RunScreen:
                     with box("mb-figures"):
                         self._figures = {name: _figure(words(f"run.{name}")) for name in _FIGURES}
                 body = box("")
-                self.part = Part(words, body)
+                self.part = ScreenSection(words, body)
                 with body:
-                    self.steps = Steps(words, body)
+                    self.steps = StepList(words, body)
             with box("mb-run-right"):
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
@@ -59,7 +58,7 @@ class RunScreen:
                 self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
 
     @classmethod
-    async def draw(cls, frame: Frame, run_id: str) -> None:
+    async def draw(cls, frame: PageSession, run_id: str) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame, run_id)
         frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (run_id, "")])

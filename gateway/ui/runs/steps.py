@@ -9,10 +9,9 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.process import Run, Step, StepStatus
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, short_id, tag, text
-from gateway.ui.rows import Rows
-from gateway.ui.words import Words
+from gateway.ui.components import Rows, anchor, attributes, box, short_id, tag, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import icon
 
 COLOURS = {
     StepStatus.PENDING: "",
@@ -32,7 +31,7 @@ _MARKS = 5
 
 
 @dataclass(frozen=True)
-class StepSeen:
+class StepItem:
     """A step at a moment, with what its role is at."""
 
     run_id: str
@@ -44,14 +43,14 @@ class StepSeen:
     selected: str = ""
 
 
-class Steps:
+class StepList:
     """The line, not a percentage, is the progress."""
 
-    def __init__(self, words: Words, place: Element) -> None:
+    def __init__(self, words: Localizer, place: Element) -> None:
         self.words = words
         with place:
             self._scale = attributes(box("mb-scale"), aria_hidden="true")
-            self._rows: Rows[StepSeen] = Rows(box("mb-steps"), lambda _seen: _Row(words))
+            self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(words))
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
         """As it is now."""
@@ -63,14 +62,14 @@ class Steps:
         self._rows.show(
             (
                 step.step_id,
-                StepSeen(run.run_id, step, run.started_at, ends, now, notes.get(step.step_id, ""), selected),
+                StepItem(run.run_id, step, run.started_at, ends, now, notes.get(step.step_id, ""), selected),
             )
             for step in run.steps
         )
 
 
 class _Row:
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Localizer) -> None:
         self._words = words
         self._drawn: tuple[object, ...] = ()
         with attributes(box("mb-step"), tabindex="0") as self.element:
@@ -87,7 +86,7 @@ class _Row:
                     self._line = box("", "i")
                 self._more = box("mb-step-more")
 
-    def show(self, seen: StepSeen) -> None:
+    def show(self, seen: StepItem) -> None:
         words, step = self._words, seen.step
         attributes(self.element, data_row=step.step_id)
         self._name.set_text(step.step_id)
@@ -116,7 +115,7 @@ class _Row:
                 said = step.status.value if step.status is StepStatus.PENDING_STORAGE else ""
                 tag(said or self._words(f"step.{step.status.value}"), COLOURS[step.status])
 
-    def _show_more(self, seen: StepSeen) -> None:
+    def _show_more(self, seen: StepItem) -> None:
         words, step = self._words, seen.step
         self._more.clear()
         with self._more:
@@ -133,7 +132,7 @@ class _Row:
                 _artifact(words, seen, step)
 
 
-def _artifact(words: Words, seen: StepSeen, step: Step) -> None:
+def _artifact(words: Localizer, seen: StepItem, step: Step) -> None:
     ref = step.artifact
     if ref is None:
         return
@@ -148,7 +147,7 @@ def _artifact(words: Words, seen: StepSeen, step: Step) -> None:
         text(words.bytes(ref.size_bytes), "mb-cap mb-t3 mb-num")
 
 
-def _model_of(words: Words, step: Step) -> str:
+def _model_of(words: Localizer, step: Step) -> str:
     if step.context is None:
         return ""
     sources = len(step.context.input_artifacts)
@@ -156,13 +155,13 @@ def _model_of(words: Words, step: Step) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _took_s(seen: StepSeen) -> float | None:
+def _took_s(seen: StepItem) -> float | None:
     if seen.step.started_at is None:
         return None
     return max(0.0, ((seen.step.finished_at or seen.now) - seen.step.started_at).total_seconds())
 
 
-def _line_style(seen: StepSeen) -> str:
+def _line_style(seen: StepItem) -> str:
     if seen.step.started_at is None:
         return "display: none"
     whole = max((seen.ends - seen.begins).total_seconds(), 0.001)

@@ -12,18 +12,18 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim
-from gateway.ui.frame import Frame
-from gateway.ui.parts import attributes, box, button, choice, field, icon_button, rewrite, show_if, text
+from gateway.ui.components import attributes, box, button, choice, field, icon_button, rewrite, show_if, text
+from gateway.ui.page_session import PageSession
 
 _FASTEST = 600
 _STEPS = 100
 _MARKS = (1, 10, 60, 600)
 
 
-class Controls:
+class SimControls:
     """What is set here is what the next start takes."""
 
-    def __init__(self, frame: Frame, place: Element, on_team: Callable[[], None]) -> None:
+    def __init__(self, frame: PageSession, place: Element, on_team: Callable[[], None]) -> None:
         self.frame, self._on_team = frame, on_team
         backend, language = frame.backend, frame.words.language
         teams = backend.sim_teams()

@@ -10,12 +10,11 @@ from nicegui.elements.mixins.text_element import TextElement
 from agents.sim.scenarios import Scenario, Trigger
 from agents.sim.teams import Profile, Team
 from bus_schema.envelope import Envelope
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, attributes, box, moment, person, show_if, text
-from gateway.ui.rows import Rows
-from gateway.ui.sim.checks import Check
-from gateway.ui.summary import lane_of, summary_of
-from gateway.ui.words import Words
+from gateway.ui.components import Rows, anchor, attributes, box, moment, person, show_if, text
+from gateway.ui.event_summary import lane_of, summary_of
+from gateway.ui.i18n import Localizer
+from gateway.ui.sim.statistics import SimCheck
+from gateway.ui.svg import icon
 
 _TALKERS = 100
 
@@ -23,7 +22,7 @@ _TALKERS = 100
 class PeoplePanel:
     """Who talks, how much they have said."""
 
-    def __init__(self, words: Words, place: Element) -> None:
+    def __init__(self, words: Localizer, place: Element) -> None:
         self.words = words
         with place:
             with box("mb-head"):
@@ -63,7 +62,7 @@ class PeoplePanel:
 class ScenarioPanel:
     """What happens in their world."""
 
-    def __init__(self, words: Words, place: Element) -> None:
+    def __init__(self, words: Localizer, place: Element) -> None:
         self.words = words
         with place:
             with box("mb-head"):
@@ -89,7 +88,7 @@ class ScenarioPanel:
 class NewsPanel:
     """What just happened, the newest first."""
 
-    def __init__(self, words: Words, place: Element) -> None:
+    def __init__(self, words: Localizer, place: Element) -> None:
         self.words = words
         with place:
             with box("mb-head"):
@@ -109,7 +108,7 @@ class NewsPanel:
 
 
 class _NewsRow:
-    def __init__(self, words: Words, envelope: Envelope) -> None:
+    def __init__(self, words: Localizer, envelope: Envelope) -> None:
         topic = envelope.type.split(".")[2]
         with box("mb-sim-news mb-new") as self.element:
             moment(words, envelope.time, words.time(envelope.time))
@@ -123,7 +122,7 @@ class _NewsRow:
 class ChecksPanel:
     """What must hold; what breaks turns red, stops nothing, leads to its messages."""
 
-    def __init__(self, words: Words, place: Element) -> None:
+    def __init__(self, words: Localizer, place: Element) -> None:
         self.words = words
         with place:
             with box("mb-head"):
@@ -131,9 +130,9 @@ class ChecksPanel:
                 self._tag = box("mb-tag mb-tint", "span")
                 with self._tag:
                     self._holding: TextElement = text("")
-            self._rows: Rows[Check] = Rows(box("mb-pad"), lambda check: _CheckRow())
+            self._rows: Rows[SimCheck] = Rows(box("mb-pad"), lambda check: _CheckRow())
 
-    def show(self, checks: Sequence[Check]) -> None:
+    def show(self, checks: Sequence[SimCheck]) -> None:
         """These."""
         holding = sum(check.holds for check in checks)
         self._holding.set_text(self.words("sim.hold", n=holding, of=len(checks)))
@@ -149,7 +148,7 @@ class _CheckRow:
                 self._says: TextElement = text("", "mb-medium")
                 self._counted: TextElement = text("", "mb-cap mb-t3")
 
-    def show(self, check: Check) -> None:
+    def show(self, check: SimCheck) -> None:
         attributes(self.element, href=check.target)
         show_if(self._good, check.holds)
         show_if(self._bad, not check.holds)
@@ -158,7 +157,7 @@ class _CheckRow:
         self._counted.set_text(check.counted)
 
 
-def answer_times(words: Words, points: Sequence[tuple[int, float]]) -> str:
+def answer_times(words: Localizer, points: Sequence[tuple[int, float]]) -> str:
     """How long each answer took, as dots: numbers alone, so that nothing in it can be anybody's text."""
     width, height, left = 220, 140, 40
     slowest = max([1.0, *(seconds for _, seconds in points)])
@@ -182,7 +181,7 @@ def answer_times(words: Words, points: Sequence[tuple[int, float]]) -> str:
     )
 
 
-def dots_panel(words: Words) -> ui.html:
+def dots_panel(words: Localizer) -> ui.html:
     """Where the dots go."""
     text(words("sim.answer_time"), "mb-label mb-pad-x")
     return ui.html("", sanitize=False).classes("mb-pad-x")

@@ -8,14 +8,13 @@ from agents.sim.teams import UnknownTeam, shipped_team
 from bus_schema.envelope import Envelope
 from bus_schema.sim import SimState
 from bus_schema.timeline import GetTimeline
-from gateway.ui.frame import Frame
-from gateway.ui.parts import box, text
-from gateway.ui.sim.checks import checks_of
-from gateway.ui.sim.controls import Controls
-from gateway.ui.sim.counts import SimCounting
+from gateway.ui.components import box, text
+from gateway.ui.errors import ScreenSection
+from gateway.ui.page_session import PageSession
+from gateway.ui.sim.controls import SimControls
 from gateway.ui.sim.panels import ChecksPanel, NewsPanel, PeoplePanel, ScenarioPanel, answer_times, dots_panel
-from gateway.ui.sparkline import sparkline
-from gateway.ui.trouble import Part
+from gateway.ui.sim.statistics import SimStatistics, checks_of
+from gateway.ui.svg import sparkline
 
 _PAGE = 500
 _MOST_PAGES = 20
@@ -31,17 +30,17 @@ _FIGURES = (
 class SimScreen:
     """Everything is counted from what is told on the bus, as anybody else could."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
-        self.counting = SimCounting()
+        self.counting = SimStatistics()
         self.state = SimState()
         self._shown_id = ""
         words = frame.words
         frame.subtitle(words("sim.subtitle"))
         with box("mb-sim mb-scroll"):
             controls = box("mb-panel mb-sim-controls", "section")
-            self.part = Part(words, controls)
-            self.controls = Controls(frame, controls, self._show_team)
+            self.part = ScreenSection(words, controls)
+            self.controls = SimControls(frame, controls, self._show_team)
             self.controls.after_start = self.look
             with box("mb-panel mb-kpis mb-sim-kpis"):
                 self._figures = {name: _Figure(words(f"sim.{name}"), colour) for name, colour in _FIGURES}
@@ -54,7 +53,7 @@ class SimScreen:
         self._show_team()
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(0.25, screen.hear)
@@ -96,7 +95,7 @@ class SimScreen:
         counts = self.state.counts
         if counts is not None and counts.sim_id != self._shown_id:
             self._shown_id = counts.sim_id
-            self.counting = SimCounting()
+            self.counting = SimStatistics()
             await self._catch_up()
 
     async def _catch_up(self) -> None:

@@ -2,16 +2,72 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
 
-from gateway.feed import Seen
-from gateway.ui.parts import box, text
-from gateway.ui.timeline.lanes import LaneHeads, lanes_of
-from gateway.ui.timeline.marks import Mark, Reading
-from gateway.ui.viewer import Viewer
+from gateway.event_feed import WorkerInstance
+from gateway.ui.activity import latest
+from gateway.ui.client_info import ClientInfo
+from gateway.ui.components import Rows, box, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.timeline.marks import WORK, EventMark, TimelineMarks
+
+
+@dataclass(frozen=True)
+class Lane:
+    """An agent with what it has told."""
+
+    name: str
+    count: int
+    p50_s: float | None
+    health: str
+
+
+def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence[WorkerInstance]) -> list[Lane]:
+    """In this order."""
+    state = {seen.service: "err" if seen.is_silent else "ok" for seen in latest(list(workers))}
+    found = []
+    for name in names:
+        own = [mark for mark in marks if mark.lane == name]
+        took = sorted(mark.took_s for mark in own if mark.shape == WORK)
+        found.append(Lane(name, len(own), took[len(took) // 2] if took else None, state.get(name, "t3")))
+    return found
+
+
+class LaneHeads:
+    """As high as the lanes are."""
+
+    def __init__(self, words: Localizer, place: Element) -> None:
+        self.words = words
+        self._rows: Rows[Lane] = Rows(place, self._head)
+
+    def show(self, lanes: Sequence[Lane]) -> None:
+        """These."""
+        self._rows.show((lane.name, lane) for lane in lanes)
+
+    def _head(self, lane: Lane) -> Any:
+        return _LaneHead(self.words, lane)
+
+
+class _LaneHead:
+    def __init__(self, words: Localizer, lane: Lane) -> None:
+        self._words = words
+        with box("mb-lane") as self.element:
+            with box("mb-line-x"):
+                self._dot = box("mb-dot", "i")
+                text(lane.name, "mb-medium mb-ell")
+            self._counts: TextElement = text("", "mb-meta mb-num mb-ell")
+
+    def show(self, lane: Lane) -> None:
+        self._dot.classes(replace=f"mb-dot mb-{lane.health} {'mb-square' if lane.health == 'err' else ''}")
+        p50 = f" · p50 {self._words.seconds(lane.p50_s)}" if lane.p50_s is not None else ""
+        self._counts.set_text(f"{self._words.number(lane.count)}{p50}")
+
 
 _TOP_PX, _FOOT_PX = 84, 36
 _LOWEST_PX, _HIGHEST_PX = 60, 84
@@ -21,10 +77,10 @@ _AROUND_PX = 48 + 44 + _TOP_PX + _FOOT_PX
 _RIGHT_EDGE = 99.5
 
 
-class Chart:
+class TimelineChart:
     """Its state is in the browser; here is what is sent there."""
 
-    def __init__(self, viewer: Viewer, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
+    def __init__(self, viewer: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
         self.words, self._zoom, self._on_zoom = viewer.words, _zoom_of(zoom), on_zoom
         self._room_px = viewer.height - _AROUND_PX
         words = self.words
@@ -46,7 +102,9 @@ class Chart:
             self._chart = ui.echart({"series": []}).classes("mb-echart")
         ui.on("mb_zoom", self._tell_zoom)
 
-    def show(self, reading: Reading, range_s: int, hidden: Collection[str], workers: Sequence[Seen]) -> None:
+    def show(
+        self, reading: TimelineMarks, range_s: int, hidden: Collection[str], workers: Sequence[WorkerInstance]
+    ) -> None:
         """All marks anew."""
         self.lanes, self._range_s = reading.lanes(), range_s
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
@@ -63,7 +121,7 @@ class Chart:
         self._call("set", self.lanes, marks, start, now.timestamp() * 1000)
         self.show_heads(reading, workers)
 
-    def show_heads(self, reading: Reading, workers: Sequence[Seen]) -> None:
+    def show_heads(self, reading: TimelineMarks, workers: Sequence[WorkerInstance]) -> None:
         """What stands beside the lanes."""
         words, marks = self.words, list(reading.marks.values())
         self._heads.show(lanes_of(self.lanes, marks, workers))
@@ -71,7 +129,7 @@ class Chart:
         self._span.set_text(f"{words.hour(now - timedelta(seconds=self._range_s))} – {words.hour(now)}")
         self._total.set_text(words.count("timeline.events", len(marks)))
 
-    def add(self, fresh: Sequence[Mark]) -> None:
+    def add(self, fresh: Sequence[EventMark]) -> None:
         """Some more, at the right edge."""
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
         self._call("add", [mark.drawn(self.words, numbers) for mark in fresh], _now())
@@ -85,7 +143,7 @@ class Chart:
         self._call("step", factor)
 
     def select(
-        self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], reading: Reading
+        self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], reading: TimelineMarks
     ) -> None:
         """Draw the chain of one event, dim all else."""
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
@@ -113,7 +171,7 @@ class Chart:
         self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)
 
 
-def _place(mark: Mark, numbers: dict[str, int]) -> tuple[float, int]:
+def _place(mark: EventMark, numbers: dict[str, int]) -> tuple[float, int]:
     return mark.event.time.timestamp() * 1000, numbers[mark.lane]
 
 

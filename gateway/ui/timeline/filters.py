@@ -9,16 +9,16 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.identities import is_user_id
-from gateway.ui.frame import Frame
-from gateway.ui.icons import icon
-from gateway.ui.parts import attributes, box, field, icon_button, popup, text
-from gateway.ui.timeline.marks import TOPICS, Mark
+from gateway.ui.components import attributes, box, field, icon_button, popup, text
+from gateway.ui.page_session import PageSession
+from gateway.ui.svg import icon
+from gateway.ui.timeline.marks import TOPICS, EventMark
 
 
-class Filters:
+class TimelineFilters:
     """The bar above the lanes; all of it stands in the address."""
 
-    def __init__(self, frame: Frame, place: Element, on_topics: Callable[[], Any]) -> None:
+    def __init__(self, frame: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
         self.frame, self._on_topics = frame, on_topics
         self.user = frame.query.get("user") if is_user_id(frame.query.get("user")) else None
         self.trace = frame.query.get("trace")
@@ -33,11 +33,11 @@ class Filters:
             icon_button("plus", frame.words("timeline.add_filter"), self._ask, "mb-framed")
             self._topics = box("mb-chips mb-scroll")
 
-    def shows(self, mark: Mark) -> bool:
+    def shows(self, mark: EventMark) -> bool:
         """Whether it is wanted."""
         return mark.event.topic not in self.hidden
 
-    def count(self, marks: Sequence[Mark]) -> None:
+    def count(self, marks: Sequence[EventMark]) -> None:
         """How many there are of each topic."""
         counts = Counter(mark.event.topic for mark in marks)
         for topic in TOPICS:
@@ -97,3 +97,44 @@ class Filters:
             with box("mb-actions"):
                 made_button = attributes(text(words("timeline.show"), "mb-btn mb-primary", "button"), type="button")
                 made_button.on("click", go)
+
+
+_MOST_WAITING = 5000
+
+
+class LiveToggle:
+    """The button; while it is off, what comes waits and is counted."""
+
+    def __init__(self, frame: PageSession, on_toggle: Callable[[], Any]) -> None:
+        self.frame = frame
+        self.is_on = frame.query.get("live") != "0"
+        self._waiting: list[EventMark] = []
+        self._button = attributes(box("mb-live", "button"), type="button")
+        self._button.on("click", on_toggle)
+        with self._button:
+            box("mb-dot", "i")
+            self._said = text("")
+        self._tell()
+
+    def keep(self, fresh: Sequence[EventMark]) -> None:
+        """For later."""
+        self._waiting = [*self._waiting, *fresh][-_MOST_WAITING:]
+        self._tell()
+
+    def toggle(self) -> list[EventMark]:
+        """What has waited, if it is on from now on."""
+        self.is_on = not self.is_on
+        waited: list[EventMark] = []
+        if self.is_on:
+            waited, self._waiting = self._waiting, []
+        self.frame.remember(live=None if self.is_on else "0")
+        self._tell()
+        return waited
+
+    def _tell(self) -> None:
+        words = self.frame.words
+        said = words("live") if self.is_on else words("paused")
+        if self._waiting:
+            said = words("paused_with", n=words.number(len(self._waiting)))
+        self._said.set_text(said)
+        attributes(self._button, aria_pressed=str(self.is_on).lower()).update()

@@ -1,6 +1,6 @@
 """Events as marks in lanes: what was asked for, what happened, work with its duration, what failed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,9 +11,10 @@ from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
 from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, StepFailed, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
-from bus_schema.timeline import TimelineEvent
-from gateway.ui.summary import name_of, summary_of
-from gateway.ui.words import Words
+from bus_schema.timeline import GetTimeline, TimelineEvent
+from gateway.backend import Backend
+from gateway.ui.event_summary import name_of, summary_of
+from gateway.ui.i18n import Localizer
 
 TOPICS: Final = (
     "raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode",
@@ -28,7 +29,7 @@ _FAILURES: Final = {StepFailed.wire.type, ProcessFailed.wire.type}
 
 
 @dataclass(frozen=True)
-class Mark:
+class EventMark:
     """One event where the chart draws it."""
 
     event: TimelineEvent
@@ -42,7 +43,7 @@ class Mark:
         """How long the work took that it is about."""
         return (self.event.time - self.start).total_seconds()
 
-    def drawn(self, words: Words, lanes: dict[str, int]) -> dict[str, Any]:
+    def drawn(self, words: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
         """As the chart takes it."""
         envelope = self.event.envelope
         return {
@@ -60,13 +61,13 @@ class Mark:
 
 
 @dataclass
-class Reading:
+class TimelineMarks:
     """Turns events into marks; it remembers beginnings until their ends come."""
 
-    marks: dict[str, Mark] = field(default_factory=dict)
+    marks: dict[str, EventMark] = field(default_factory=dict)
     _begun: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
-    def read(self, events: Iterable[TimelineEvent]) -> list[Mark]:
+    def read(self, events: Iterable[TimelineEvent]) -> list[EventMark]:
         """The marks of those that are new; a heartbeat is none."""
         fresh = []
         for event in events:
@@ -86,7 +87,7 @@ class Reading:
         seen = {mark.lane for mark in self.marks.values()}
         return sorted(seen, key=lambda lane: (_ORDER.get(lane, len(_ORDER)), lane))
 
-    def _mark(self, event: TimelineEvent) -> Mark:
+    def _mark(self, event: TimelineEvent) -> EventMark:
         envelope = event.envelope
         data = envelope.data or {}
         start, label = self._beginning(envelope, data)
@@ -97,7 +98,7 @@ class Reading:
             shape = WORK
         elif envelope.type in _ASKS:
             shape = ASK
-        return Mark(event, envelope.service, shape, start if shape == WORK else event.time, label)
+        return EventMark(event, envelope.service, shape, start if shape == WORK else event.time, label)
 
     def _beginning(self, envelope: Envelope, data: dict[str, Any]) -> tuple[datetime, str]:
         at = envelope.time
@@ -135,3 +136,39 @@ _ORDER: Final = {
 
 def _attempt(data: dict[str, Any]) -> str:
     return f"{data.get('run_id')}/{data.get('step_id')}/{data.get('attempt')}"
+
+
+_READ_PAGE = 500
+_MOST_PAGES = 20
+MOST_EVENTS = _READ_PAGE * _MOST_PAGES
+_AROUND = timedelta(hours=1)
+
+
+async def events_since(
+    backend: Backend, since: datetime, user_id: str | None, trace_id: str | None
+) -> tuple[list[TimelineEvent], bool]:
+    """All that happened since, in order; whether that is all."""
+    wanted = GetTimeline(since=since, user_id=user_id, trace_id=trace_id, limit=_READ_PAGE)
+    return await _read(backend, wanted, _MOST_PAGES)
+
+
+async def events_around(backend: Backend, event: TimelineEvent) -> Sequence[TimelineEvent]:
+    """What else happened in its trace, some time before and after."""
+    if event.trace_id is None:
+        return [event]
+    wanted = GetTimeline(
+        since=event.time - _AROUND, until=event.time + _AROUND, trace_id=event.trace_id, limit=_READ_PAGE
+    )
+    found, _ = await _read(backend, wanted, 4)
+    return found
+
+
+async def _read(backend: Backend, wanted: GetTimeline, most_pages: int) -> tuple[list[TimelineEvent], bool]:
+    found: list[TimelineEvent] = []
+    for _ in range(most_pages):
+        page = await backend.timeline(wanted)
+        found += page.items
+        if len(page.items) < wanted.limit or page.next_cursor is None:
+            return found, True
+        wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+    return found, False

@@ -1,16 +1,16 @@
 """What the timeline says where it has nothing to show."""
 
-from gateway.ui.icons import icon
-from gateway.ui.parts import anchor, box, copy_button, show_if, text
-from gateway.ui.words import Words
+from gateway.ui.components import anchor, box, copy_button, show_if, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import icon
 
 _COMMAND = "mindbus sim start --speed 60"
 
 
-class Nothing:
+class EmptyTimeline:
     """What this is, what to do, how to do the same at a shell."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Localizer) -> None:
         self.words = words
         with box("mb-empty mb-hidden") as self._element:
             icon("timeline")

@@ -8,17 +8,14 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from gateway.ui.frame import Frame
-from gateway.ui.parts import Segments, attributes, box, icon_button
-from gateway.ui.timeline.causation import chain_of, story_of
-from gateway.ui.timeline.drawer import Drawer
-from gateway.ui.timeline.filters import Filters
-from gateway.ui.timeline.live import Live
-from gateway.ui.timeline.marks import Mark, Reading
-from gateway.ui.timeline.nothing import Nothing
-from gateway.ui.timeline.reach import MOST_EVENTS, events_around, events_since
-from gateway.ui.timeline.view import View
-from gateway.ui.trouble import Part
+from gateway.ui.components import SegmentedControl, attributes, box, icon_button
+from gateway.ui.errors import ScreenSection
+from gateway.ui.page_session import PageSession
+from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
+from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
+from gateway.ui.timeline.marks import MOST_EVENTS, EventMark, TimelineMarks, events_around, events_since
+from gateway.ui.timeline.nothing import EmptyTimeline
+from gateway.ui.timeline.view import TimelineView
 
 RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
 _USUAL = "15m"
@@ -26,30 +23,30 @@ _KEPT_BEYOND = timedelta(minutes=1)
 
 
 class TimelineScreen:
-    """Live follows the right edge; whoever pans, selects or reads pauses it."""
+    """LiveToggle follows the right edge; whoever pans, selects or reads pauses it."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: PageSession) -> None:
         self.frame = frame
         wanted = frame.query.get("range", "")
         self.range = wanted if wanted in RANGES else _USUAL
-        self.reading, self._around = Reading(), Reading()
+        self.reading, self._around = TimelineMarks(), TimelineMarks()
         self._links: list[tuple[str, str]] = []
         self._controls()
         with box("mb-timeline"):
             with box("mb-timeline-left"):
                 with box("mb-filters") as bar:
-                    self.filters = Filters(frame, bar, self.redraw)
+                    self.filters = TimelineFilters(frame, bar, self.redraw)
                 place = box("mb-timeline-place mb-scroll")
-                self.part = Part(frame.words, place)
-                self.nothing = Nothing(frame.words)
+                self.part = ScreenSection(frame.words, place)
+                self.nothing = EmptyTimeline(frame.words)
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
-            self.drawer = Drawer(frame.words, drawer, self.choose)
-        self.view = View(frame, place, self.reading, RANGES[self.range])
+            self.drawer = EventDrawer(frame.words, drawer, self.choose)
+        self.view = TimelineView(frame, place, self.reading, RANGES[self.range])
         self.view.choose, self.view.see = self.choose, self.see
         self.view.open()
 
     @classmethod
-    async def draw(cls, frame: Frame) -> None:
+    async def draw(cls, frame: PageSession) -> None:
         """Show it, then keep it up to date."""
         screen = cls(frame)
         frame.hear(0.25, screen.hear)
@@ -112,7 +109,7 @@ class TimelineScreen:
         else:
             if self.live.is_on:
                 self.toggle_live()
-            roots = story_of(mark.event, await self._events_around(mark))
+            roots = causation_roots(mark.event, await self._events_around(mark))
             events, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
         self.frame.remember(event=self.drawer.selected)
@@ -152,7 +149,7 @@ class TimelineScreen:
         self.view.show(self.filters, self.drawer.selected, self._links)
         self._count()
 
-    async def _events_around(self, mark: Mark) -> list[TimelineEvent]:
+    async def _events_around(self, mark: EventMark) -> list[TimelineEvent]:
         found = list(await events_around(self.frame.backend, mark.event))
         # Those of its trace that are in no range that is shown can be chosen from the chain, too.
         self._around.read(found)
@@ -162,7 +159,7 @@ class TimelineScreen:
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
 
-    def _add(self, fresh: list[Mark]) -> None:
+    def _add(self, fresh: list[EventMark]) -> None:
         if self.view.add(fresh):
             self._count()
         else:
@@ -178,9 +175,9 @@ class TimelineScreen:
         words = self.frame.words
         with self.frame.controls:
             with box("mb-not-phone"):
-                Segments([(key, words(f"range.{key}")) for key in RANGES], self.range, self._choose_range)
+                SegmentedControl([(key, words(f"range.{key}")) for key in RANGES], self.range, self._choose_range)
             icon_button("table", words("timeline.as_table"), self.toggle_table, "mb-not-phone")
-            self.live = Live(self.frame, self.toggle_live)
+            self.live = LiveToggle(self.frame, self.toggle_live)
 
     def _choose_range(self, chosen: str) -> None:
         self.frame.remember(range=chosen if chosen != _USUAL else None, event=None, zoom=None)

@@ -5,20 +5,20 @@ from typing import Any
 
 from nicegui.element import Element
 
-from gateway.ui.frame import Frame
-from gateway.ui.timeline.chart import Chart
-from gateway.ui.timeline.filters import Filters
-from gateway.ui.timeline.listing import Listing
-from gateway.ui.timeline.marks import Mark, Reading
+from gateway.ui.page_session import PageSession
+from gateway.ui.timeline.chart import TimelineChart
+from gateway.ui.timeline.event_list import EventList
+from gateway.ui.timeline.filters import TimelineFilters
+from gateway.ui.timeline.marks import EventMark, TimelineMarks
 
 
-class View:
+class TimelineView:
     """Shows what has been read, whichever way."""
 
-    def __init__(self, frame: Frame, place: Element, reading: Reading, range_s: int) -> None:
+    def __init__(self, frame: PageSession, place: Element, reading: TimelineMarks, range_s: int) -> None:
         self.frame, self._place, self.reading, self._range_s = frame, place, reading, range_s
-        self._chart: Chart | None = None
-        self._listing: Listing | None = None
+        self._chart: TimelineChart | None = None
+        self._listing: EventList | None = None
         self.is_table = frame.viewer.is_phone or frame.query.get("view") == "table"
         self.choose: Callable[[str | None], Any] = lambda _event: None
         self.see: Callable[[str, bool], Any] = lambda _zoom, _is_at_edge: None
@@ -33,9 +33,9 @@ class View:
         frame = self.frame
         with self._place:
             if self.is_table:
-                self._listing = Listing(frame.words, self._place, self.choose, is_phone=frame.viewer.is_phone)
+                self._listing = EventList(frame.words, self._place, self.choose, is_phone=frame.viewer.is_phone)
             else:
-                self._chart = Chart(frame.viewer, frame.query.get("zoom", ""), self.see)
+                self._chart = TimelineChart(frame.viewer, frame.query.get("zoom", ""), self.see)
 
     def turn(self) -> None:
         """The other way."""
@@ -43,7 +43,7 @@ class View:
         self.frame.remember(view="table" if self.is_table else None)
         self.open()
 
-    def show(self, filters: Filters, selected: str | None, links: Sequence[tuple[str, str]]) -> None:
+    def show(self, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]) -> None:
         """All marks anew."""
         if self._chart is not None:
             self._chart.show(self.reading, self._range_s, filters.hidden, self.frame.backend.feed.workers)
@@ -51,7 +51,7 @@ class View:
             shown = [mark for mark in self.reading.marks.values() if filters.shows(mark)]
             self._listing.show(shown, selected, links)
 
-    def add(self, fresh: Sequence[Mark]) -> bool:
+    def add(self, fresh: Sequence[EventMark]) -> bool:
         """Some more marks; whether it could, else all are to be shown anew."""
         if self._chart is None or self._chart.lanes != self.reading.lanes():
             return False
@@ -75,7 +75,7 @@ class View:
             self._listing.watch()
 
     def select(
-        self, filters: Filters, selected: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]]
+        self, filters: TimelineFilters, selected: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]]
     ) -> None:
         """Show the chain of one event."""
         if self._chart is not None:

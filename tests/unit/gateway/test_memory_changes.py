@@ -10,9 +10,9 @@ from bus_schema.glm import FoundKem, KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted
-from gateway.desks.memory import Memories, facets_of
-from gateway.feed import Feed, Listener, Missed
-from gateway.memory_changes import KemChange, MemoryChanges, MemoryEar, Readable
+from gateway.event_feed import EventFeed, Listener, MissedEvents
+from gateway.memory_changes import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems
+from gateway.shared_memory import SharedMemories, facets_of
 from memory.filters import parse_filter
 from mindbus import Client, Settings, connect
 from mindbus.testing.wait import until
@@ -41,11 +41,11 @@ class Memory:
         self.is_away = False
         self.asked: list[set[str]] = []
 
-    async def fetch(self, kem_ids: Collection[str]) -> Readable:
+    async def fetch(self, kem_ids: Collection[str]) -> ReadableKems:
         self.asked.append(set(kem_ids))
         if self.is_away:
-            return Readable({}, is_all=False)
-        return Readable({each: self.readable[each] for each in kem_ids if each in self.readable})
+            return ReadableKems({}, is_all=False)
+        return ReadableKems({each: self.readable[each] for each in kem_ids if each in self.readable})
 
 
 class Desk:
@@ -53,7 +53,7 @@ class Desk:
 
     def __init__(self, bus: Client, memory: Memory, changes: MemoryChanges) -> None:
         self.bus, self.memory, self.changes = bus, memory, changes
-        self.heard: list[KemChange | Missed] = []
+        self.heard: list[KemChange | MissedEvents] = []
 
     async def tell(self, event: type[KemNotice], kem: Kem, *, readable: bool = True) -> None:
         self.memory.readable.pop(kem.id, None)
@@ -78,9 +78,9 @@ class Desk:
 @pytest.fixture
 async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
     async with connect(settings=Settings(amqp_url=f"memory://{request.node.name}")) as bus:
-        feed, memory = Feed(bus, 5, Clock()), Memory()
+        feed, memory = EventFeed(bus, 5, Clock()), Memory()
         changes = MemoryChanges(memory.fetch)
-        ear = MemoryEar(feed, lambda: [changes])
+        ear = MemoryChangeListener(feed, lambda: [changes])
         await feed.start()
         ear.start()
         yield Desk(bus, memory, changes)
@@ -170,7 +170,7 @@ def test_facets_count_units_not_mentions() -> None:
 
 async def test_each_user_has_one_memory_as_long_as_it_is_used() -> None:
     async with connect(settings=Settings(amqp_url="memory://memories")) as bus:
-        memories = Memories(bus)
+        memories = SharedMemories(bus)
         anna = memories.of("anna")
         for number in range(100):
             memories.of(f"user{number}")

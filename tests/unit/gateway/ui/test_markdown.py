@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.ui.components import coloured_json
 from gateway.ui.markdown import as_html
-from gateway.ui.parts import coloured_json
 
 
 def test_it_is_laid_out() -> None:

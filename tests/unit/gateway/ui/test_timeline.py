@@ -5,8 +5,8 @@ from typing import Any
 
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.timeline import TimelineEvent
-from gateway.ui.timeline.causation import chain_of, story_of
-from gateway.ui.timeline.marks import ASK, DOT, FAILURE, WORK, Reading
+from gateway.ui.timeline.event_drawer import causation_roots, chain_of
+from gateway.ui.timeline.marks import ASK, DOT, FAILURE, WORK, TimelineMarks
 
 BEGIN = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
 
@@ -28,7 +28,7 @@ def event(name: str, wire: str, after_s: float = 0, cause: str | None = "cmd", *
 
 
 def test_work_reaches_from_its_beginning_to_its_end() -> None:
-    reading = Reading()
+    reading = TimelineMarks()
     asked = event("a", "dialogue.message_received", message_id="msg_1")
     answered = event("b", "dialogue.message_sent", 2.5, in_reply_to="msg_1")
     (first, last) = reading.read([asked, answered])
@@ -38,19 +38,19 @@ def test_work_reaches_from_its_beginning_to_its_end() -> None:
 
 
 def test_an_agent_tells_how_long_it_took() -> None:
-    (mark,) = Reading().read([event("a", "fleet.agent_result", 5, took_ms=1500, outcome="found")])
+    (mark,) = TimelineMarks().read([event("a", "fleet.agent_result", 5, took_ms=1500, outcome="found")])
     assert mark.shape == WORK
     assert mark.start == BEGIN + timedelta(seconds=3.5)
 
 
 def test_what_failed_is_told_by_its_shape() -> None:
-    (mark, other) = Reading().read([event("a", "process.step_failed"), event("b", "raw.dialogue_fragment")])
+    (mark, other) = TimelineMarks().read([event("a", "process.step_failed"), event("b", "raw.dialogue_fragment")])
     assert mark.shape == FAILURE
     assert other.shape == DOT
 
 
 def test_an_event_is_a_mark_once_and_a_heartbeat_is_none() -> None:
-    reading = Reading()
+    reading = TimelineMarks()
     seen = event("a", "raw.dialogue_fragment")
     assert len(reading.read([seen, seen, event("h", "fleet.heartbeat")])) == 1
     assert reading.read([seen]) == []
@@ -61,7 +61,7 @@ def test_a_chain_goes_from_cause_to_effect() -> None:
     tasks = event("tasks", "processed.tasks_found", 1, "frag")
     wish = event("wish", "notification.generated", 2, "tasks")
     other = event("other", "dialogue.message_sent", 3, "another-command")
-    roots = story_of(wish, [other, wish, tasks, fragment])
+    roots = causation_roots(wish, [other, wish, tasks, fragment])
     events, links = chain_of(roots, "wish")
     assert [each.event_id for each in events] == ["frag", "tasks", "wish"]
     assert links == [("frag", "tasks"), ("tasks", "wish")]
@@ -69,7 +69,7 @@ def test_a_chain_goes_from_cause_to_effect() -> None:
 
 def test_what_one_command_caused_hangs_together_under_its_id() -> None:
     first, second = event("a", "dialogue.message_received"), event("b", "dialogue.message_sent", 1)
-    (root,) = story_of(first, [first, second])
+    (root,) = causation_roots(first, [first, second])
     assert root.event is None
     assert root.name == "cmd"
     assert [node.name for _, node in root.walk()] == ["cmd", "a", "b"]
@@ -77,5 +77,5 @@ def test_what_one_command_caused_hangs_together_under_its_id() -> None:
 
 def test_causes_that_go_in_a_circle_are_shown_all_the_same() -> None:
     one, other = event("a", "raw.dialogue_fragment", 0, "b"), event("b", "raw.dialogue_fragment", 1, "a")
-    roots = story_of(one, [one, other])
+    roots = causation_roots(one, [one, other])
     assert {node.name for root in roots for _, node in root.walk()} == {"a", "b"}

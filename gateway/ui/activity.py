@@ -1,0 +1,198 @@
+"""How busy each service has been lately, from what it told."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final, Literal, Protocol
+
+from bus_schema.dialogue import MessageReceived, MessageSent
+from bus_schema.envelope import Envelope
+from bus_schema.fleet import AgentResult, State
+from bus_schema.process import StepCompleted
+from gateway.event_feed import EventFeed, MissedEvents, WorkerInstance
+from mindbus.management import QueueState
+from mindbus.tasks import end
+
+_SECONDS: Final = 60
+_OVER_S: Final = 5
+_TOOK: Final = 200
+_MOST_OPEN: Final = 500
+
+
+@dataclass(frozen=True)
+class ServiceActivity:
+    """How much a service says per second, how long its work takes."""
+
+    rates: tuple[float, ...] = ()
+    p50_s: float | None = None
+    p99_s: float | None = None
+
+
+class ActivityCounter:
+    """Counts second by second."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, deque[int]] = {}
+        self._took: dict[str, deque[float]] = {}
+        self._asked: dict[str, Envelope] = {}
+
+    def tick(self) -> None:
+        """A second has passed."""
+        for counts in self._counts.values():
+            counts.append(0)
+
+    def hear(self, items: Iterable[Envelope | MissedEvents]) -> int:
+        """What was told since; how much."""
+        heard = 0
+        for item in items:
+            if isinstance(item, MissedEvents):
+                continue
+            heard += 1
+            if item.service not in self._counts:
+                self._counts[item.service] = deque([0] * _SECONDS, maxlen=_SECONDS)
+            self._counts[item.service][-1] += 1
+            took = self._time_of(item)
+            if took is not None:
+                self._took.setdefault(item.service, deque(maxlen=_TOOK)).append(took)
+        return heard
+
+    def now(self) -> dict[str, ServiceActivity]:
+        """Of every service that has said anything."""
+        return {service: self._pace(service, list(counts)) for service, counts in self._counts.items()}
+
+    def _pace(self, service: str, counts: list[int]) -> ServiceActivity:
+        rates = tuple(sum(counts[end - _OVER_S : end]) / _OVER_S for end in range(_OVER_S, len(counts) + 1))
+        took = sorted(self._took.get(service, ()))
+        if not took:
+            return ServiceActivity(rates)
+        return ServiceActivity(rates, took[len(took) // 2], took[min(len(took) - 1, len(took) * 99 // 100)])
+
+    def _time_of(self, envelope: Envelope) -> float | None:
+        data = envelope.data or {}
+        if envelope.type == AgentResult.wire.type:
+            return float(data.get("took_ms", 0)) / 1000
+        if envelope.type == StepCompleted.wire.type:
+            milliseconds = (data.get("context") or {}).get("execution_time_ms")
+            return None if milliseconds is None else float(milliseconds) / 1000
+        if envelope.type == MessageReceived.wire.type:
+            self._asked[str(data.get("message_id"))] = envelope
+            while len(self._asked) > _MOST_OPEN:
+                self._asked.pop(next(iter(self._asked)))
+        elif envelope.type == MessageSent.wire.type:
+            asked = self._asked.pop(str(data.get("in_reply_to")), None)
+            return (envelope.time - asked.time).total_seconds() if asked else None
+        return None
+
+
+_SAMPLE_EVERY_S: Final = 1.0
+_RATE_OVER_S: Final = 5
+# Asking RabbitMQ costs more than looking at what has been heard.
+_QUEUES_EVERY: Final = 5
+_MANY_WAITING: Final = 1000
+
+
+@dataclass(frozen=True)
+class BusHealth:
+    """A sentence about the bus, with where its cause is shown."""
+
+    state: Literal["ok", "warn", "err", "t3"] = "t3"
+    sentence: str = "health.unknown"
+    about: Mapping[str, str] = field(default_factory=dict)
+    link: str = "/fleet"
+    per_second: float = 0
+    needing: int = 0
+    lost_at: datetime | None = None
+
+
+class QueueSource(Protocol):
+    """Whoever can tell how full the queues are; none where nobody can tell."""
+
+    async def queues(self) -> list[QueueState] | None:
+        """As they are now."""
+        ...
+
+
+class ActivityMonitor:
+    """Feels it every second."""
+
+    def __init__(self, feed: EventFeed, rabbit: QueueSource) -> None:
+        self._feed, self._rabbit = feed, rabbit
+        self.health = BusHealth()
+        self.rates: deque[float] = deque(maxlen=120)
+        self.depths: dict[str, deque[int]] = {}
+        self.queues: list[QueueState] | None = None
+        self._lost_at: datetime | None = None
+        self._paces = ActivityCounter()
+        self._beating: asyncio.Task[None] | None = None
+
+    def paces(self) -> dict[str, ServiceActivity]:
+        """How busy each service is."""
+        return self._paces.now()
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._beating = asyncio.create_task(self._beat(), name="gateway pulse")
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._beating is not None:
+            await end(self._beating)
+
+    async def _beat(self) -> None:
+        counted: deque[int] = deque(maxlen=_RATE_OVER_S)
+        beats = 0
+        with self._feed.listen() as news:
+            while True:
+                self._paces.tick()
+                counted.append(self._paces.hear(news.taken()))
+                self.rates.append(sum(counted) / len(counted))
+                if beats % _QUEUES_EVERY == 0:
+                    await self._look_at_queues()
+                is_hearing = self._feed.is_hearing
+                self._lost_at = None if is_hearing else self._lost_at or datetime.now(UTC)
+                health = health_of(self._feed.workers, self.queues, is_hearing=is_hearing, per_second=self.rates[-1])
+                self.health = replace(health, lost_at=self._lost_at)
+                beats += 1
+                await asyncio.sleep(_SAMPLE_EVERY_S)
+
+    async def _look_at_queues(self) -> None:
+        self.queues = await self._rabbit.queues()
+        for queue in self.queues or ():
+            self.depths.setdefault(queue.name, deque(maxlen=60)).append(queue.depth)
+
+
+def health_of(
+    workers: list[WorkerInstance], queues: list[QueueState] | None, *, is_hearing: bool, per_second: float
+) -> BusHealth:
+    """The worst of what is wrong."""
+    dead = sum(queue.depth for queue in queues or () if queue.name.endswith(".dead"))
+    if not is_hearing:
+        return BusHealth("err", "health.lost", needing=dead)
+    down = [worker.service for worker in latest(workers) if worker.is_silent]
+    if down:
+        return BusHealth("err", "health.down", {"who": ", ".join(down)}, "/fleet", per_second, dead + len(down))
+    unready = [worker.service for worker in latest(workers) if worker.state is State.UNREADY]
+    if unready:
+        return BusHealth("warn", "health.unready", {"who": ", ".join(unready)}, "/fleet", per_second, dead)
+    full = [queue for queue in queues or () if queue.depth > _MANY_WAITING and not queue.name.endswith(".dead")]
+    if full:
+        return BusHealth("warn", "health.behind", {"who": full[0].name}, "/fleet", per_second, dead)
+    if dead:
+        return BusHealth("warn", "health.dead", {}, "/fleet", per_second, dead)
+    return BusHealth("ok", "health.ok", {}, "/fleet", per_second, 0)
+
+
+def latest(workers: list[WorkerInstance]) -> list[WorkerInstance]:
+    """One of each service: the best of its instances, since a silent one may have been replaced."""
+    best: dict[str, WorkerInstance] = {}
+    for worker in workers:
+        known = best.get(worker.service)
+        if known is None or _rank(worker) < _rank(known):
+            best[worker.service] = worker
+    return list(best.values())
+
+
+def _rank(worker: WorkerInstance) -> tuple[bool, bool, bool]:
+    return worker.is_silent, worker.state is State.UNREADY, worker.state is State.STANDING_BY

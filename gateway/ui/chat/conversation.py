@@ -1,0 +1,204 @@
+"""One dialogue on the screen: what was said, what is being said, what is to be said."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+from nicegui import background_tasks, ui
+from nicegui.element import Element
+
+from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
+from bus_schema.ids import mint
+from gateway.ui.chat.delegations import DelegationList
+from gateway.ui.chat.message_views import (
+    NotificationView,
+    StreamingAnswer,
+    is_shown,
+    show_answer,
+    show_user_message,
+)
+from gateway.ui.chat.user_profile import UserProfile
+from gateway.ui.components import box, button, text
+from gateway.ui.errors import EXPECTED_ERRORS, error_text
+from gateway.ui.page_session import PageSession
+
+_PAGE = 50
+
+
+class ConversationView:
+    """Everything that is said with one user; it keeps to its end while it grows."""
+
+    def __init__(self, frame: PageSession, user_id: str, knowledge: UserProfile, place: Element) -> None:
+        self.frame, self.user_id, self.knowledge, self.place = frame, user_id, knowledge, place
+        self._said: dict[str, DialogueMessage] = {}
+        self._notices: dict[str, NotificationView] = {}
+        self._instruction: DialogueMessage | None = None
+        self._last_day = ""
+        self._older: str | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._growing: StreamingAnswer | None = None
+        self._status: Element | None = None
+        self.scroller = place
+        with place:
+            self._more = box("mb-older")
+            self._entries = box("mb-entries")
+            self.delegations = DelegationList(frame, user_id, self._entries)
+            self._tail = box("mb-tail")
+
+    @property
+    def count(self) -> int:
+        """How many messages are on the screen."""
+        return len(self._said)
+
+    async def open(self) -> None:
+        """Show the end of what was said."""
+        page = await self.frame.backend.history(self.user_id, limit=_PAGE)
+        self._older = page.next_cursor
+        await self._show_with(page.items)
+        ui.run_javascript(f"mbWatch({self.scroller.id})")
+
+    def hear(self, message: DialogueMessage) -> None:
+        """Something was said, here or elsewhere; what is on the screen already is not shown again."""
+        if message.message_id in self._said:
+            return
+        self._said[message.message_id] = message
+        self._show(message)
+        if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
+            self._end_growing()
+
+    def explain(self) -> None:
+        """Agents have told more of why they wanted something said."""
+        for message_id, notice in self._notices.items():
+            notice.explain(self.knowledge.reasons(message_id))
+
+    def say(self, said: str) -> None:
+        """Send it as the user's; the answer grows on the screen."""
+        self.stop()
+        message_id = mint("msg")
+        now = datetime.now(UTC)
+        with contextlib.suppress(ValueError):
+            self.hear(DialogueMessage(message_id=message_id, user_id=self.user_id, role="user", content=said, time=now))
+        self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
+
+    def stop(self) -> None:
+        """Listen no more to the answer that grows; it is stored all the same."""
+        if self._asking is not None and not self._asking.done():
+            self._asking.cancel()
+        self._end_growing()
+
+    async def _ask(self, said: str, message_id: str) -> None:
+        frame = self.frame
+        began = time.monotonic()
+        with self._tail:
+            self._growing = StreamingAnswer(frame.words)
+            self._status = self._status_line()
+        growing = self._growing
+        pieces = frame.backend.send_message(self.user_id, said, message_id=message_id)
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if isinstance(piece, Answered):
+                        self._settle(piece)
+                    else:
+                        growing.add(piece)
+                        self._tell_speed(growing, time.monotonic() - began)
+        except EXPECTED_ERRORS as trouble:
+            self._end_growing()
+            self._fail(trouble, said, message_id)
+
+    def _settle(self, answer: Answered) -> None:
+        self.hear(
+            DialogueMessage(
+                message_id=answer.response_id,
+                user_id=self.user_id,
+                role="assistant",
+                content=answer.response,
+                time=datetime.now(UTC),
+            )
+        )
+        self._end_growing()
+
+    def _fail(self, trouble: Exception, said: str, message_id: str) -> None:
+        words = self.frame.words
+        with self._tail, box("mb-trouble") as failed:
+
+            def again() -> None:
+                failed.delete()
+                self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
+
+            with box("mb-stack mb-grow"):
+                text(words("chat.unanswered"))
+                text(error_text(words, trouble), "mb-meta")
+            button(words("retry"), again, "mb-small", "replay")
+
+    def _status_line(self) -> Element:
+        words = self.frame.words
+        with box("mb-line-x mb-writing") as line:
+            text(words("chat.writing"), "mb-acc")
+            self._speed = text("", "mb-meta mb-num")
+            with button(words("chat.stop"), self.stop, "mb-small", "stop"):
+                text("Esc", "mb-kbd")
+        return line
+
+    def _tell_speed(self, growing: StreamingAnswer, seconds: float) -> None:
+        words = self.frame.words
+        rate = words("chat.speed", n=words.number(len(growing.said) / max(seconds, 0.1)), s=words.seconds(seconds))
+        if self._status is not None and not self._status.is_deleted:
+            self._speed.set_text(rate)
+
+    def _end_growing(self) -> None:
+        self._growing = self._status = None
+        self._tail.clear()
+
+    async def _read_on(self) -> None:
+        page = await self.frame.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
+        self._older = page.next_cursor
+        await self._show_with(page.items)
+
+    async def _show_with(self, newest: Sequence[DialogueMessage]) -> None:
+        # Somebody may have written already.
+        self._said = {message.message_id: message for message in reversed(newest)} | self._said
+        if self._said:
+            await self.delegations.read(since=min(message.time for message in self._said.values()))
+        self._show_all()
+
+    def _show_all(self) -> None:
+        self._entries.clear()
+        self.delegations.begin_anew()
+        self._more.clear()
+        self._last_day, self._instruction = "", None
+        if self._older is not None:
+            with self._more:
+                button(self.frame.words("chat.older"), self._read_on, "mb-quiet mb-small", "up")
+        for message in self._said.values():
+            self.delegations.draw_until(message.time)
+            self._show(message)
+        self.delegations.draw_until()
+
+    def _show(self, message: DialogueMessage) -> None:
+        if message.kind is MessageKind.HIDDEN:
+            self._instruction = message
+        if is_shown(message):
+            with self._entries:
+                self._mark_day(message.time)
+                self._draw(message)
+
+    def _draw(self, message: DialogueMessage) -> None:
+        words = self.frame.words
+        if message.kind is MessageKind.NOTIFICATION:
+            notice = NotificationView(words, message, self._instruction)
+            notice.explain(self.knowledge.reasons(message.message_id))
+            self._notices[message.message_id] = notice
+        elif message.role == "user":
+            show_user_message(words, message)
+        else:
+            show_answer(words, message)
+
+    def _mark_day(self, at: datetime) -> None:
+        day = self.frame.words.day(at, datetime.now(UTC))
+        if day != self._last_day:
+            self._last_day = day
+            text(day, "mb-day", "h3")

@@ -1,0 +1,126 @@
+"""The list of dialogues: who talks, what was said last, what is new."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from nicegui.element import Element
+
+from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
+from gateway.ui.components import Rows, anchor, attributes, box, icon_button, person, search, show_if, text
+from gateway.ui.i18n import Localizer
+
+
+@dataclass(frozen=True)
+class DialogueItem:
+    """One dialogue as the list shows it."""
+
+    user_id: str
+    last_at: datetime | None = None
+    last: str = ""
+    unread: int = 0
+    is_active: bool = False
+    is_answering: bool = False
+    is_open: bool = False
+
+
+class DialogueList:
+    """Keeps the list; a dialogue moves up when something is said in it."""
+
+    def __init__(self, words: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
+        self.words, self._on_beside = words, on_beside
+        self._known: dict[str, DialogueItem] = {}
+        self._wanted = ""
+        with place:
+            with box("mb-people-head"):
+                search(words("chat.find"), self._find)
+                self.add = icon_button("plus", words("chat.new"))
+            with attributes(box("mb-scroll mb-people-list", "nav"), aria_label=words("chat.dialogues")):
+                self._groups = [_Group(words, key, self._row) for key in ("chat.active", "chat.earlier")]
+
+    @property
+    def active(self) -> int:
+        """How many dialogues are going on."""
+        return sum(known.is_active for known in self._known.values())
+
+    def names(self) -> list[str]:
+        """Everybody who is known."""
+        return list(self._known)
+
+    def meet(self, user_id: str, **facts: object) -> None:
+        """Know of somebody, or more of them."""
+        known = self._known.get(user_id, DialogueItem(user_id))
+        self._known[user_id] = replace(known, **facts)  # type: ignore[arg-type]  # its own fields, by name
+
+    def hear(self, message: DialogueMessage) -> None:
+        """Something was said."""
+        if message.kind is MessageKind.HIDDEN:
+            return
+        known = self._known.get(message.user_id, DialogueItem(message.user_id))
+        unread = 0 if known.is_open else known.unread + (message.role == "assistant")
+        last = (message.content or "…")[:MAX_PREVIEW_CHARS]
+        self.meet(message.user_id, last=last, last_at=message.time, unread=unread, is_active=True)
+        self.meet(message.user_id, is_answering=message.role == "user")
+
+    def show(self) -> None:
+        """Put it on the screen."""
+        shown = [known for known in self._known.values() if self._wanted in known.user_id.lower()]
+        shown.sort(key=lambda known: known.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
+        active, earlier = self._groups
+        active.show([known for known in shown if known.is_active or known.is_open])
+        earlier.show([known for known in shown if not (known.is_active or known.is_open)])
+
+    def _find(self, wanted: str) -> None:
+        self._wanted = wanted.strip().lower()
+        self.show()
+
+    def _row(self, known: DialogueItem) -> "_Row":
+        return _Row(self.words, known, self._on_beside)
+
+
+class _Group:
+    def __init__(self, words: Localizer, key: str, build: Callable[[DialogueItem], "_Row"]) -> None:
+        self._words, self._build = words, build
+        self._head = box("mb-people-title")
+        with self._head:
+            text(words(key), "mb-medium")
+            self._count = text("", "mb-num")
+        self._rows: Rows[DialogueItem] = Rows(box("mb-people-rows"), build)
+
+    def show(self, people: list[DialogueItem]) -> None:
+        show_if(self._head, people)
+        self._count.set_text(str(len(people)))
+        self._rows.show((known.user_id, known) for known in people)
+
+
+class _Row:
+    def __init__(self, words: Localizer, known: DialogueItem, on_beside: Callable[[str], None]) -> None:
+        self._words = words
+        self.element = box("mb-person-row")
+        with self.element:
+            self._link = attributes(
+                anchor(f"/chat?with={quote(known.user_id)}", classes="mb-person-link"), data_row=known.user_id
+            )
+            with self._link:
+                person(known.user_id, known.user_id, "mb-big")
+                with box("mb-stack mb-grow"):
+                    with box("mb-line-x"):
+                        text(known.user_id, "mb-person-name mb-ell mb-grow")
+                        self._at = text("", "mb-cap mb-t3 mb-num")
+                    with box("mb-line-x"):
+                        self._last = text("", "mb-ell mb-grow mb-person-last")
+                        self._unread = text("", "mb-unread")
+            icon_button("columns", words("chat.beside"), lambda: on_beside(known.user_id), "mb-beside")
+
+    def show(self, known: DialogueItem) -> None:
+        if known.is_open:
+            attributes(self._link, aria_current="true")
+        else:
+            self._link.props.pop("aria-current", None)
+        self._link.update()
+        self._at.set_text(self._words.when(known.last_at, datetime.now(UTC)) if known.last_at else "")
+        self._last.set_text(self._words("chat.writing_dots") if known.is_answering else known.last)
+        self._last.classes(add="mb-acc" if known.is_answering else "", remove="" if known.is_answering else "mb-acc")
+        self._unread.set_text(str(known.unread or ""))
+        show_if(self._unread, known.unread)

@@ -1,0 +1,140 @@
+"""One dialogue with its head and its place to write."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from nicegui.element import Element
+
+from bus_schema.conversations import Dialogue, MessageStored
+from bus_schema.dialogue import MAX_MESSAGE_CHARS
+from bus_schema.envelope import Envelope
+from bus_schema.timeline import GetTimeline
+from gateway.ui.chat.conversation import ConversationView
+from gateway.ui.chat.user_profile import TOPICS, UserProfile
+from gateway.ui.components import anchor, attributes, box, button, icon_button, person, text
+from gateway.ui.errors import ScreenSection
+from gateway.ui.page_session import PageSession
+from gateway.ui.svg import icon
+
+_KNOWN_SINCE = timedelta(days=14)
+_PAGE = 500
+_MOST_PAGES = 10
+
+
+class DialoguePane:
+    """Opens a dialogue, keeps it up to date, takes what is written."""
+
+    def __init__(self, frame: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
+        self.frame, self.user_id = frame, user_id
+        self.knowledge = UserProfile()
+        with attributes(box("mb-pane", "section"), aria_label=user_id) as self.element:
+            self._head(on_close)
+            self._scroll = attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite")
+            with self._scroll:
+                column = box("mb-column")
+            self.part = ScreenSection(frame.words, column)
+            self.talk = ConversationView(frame, user_id, self.knowledge, column)
+            self.talk.scroller = self._scroll
+            self._composer()
+
+    async def open(self) -> None:
+        """Show what there is."""
+        await self.part.attempt(self.talk.open)
+        await self.part.attempt(self._learn)
+        self.talk.explain()
+
+    def hear(self, envelope: Envelope) -> bool:
+        """Take what concerns this user; whether the agents have told something new."""
+        data = envelope.data or {}
+        if data.get("chat_id") == self.user_id:
+            self.talk.delegations.hear([envelope])
+            return False
+        if self.user_id not in (data.get("user_id"), data.get("to_user")):
+            return False
+        if envelope.type == MessageStored.wire.type:
+            self.talk.hear(MessageStored.model_validate(data))
+            return False
+        if not self.knowledge.learn([envelope]):
+            return False
+        self.talk.explain()
+        return True
+
+    def show_state(self, dialogue: Dialogue | None) -> None:
+        """Where the dialogue stands."""
+        words = self.frame.words
+        if dialogue is None:
+            self._state.set_text("")
+            return
+        ends_at = dialogue.last_activity + timedelta(minutes=self.frame.backend.settings.dialogue_timeout_minutes)
+        left_s = max((ends_at - datetime.now(UTC)).total_seconds(), 0)
+        stands = words("chat.fragment_in", time=words.clock(left_s)) if dialogue.is_active else words("chat.rests")
+        self._state.set_text(f"{words.count('chat.messages', dialogue.messages)} · {stands}")
+
+    async def _learn(self) -> None:
+        wanted = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
+        for _ in range(_MOST_PAGES):
+            page = await self.frame.backend.timeline(wanted)
+            self.knowledge.learn(event.envelope for event in page.items)
+            if len(page.items) < _PAGE or page.next_cursor is None:
+                return
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
+    def _head(self, on_close: Callable[[str], None] | None) -> None:
+        words, user = self.frame.words, self.user_id
+        with box("mb-pane-head"):
+            with attributes(anchor("/chat", classes="mb-ib mb-back"), aria_label=words("back")):
+                icon("left")
+            person(user, user)
+            with box("mb-stack mb-grow"):
+                text(user, "mb-pane-name mb-ell", "h2")
+                self._state = text("", "mb-meta mb-ell")
+            with attributes(
+                anchor(f"/timeline?user={quote(user)}", classes="mb-ib"), title=words("chat.on_timeline")
+            ) as to:
+                attributes(to, aria_label=words("chat.on_timeline"))
+                icon("timeline")
+            button(words("chat.end"), self._end, "mb-end")
+            if on_close is not None:
+                icon_button("close", words("close"), lambda: on_close(user))
+
+    async def _end(self) -> None:
+        words = self.frame.words
+        await self.frame.attempt(self.frame.backend.end_dialogue(self.user_id), words("chat.ended", user=self.user_id))
+
+    def _composer(self) -> None:
+        words = self.frame.words
+        with box("mb-composer-place"), box("mb-composer"):
+            area = attributes(
+                box("", "textarea"),
+                rows=1,
+                placeholder=words("chat.message_for", user=self.user_id),
+                aria_label=words("chat.message_for", user=self.user_id),
+                maxlength=MAX_MESSAGE_CHARS,
+                data_composer=self.user_id,
+            )
+            area.on("input", js_handler="(event) => mbGrow(event.target)")
+            area.on("keydown", self._send, js_handler="(event) => mbComposerKey(event, emit)")
+            text(words("chat.shift_enter"), "mb-meta mb-hint")
+            send = icon_button("send", words("chat.send"), classes="mb-send")
+            take = f"() => mbTake(document.querySelector('textarea[data-composer={json.dumps(self.user_id)}]'), emit)"
+            send.on("click", self._send, js_handler=take)
+
+    def _send(self, event: object) -> None:
+        self.talk.say(str(getattr(event, "args", "")))
+
+
+def empty_talk(frame: PageSession, on_new: Callable[[], None]) -> Element:
+    """What chat is, where nobody has been chosen."""
+    words = frame.words
+    with box("mb-empty") as made:
+        icon("chat")
+        text(words("chat.empty_title"), "mb-title", "h2")
+        text(words("chat.empty"), "", "p")
+        with box("mb-line-x"):
+            button(words("chat.new"), on_new, "mb-primary", "plus")
+        with box("mb-cli"):
+            text("$", "mb-t3")
+            text('mindbus chat --user alice --message "Hello"', "mb-ell")
+    return made

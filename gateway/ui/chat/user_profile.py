@@ -1,0 +1,206 @@
+"""What the agents have found out about one user, read from what they told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from nicegui import ui
+from nicegui.element import Element
+from pydantic import ValidationError
+
+from bus_schema.envelope import Envelope
+from bus_schema.messages import Event
+from bus_schema.notification import (
+    NotificationDeferred,
+    NotificationGenerated,
+    NotificationIgnored,
+    NotificationSent,
+)
+from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
+from gateway.ui.components import box, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import area, icon
+
+_READ: Final[dict[str, type[Event]]] = {
+    kind.wire.type: kind
+    for kind in (
+        TasksFound,
+        ContextUpdated,
+        MoodAssessed,
+        NotificationGenerated,
+        NotificationSent,
+        NotificationDeferred,
+        NotificationIgnored,
+    )
+}
+TOPICS: Final = ("processed", "notification")
+
+
+@dataclass
+class UserProfile:
+    """It grows with every event; one that cannot be read tells nothing."""
+
+    tasks: dict[str, Task] = field(default_factory=dict)
+    facts: dict[str, Fact] = field(default_factory=dict)
+    moods: list[Mood] = field(default_factory=list)
+    wishes: dict[str, NotificationGenerated] = field(default_factory=dict)
+    deferred: dict[str, NotificationDeferred] = field(default_factory=dict)
+    _told: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _heard: set[str] = field(default_factory=set)
+
+    @property
+    def open_tasks(self) -> list[Task]:
+        """What is still to be done, the newest first."""
+        return [task for task in reversed(self.tasks.values()) if task.status is TaskStatus.OPEN]
+
+    @property
+    def valid_facts(self) -> list[Fact]:
+        """What holds now, the newest first."""
+        return [fact for fact in reversed(self.facts.values()) if fact.superseded_by is None]
+
+    def replaced_by(self, fact: Fact) -> Fact | None:
+        """What held before this did."""
+        return self.facts.get(fact.supersedes or "")
+
+    def reasons(self, message_id: str) -> list[NotificationGenerated]:
+        """What agents wanted the user to know when the assistant said this."""
+        return [self.wishes[name] for name in self._told.get(message_id, ()) if name in self.wishes]
+
+    def learn(self, envelopes: Iterable[Envelope]) -> bool:
+        """Whether there was anything new in them."""
+        is_new = False
+        for envelope in envelopes:
+            kind = _READ.get(envelope.type)
+            if kind is None or envelope.id in self._heard:
+                continue
+            self._heard.add(envelope.id)
+            try:
+                self._take(kind.model_validate(envelope.data or {}))
+            except ValidationError:
+                continue
+            is_new = True
+        return is_new
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case TasksFound():
+                for change in event.items:
+                    self.tasks[change.task.task_id] = change.task
+            case ContextUpdated():
+                for news in event.items:
+                    self.facts[news.fact.fact_id] = news.fact
+            case MoodAssessed():
+                self.moods.extend(event.items)
+            case NotificationGenerated():
+                self.wishes[event.notification_id] = event
+            case _:
+                self._take_fate(event)
+
+    def _take_fate(self, event: Event) -> None:
+        match event:
+            case NotificationDeferred():
+                self.deferred[event.notification_id] = event
+            case NotificationSent():
+                names = (event.notification_id, *event.merged)
+                self._told[event.message_id] = names
+                for name in names:
+                    self.deferred.pop(name, None)
+            case NotificationIgnored():
+                self.deferred.pop(event.notification_id, None)
+            case _:
+                pass
+
+
+_MOST = 8
+_SHARP = 0.25
+
+
+class ProfilePanel:
+    """Drawn anew when an agent has told something; there is little of it."""
+
+    def __init__(self, words: Localizer, place: Element) -> None:
+        self.words = words
+        with place:
+            with box("mb-head"):
+                text(words("aside.title"), "", "h2")
+            self._body = box("mb-scroll mb-grow")
+
+    def show(self, knowledge: UserProfile) -> None:
+        """What is known now."""
+        self._body.clear()
+        with self._body:
+            if knowledge.moods:
+                self._mood(knowledge)
+            self._tasks(knowledge.open_tasks)
+            self._facts(knowledge)
+            if knowledge.deferred:
+                self._deferred(knowledge)
+            if not (knowledge.moods or knowledge.tasks or knowledge.facts):
+                text(self.words("aside.nothing"), "mb-meta mb-aside-note", "p")
+
+    def _mood(self, knowledge: UserProfile) -> None:
+        words, last = self.words, knowledge.moods[-1]
+        is_low = last.tone < last.usual - _SHARP
+        with box("mb-aside-part", "section"):
+            with self._title("mood", words("aside.mood")):
+                box("mb-grow")
+                arrow = "↓" if last.tone < last.usual else "↑" if last.tone > last.usual else ""
+                text(f"{words.number(last.tone, 2)} {arrow}", f"mb-num mb-medium {'mb-warn' if is_low else ''}")
+            curve = area([mood.tone for mood in knowledge.moods[-30:]], 236, 40, low=-1, high=1)
+            ui.html(curve, sanitize=False).classes(f"mb-mood {'mb-warn' if is_low else 'mb-acc'}")
+            if last.evidence:
+                text(f"«{last.evidence[0]}»", "mb-meta", "p")
+
+    def _tasks(self, tasks: list[Task]) -> None:
+        if not tasks:
+            return
+        words, now = self.words, datetime.now(UTC)
+        with box("mb-aside-part", "section"):
+            with self._title("task", words("aside.tasks")):
+                text(words.count("aside.open", len(tasks)), "mb-meta")
+            for task in tasks[:_MOST]:
+                with box("mb-aside-row"):
+                    text(task.text, "mb-clamp")
+                    due = words("aside.due", when=words.when(task.due, now)) if task.due else task.due_said
+                    text(" · ".join(part for part in (due, task.owner or "") if part), "mb-cap mb-t3")
+
+    def _facts(self, knowledge: UserProfile) -> None:
+        facts = knowledge.valid_facts
+        if not facts:
+            return
+        with box("mb-aside-part", "section"):
+            with self._title("memory", self.words("aside.facts")):
+                text(str(len(facts)), "mb-meta mb-num")
+            for fact in facts[:_MOST]:
+                self._fact(fact, knowledge.replaced_by(fact))
+
+    def _fact(self, fact: Fact, before: Fact | None) -> None:
+        words = self.words
+        with box("mb-aside-row"):
+            if before is not None:
+                text(before.text, "mb-struck mb-clamp", "del")
+            text(fact.text, "mb-clamp" + (" mb-changed" if before else ""))
+            said = (words(f"fact.{fact.kind.value}"), fact.project or "", words.when(fact.said_at, datetime.now(UTC)))
+            text(" · ".join(part for part in said if part), "mb-cap mb-t3")
+
+    def _deferred(self, knowledge: UserProfile) -> None:
+        words, now = self.words, datetime.now(UTC)
+        with box("mb-aside-part", "section"):
+            with self._title("clock", words("aside.deferred")):
+                text(str(len(knowledge.deferred)), "mb-meta mb-num")
+            for waiting in list(knowledge.deferred.values())[:_MOST]:
+                wish = knowledge.wishes.get(waiting.notification_id)
+                with box("mb-aside-row"):
+                    text(wish.message if wish else waiting.notification_id, "mb-clamp")
+                    text(
+                        f"{words('aside.until', when=words.when(waiting.until, now))} · {waiting.reason}",
+                        "mb-cap mb-t3",
+                    )
+
+    def _title(self, picture: str, said: str) -> Element:
+        made = box("mb-line-x mb-aside-title")
+        with made:
+            icon(picture, "mb-i14")
+            text(said, "mb-medium")
+        return made

@@ -1,0 +1,254 @@
+"""Small parts that every screen is made of; text is text, wherever it came from."""
+
+import html
+import json
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.dialog import Dialog
+from nicegui.elements.mixins.text_element import TextElement
+
+from gateway.ui.i18n import Localizer, utc
+from gateway.ui.svg import icon
+
+_LONG_ID = 24
+_VALUE = "(event) => emit(event.target.value)"
+
+
+def box(classes: str = "", tag: str = "div") -> Element:
+    """Something to put other things into."""
+    return ui.element(tag).classes(classes)
+
+
+def text(said: str, classes: str = "", tag: str = "span") -> TextElement:
+    """Text; what looks like markup in it is shown, not obeyed."""
+    return TextElement(tag=tag, text=said).classes(classes)
+
+
+def attributes(element: Element, **values: object) -> Element:
+    """Set attributes whose values may be anything; a `_` in a name is a `-`."""
+    for name, value in values.items():
+        element.props[name.strip("_").replace("_", "-")] = value
+    return element
+
+
+def show_if(element: Element, is_shown: object) -> None:
+    """Have it on the screen, or not."""
+    if bool(is_shown) == ("mb-hidden" in element.classes):
+        element.classes(remove="mb-hidden" if is_shown else "", add="" if is_shown else "mb-hidden")
+
+
+def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_name: str = "") -> Element:
+    """A button with words on it."""
+    made = attributes(box(f"mb-btn {classes}", "button"), type="button").on("click", on_click)
+    with made:
+        if icon_name:
+            icon(icon_name, "mb-i14")
+        text(label)
+    return made
+
+
+def icon_button(icon_name: str, label: str, on_click: Callable[..., Any] | None = None, classes: str = "") -> Element:
+    """A button with a picture on it; the label is for hovering, and for whoever cannot see it."""
+    made = attributes(box(f"mb-ib {classes}", "button"), type="button", aria_label=label, title=label)
+    if on_click is not None:
+        made.on("click", on_click)
+    with made:
+        icon(icon_name)
+    return made
+
+
+def anchor(target: str, said: str = "", classes: str = "mb-link") -> Element:
+    """A link to another place."""
+    made = attributes(box(classes, "a"), href=target)
+    if said:
+        with made:
+            text(said)
+    return made
+
+
+def copy_button(words: Localizer, content: str) -> Element:
+    """Puts the whole of something into the clipboard."""
+    made = icon_button("copy", words("copy"))
+    return made.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
+
+
+def identifier(words: Localizer, name: str, target: str = "", shown: str = "") -> Element:
+    """An id: a link to what it names, and a copy of it."""
+    with box("mb-id") as made:
+        said = shown or short_id(name)
+        if target:
+            anchor(target, said, "mb-link mb-ell").props["title"] = name
+        else:
+            text(said, "mb-ell").props["title"] = name
+        copy_button(words, name)
+    return made
+
+
+def short_id(name: str) -> str:
+    """Enough of an id to know it again; all of it is on hover and in its copy."""
+    return name if len(name) <= _LONG_ID else f"{name[:12]}…{name[-4:]}"
+
+
+def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:
+    """A small word in a frame, in a colour where the colour says something."""
+    made = box(f"mb-tag {'mb-tint' if colour else ''} {classes}", "span")
+    if colour:
+        made.style(f"--c: var(--{colour})")
+    with made:
+        if dot:
+            box("mb-dot", "i")
+        text(said)
+    return made
+
+
+def person(user_id: str, name: str, classes: str = "") -> Element:
+    """Somebody's initials, in a colour of their own."""
+    parts = [part for part in name.replace("_", " ").replace(".", " ").replace("-", " ").split() if part]
+    initials = (parts[0][:1] + (parts[1][:1] if len(parts) > 1 else parts[0][1:2])).upper() if parts else "?"
+    made = box(f"mb-person {classes}").style(f"--h: {hue(user_id)}")
+    attributes(made, aria_hidden="true")
+    with made:
+        text(initials)
+    return made
+
+
+def hue(user_id: str) -> int:
+    """The same for the same name, on every machine."""
+    return zlib.crc32(user_id.encode()) % 24 * 15
+
+
+def moment(words: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
+    """A time as people here read it; UTC is on hover."""
+    made = text(shown, classes, "time")
+    attributes(made, title=utc(at), datetime=at.isoformat())
+    return made
+
+
+def field(label: str, value: str, on_change: Callable[[str], Any], **more: object) -> Element:
+    """A line to write into; its label is seen by whoever cannot see its place."""
+    made = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
+    # As an attribute, once: as a property it would come back over what was typed with every change of the page.
+    made.props["^value"] = value
+    return made.on("input", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+
+
+def rewrite(written: Element, value: str) -> None:
+    """Put something else into a field."""
+    written.client.run_javascript(f"getHtmlElement({written.id}).value = {json.dumps(value)}")
+
+
+def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Element:
+    """A line to search with; `/` goes there."""
+    with box("mb-search") as made:
+        icon("search")
+        field(label, value, on_change, placeholder=label, type="search", data_search="")
+    return made
+
+
+def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> Element:
+    """One of several, from a list."""
+    with attributes(box("mb-input", "select"), aria_label=label) as made:
+        for key, said in options:
+            option = attributes(text(said, "", "option"), value=key)
+            if key == value:
+                option.props["selected"] = True
+    return made.on("change", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+
+
+@contextmanager
+def popup(label: str, classes: str = "mb-dialog", role: str = "dialog") -> Iterator[Dialog]:
+    """What floats over the screen until it is closed; Escape closes it."""
+    with ui.dialog(value=True) as dialog, box(f"mb-float {classes}"):
+        attributes(dialog, aria_label=label, role=role)
+        dialog.on("hide", dialog.delete)
+        yield dialog
+
+
+class SegmentedControl:
+    """One of a few, all in sight."""
+
+    def __init__(self, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> None:
+        self._on_change = on_change
+        self._buttons: dict[str, Element] = {}
+        with attributes(box("mb-seg"), role="group"):
+            for key, said in options:
+                made = attributes(text(said, "", "button"), type="button", aria_pressed=str(key == value).lower())
+                self._buttons[key] = made.on("click", lambda _event, key=key: self.choose(key))
+
+    def choose(self, chosen: str) -> None:
+        """Take this one."""
+        for key, made in self._buttons.items():
+            attributes(made, aria_pressed=str(key == chosen).lower()).update()
+        self._on_change(chosen)
+
+
+def coloured_json(value: object) -> str:
+    """JSON laid out, as harmless HTML: names, texts, numbers apart."""
+    lines = []
+    for line in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
+        name, colon, rest = line.partition('": ')
+        if not colon or not name.lstrip().startswith('"'):
+            name, rest = "", line
+        shown = f"<b>{html.escape(name)}&quot;</b>: " if name else ""
+        mark = "i" if rest.lstrip().startswith('"') else "u" if rest.strip(" ,")[:1] in "-0123456789tfn" else "span"
+        lines.append(f"{shown}<{mark}>{html.escape(rest)}</{mark}>")
+    return "\n".join(lines)
+
+
+ItemT = TypeVar("ItemT")
+ContraT = TypeVar("ContraT", contravariant=True)
+
+
+class Row(Protocol[ContraT]):
+    """One thing of a list on the screen."""
+
+    element: Element
+
+    def show(self, item: ContraT) -> None:
+        """Say what has changed."""
+        ...
+
+
+class Rows(Generic[ItemT]):
+    """Builds what is new, updates what is there, moves, takes away; a row is known by its key."""
+
+    def __init__(self, parent: Element, build: Callable[[ItemT], Row[ItemT]]) -> None:
+        self.parent, self._build = parent, build
+        self._rows: dict[Hashable, Row[ItemT]] = {}
+        self._shown: dict[Hashable, ItemT] = {}
+
+    def __getitem__(self, key: Hashable) -> Row[ItemT]:
+        return self._rows[key]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
+        """Make the list be these, in this order."""
+        wanted = dict(items)
+        for key in [key for key in self._rows if key not in wanted]:
+            self._rows.pop(key).element.delete()
+            self._shown.pop(key)
+        for place, (key, item) in enumerate(wanted.items()):
+            self._place(key, item, place)
+
+    def _place(self, key: Hashable, item: ItemT, place: int) -> None:
+        if key not in self._rows:
+            with self.parent:
+                self._rows[key] = self._build(item)
+        if self._shown.get(key) != item:
+            self._rows[key].show(item)
+            self._shown[key] = item
+        element = self._rows[key].element
+        children = self.parent.default_slot.children
+        if place >= len(children) or children[place] is not element:
+            element.move(self.parent, target_index=place)

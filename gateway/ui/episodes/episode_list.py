@@ -1,0 +1,83 @@
+"""Episodes in a list, each with how much of it is left."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from nicegui.element import Element
+
+from bus_schema.episodes import EpisodeHead
+from gateway.ui.components import Rows, attributes, box, moment, tag, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import icon
+
+
+@dataclass(frozen=True)
+class EpisodeItem:
+    """An episode in the list; its chat is named where there are several."""
+
+    head: EpisodeHead
+    is_chosen: bool = False
+    names_chat: bool = False
+
+
+class EpisodeList:
+    """Changes as little as the episodes do."""
+
+    def __init__(self, words: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
+        with place:
+            made = box("mb-hits")
+        self._rows: Rows[EpisodeItem] = Rows(made, lambda listed: _Row(words, listed, choose))
+
+    def show(self, listed: Sequence[EpisodeItem]) -> None:
+        """These, in this order."""
+        self._rows.show((each.head.id, each) for each in listed)
+
+
+class _Row:
+    def __init__(self, words: Localizer, listed: EpisodeItem, choose: Callable[[str], Any]) -> None:
+        self._words, episode_id = words, listed.head.id
+        self.element = attributes(box("mb-hit mb-ep-row", "button"), type="button", data_row=episode_id)
+        attributes(self.element, data_episode=episode_id)
+        self.element.on("click", lambda: choose(episode_id))
+
+    def show(self, listed: EpisodeItem) -> None:
+        head, words = listed.head, self._words
+        self.element.clear()
+        attributes(self.element, aria_pressed=str(listed.is_chosen).lower()).update()
+        with self.element:
+            with box("mb-line-x"):
+                attributes(text(head.headline, "mb-medium mb-ell mb-grow"), title=head.headline)
+                layer_tag(words, head)
+            with box("mb-line-x mb-meta mb-num"):
+                moment(words, head.started_at, words.date(head.started_at, datetime.now(UTC)), "")
+                if listed.names_chat:
+                    text(head.chat_id, "mb-ell")
+                text(words_kept(words, head), "mb-t2 mb-ep-words")
+                box("mb-grow")
+                priority_bar(words, head.priority)
+
+
+def layer_tag(words: Localizer, head: EpisodeHead) -> None:
+    """Where it lies; of an anchor, that it is one."""
+    tag(words(f"episodes.layer.{head.layer.value}"), head.layer.value)
+    if head.is_anchor:
+        with box("mb-tag mb-tint", "span").style("--c: var(--acc)"):
+            icon("anchor", "mb-i14")
+            text(words("episodes.anchor"), "mb-not-narrow")
+
+
+def words_kept(words: Localizer, head: EpisodeHead) -> str:
+    """How many words there were, how many its layer has."""
+    said, kept = words.number(head.words), head.kept_words
+    if kept is None or kept >= head.words:
+        return said
+    return f"{said} → {words.number(kept)}  {words.number(head.words / max(1, kept), 1)}×"
+
+
+def priority_bar(words: Localizer, priority: float) -> None:
+    """As long as it is high."""
+    with attributes(box("mb-score mb-ep-bar"), aria_hidden="true"):
+        box("", "i").style(f"width: {100 * priority:.0f}%; --c: var(--acc)")
+    text(words.number(priority, 2), "mb-num mb-t2")

@@ -1,0 +1,171 @@
+"""What of a raw text was kept: names, decisions, sentences that a pack has in its words."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from bus_schema.episodes import ColdContent, Content, Decision, Entity, HotContent, RawLogIds, RawTurn, WarmContent
+from bus_schema.lsm_statistics import ExplainedEpisode
+from language.sentences import sentence_spans
+from language.words import stems
+
+_WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
+# So much of a sentence's words makes it what a line of the pack says.
+_SAID_AGAIN = 0.5
+
+CharSpan = tuple[int, int]
+
+
+class MarkedText(NamedTuple):
+    """A part of a text that looks the same throughout."""
+
+    text: str
+    is_entity: bool = False
+    is_decision: bool = False
+    is_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class RetainedContent:
+    """What a pack has kept of an episode, to be looked for in its turns."""
+
+    entities: tuple[Entity, ...]
+    decisions: tuple[Decision, ...]
+    lines: tuple[tuple[str, RawLogIds], ...]
+    is_whole: bool = False
+
+    @classmethod
+    def by(cls, content: Content) -> "RetainedContent":
+        """As a layer keeps it; of a headline its tags are what is named."""
+        if isinstance(content, HotContent):
+            return cls(content.entities, content.decisions, (), is_whole=True)
+        if isinstance(content, WarmContent):
+            points = zip(content.key_points, content.key_point_sources, strict=True)
+            return cls(content.entities, content.decisions, ((content.summary, ()), *points))
+        tags = tuple(Entity(name=tag, kind="thing", raw_log_ids=()) for tag in content.tags)
+        return cls(tags, (), ((content.headline, ()),))
+
+    def marked(self, turn: RawTurn) -> list[MarkedText]:
+        """A turn with what was kept of it."""
+        text = turn.content
+        named = [
+            place for each in self.entities if _is_of(each.raw_log_ids, turn) for place in places_of(each.name, text)
+        ]
+        decided = [
+            place for each in self.decisions if _is_of(each.raw_log_ids, turn) for place in _exactly(each.text, text)
+        ]
+        return list(_pieces(text, named, decided, self._left_out(turn, [*named, *decided])))
+
+    def in_line(self, line: str) -> list[MarkedText]:
+        """A line of the pack with what it names."""
+        named = [place for each in self.entities for place in places_of(each.name, line)]
+        return list(_pieces(line, named, [], []))
+
+    def _left_out(self, turn: RawTurn, kept: Sequence[CharSpan]) -> list[CharSpan]:
+        if self.is_whole:
+            return []
+        text = turn.content
+        said = [set(stems(line)) for line, sources in self.lines if _is_of(sources, turn)]
+        return [
+            (start, end)
+            for start, end in sentence_spans(text)
+            if not any(begin < end and start < stop for begin, stop in kept) and not _is_said(text[start:end], said)
+        ]
+
+
+def places_of(name: str, text: str) -> list[CharSpan]:
+    """Where a name stands; in other forms of its words, if not as it is."""
+    return _exactly(name, text) or list(_in_any_form(name, text))
+
+
+def _is_of(sources: RawLogIds, turn: RawTurn) -> bool:
+    return not sources or turn.raw_log_id in sources
+
+
+def _exactly(wanted: str, text: str) -> list[CharSpan]:
+    words = wanted.split()
+    if not words:
+        return []
+    pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)"
+    return [found.span() for found in re.finditer(pattern, text, re.IGNORECASE)]
+
+
+def _in_any_form(name: str, text: str) -> Iterator[CharSpan]:
+    wanted = [set(stems(word)) for word in _WORD.findall(name)]
+    if not wanted:
+        return
+    words = [(found.span(), set(stems(found[0]))) for found in _WORD.finditer(text)]
+    for place in range(len(words) - len(wanted) + 1):
+        stretch = words[place : place + len(wanted)]
+        if all(forms & have for forms, (_, have) in zip(wanted, stretch, strict=True)):
+            yield stretch[0][0][0], stretch[-1][0][1]
+
+
+def _is_said(sentence: str, lines: Iterable[Collection[str]]) -> bool:
+    own = set(stems(sentence))
+    return any(len(own.intersection(line)) >= _SAID_AGAIN * len(own) for line in lines)
+
+
+def _pieces(
+    text: str, named: Sequence[CharSpan], decided: Sequence[CharSpan], left_out: Sequence[CharSpan]
+) -> Iterator[MarkedText]:
+    edges = {edge for place in (*named, *decided, *left_out) for edge in place}
+    cuts = sorted({0, len(text), *edges})
+    for start, end in pairwise(cuts):
+        looks = (any(begin <= start < stop for begin, stop in places) for places in (named, decided, left_out))
+        yield MarkedText(text[start:end], *looks)
+
+
+LineKind = Literal["headline", "summary", "decision", "point", "entity", "tag"]
+
+
+@dataclass(frozen=True)
+class PackedLine:
+    """One thing that was kept; `is_put_back` where the maker of the pack had dropped it."""
+
+    kind: LineKind
+    text: str
+    sources: tuple[str, ...] = ()
+    about: str = ""
+    is_put_back: bool = False
+
+
+def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
+    """In the order in which they are shown; of a hot episode, what it names and decides."""
+    put_back = {_key(each) for each in explained.report.put_back} if explained.report else set()
+    content = explained.episode.content
+    if isinstance(content, ColdContent):
+        return [PackedLine("headline", content.headline), *(PackedLine("tag", tag) for tag in content.tags)]
+    lines: list[PackedLine] = []
+    if isinstance(content, WarmContent):
+        lines.append(PackedLine("summary", content.summary, is_put_back=_key(content.summary) in put_back))
+    lines += _decisions(content.decisions, put_back)
+    if isinstance(content, WarmContent):
+        lines += _points(content, put_back)
+    return [*lines, *_entities(content.entities, put_back)]
+
+
+def is_whole(explained: ExplainedEpisode) -> bool:
+    """Whether nothing is packed."""
+    return isinstance(explained.episode.content, HotContent)
+
+
+def _decisions(decisions: Iterable[Decision], put_back: set[str]) -> Iterator[PackedLine]:
+    for each in decisions:
+        yield PackedLine("decision", each.text, each.raw_log_ids, is_put_back=_key(each.text) in put_back)
+
+
+def _points(content: WarmContent, put_back: set[str]) -> Iterator[PackedLine]:
+    for text, sources in zip(content.key_points, content.key_point_sources, strict=True):
+        yield PackedLine("point", text, sources, is_put_back=_key(text) in put_back)
+
+
+def _entities(entities: Iterable[Entity], put_back: set[str]) -> Iterator[PackedLine]:
+    for each in entities:
+        yield PackedLine("entity", each.name, each.raw_log_ids, each.kind, is_put_back=_key(each.name) in put_back)
+
+
+def _key(text: str) -> str:
+    return " ".join(text.casefold().split())

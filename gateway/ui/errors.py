@@ -1,0 +1,69 @@
+"""What goes wrong while somebody looks, said as a sentence: what, why, what happens next."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from nicegui.element import Element
+
+from gateway.problems import EXPECTED, Problem
+from gateway.ui.components import attributes, box, button, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import icon
+from mindbus.errors import BusUnavailable
+
+EXPECTED_ERRORS: Final = EXPECTED
+
+
+def error_text(words: Localizer, trouble: Exception) -> str:
+    """Why, with the code that logs and the command line show, too."""
+    if isinstance(trouble, BusUnavailable):
+        return words("trouble.bus")
+    problem = Problem.of(trouble)
+    return f"{problem.code.value}: {problem.detail}"
+
+
+def show_error(
+    words: Localizer, trouble: Exception, again: Callable[[], Any] | None = None, trace: str = ""
+) -> Element:
+    """In the place of what could not be had."""
+    with attributes(box("mb-trouble"), role="alert") as made:
+        icon("alert")
+        with box("mb-stack mb-grow"):
+            text(words("trouble.part"), "mb-medium")
+            text(error_text(words, trouble) + (f" · {trace}" if trace else ""), "mb-meta")
+        if again is not None:
+            button(words("retry"), again, "mb-small", "replay")
+    return made
+
+
+class ScreenSection:
+    """A part of a screen that fails by itself: its last content stays, dimmed, under the reason."""
+
+    def __init__(self, words: Localizer, place: Element) -> None:
+        self.words, self.place = words, place
+        with place:
+            self._notice = box("mb-part-notice mb-hidden")
+        self._notice.move(place, target_index=0)
+
+    async def attempt(self, work: Callable[[], Coroutine[Any, Any, None]], trace: str = "") -> bool:
+        """Do it, or say why not."""
+        try:
+            await work()
+        except EXPECTED_ERRORS as trouble:
+            self._fail(trouble, work, trace)
+            return False
+        self._notice.clear()
+        self._notice.classes(add="mb-hidden")
+        self.place.classes(remove="mb-failed")
+        return True
+
+    def _fail(self, trouble: Exception, work: Callable[[], Coroutine[Any, Any, None]], trace: str) -> None:
+        self.place.classes(add="mb-failed")
+        self._notice.classes(remove="mb-hidden")
+        self._notice.clear()
+        with self._notice:
+
+            async def again() -> None:
+                await self.attempt(work, trace)
+
+            show_error(self.words, trouble, again, trace)

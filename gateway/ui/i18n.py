@@ -1,0 +1,134 @@
+"""What the screens say, in the language of whoever looks."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, tzinfo
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+import yaml
+
+LANGUAGES = ("en", "ru")
+_THIN = "\u202f"
+_KILO = 1024
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def language_of(chosen: str | None, accepted: str) -> str:
+    """What the user has chosen, else the first language that the browser asks for and we have, else English."""
+    if chosen in LANGUAGES:
+        return chosen
+    wanted = (part.split(";")[0].strip()[:2].lower() for part in accepted.split(","))
+    return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, str | list[str]]:
+    """All that can be said in a language; a list has the forms of a plural."""
+    text = files("gateway.ui").joinpath("catalogues", f"{language}.yaml").read_text(encoding="utf-8")
+    return cast("Mapping[str, str | list[str]]", yaml.safe_load(text))
+
+
+class Localizer:
+    """One language with its numbers and times, in the time zone of whoever looks."""
+
+    def __init__(self, language: str, zone: tzinfo) -> None:
+        self.language, self.zone = language, zone
+        self._said = catalogue(language)
+
+    def __call__(self, key: str, **values: object) -> str:
+        """A phrase."""
+        phrase = self._said[key]
+        assert isinstance(phrase, str), f"{key} is a plural"
+        return phrase.format(**values) if values else phrase
+
+    def count(self, key: str, number: int, **values: object) -> str:
+        """So many of something, in the form that goes with the number."""
+        forms = self._said[key]
+        assert isinstance(forms, list), f"{key} is no plural"
+        return forms[_form(self.language, number)].format(n=self.number(number), **values)
+
+    def number(self, number: float, digits: int = 0) -> str:
+        """With the marks of the language."""
+        text = f"{number:,.{digits}f}"
+        return text.replace(",", _THIN).replace(".", ",") if self.language == "ru" else text
+
+    def seconds(self, seconds: float) -> str:
+        """How long something took."""
+        if seconds < 1:
+            return f"{self.number(seconds * 1000)} {self('unit.ms')}"
+        if seconds < _MINUTE:
+            return f"{self.number(seconds, 1)} {self('unit.s')}"
+        return self.clock(seconds)
+
+    def clock(self, seconds: float) -> str:
+        """As on a stopwatch."""
+        minutes, rest = divmod(int(seconds), _MINUTE)
+        hours, minutes = divmod(minutes, _MINUTE)
+        return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+    def bytes(self, size: int) -> str:
+        """A size."""
+        value, units = float(size), ["B", "KB", "MB", "GB"]
+        while value >= _KILO and len(units) > 1:
+            value /= _KILO
+            units.pop(0)
+        unit = units[0]
+        return f"{self.number(value, 0 if unit == 'B' else 1)} {self(f'unit.{unit}')}"
+
+    def time(self, moment: datetime, *, with_ms: bool = False) -> str:
+        """The time of day, to the second or finer."""
+        local = moment.astimezone(self.zone)
+        return local.strftime("%H:%M:%S") + (f".{local.microsecond // 1000:03}" if with_ms else "")
+
+    def hour(self, moment: datetime) -> str:
+        """The time of day, to the minute."""
+        return moment.astimezone(self.zone).strftime("%H:%M")
+
+    def day(self, moment: datetime, today: datetime) -> str:
+        """Which day it was."""
+        local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
+        months = self("months").split()
+        name = f"{local.day} {months[local.month - 1]}"
+        if self.language == "en":
+            name = f"{months[local.month - 1]} {local.day}"
+        return self("today", day=name) if local == now else name
+
+    def when(self, moment: datetime, now: datetime) -> str:
+        """The time if it was today, else the day."""
+        local, today = moment.astimezone(self.zone).date(), now.astimezone(self.zone).date()
+        if local == today:
+            return self.hour(moment)
+        if today - local == timedelta(days=1):
+            return self("yesterday")
+        return f"{local.day} {self('months.short').split()[local.month - 1]}"
+
+    def date(self, moment: datetime, today: datetime) -> str:
+        """The day in a few letters, with its year where that is another one."""
+        local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
+        name = f"{local.day} {self('months.short').split()[local.month - 1]}"
+        return name if local.year == now.year else f"{name} {local.year}"
+
+    def span(self, seconds: float) -> str:
+        """A stretch of time in its largest units."""
+        if seconds < _MINUTE:
+            return f"{int(seconds)} {self('unit.s')}"
+        if seconds < _HOUR:
+            return f"{int(seconds // _MINUTE)} {self('unit.min')}"
+        if seconds < _DAY:
+            return f"{int(seconds // _HOUR)} {self('unit.h')}"
+        return f"{int(seconds // _DAY)} {self('unit.d')}"
+
+
+def utc(moment: datetime) -> str:
+    """As it is written down, for whoever hovers over the local time."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _form(language: str, number: int) -> int:
+    number = abs(number)
+    if language != "ru":
+        return 0 if number == 1 else 1
+    if number % 10 == 1 and number % 100 != 11:
+        return 0
+    return 1 if 2 <= number % 10 <= 4 and not 12 <= number % 100 <= 14 else 2

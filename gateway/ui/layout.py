@@ -1,0 +1,170 @@
+"""The frame around every screen: rail, top bar, health, what floats."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicegui import ui
+from nicegui.element import Element
+
+from gateway.ui.activity import BusHealth
+from gateway.ui.components import anchor, attributes, box, icon_button, show_if, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.svg import LOGO, icon
+
+SCREENS: Final = ("timeline", "chat", "runs", "fleet", "memory", "sim")
+_ON_PHONE: Final = ("timeline", "chat", "runs", "fleet", "memory")
+_THEMES: Final = (("dark", "moon"), ("light", "sun"), ("system", "system"))
+_TONGUES: Final = (("en", "English"), ("ru", "Русский"))
+
+
+@dataclass
+class LayoutSlots:
+    """Where a screen puts its own things."""
+
+    subtitle: Element
+    controls: Element
+    main: Element
+
+
+class Layout:
+    """Draws the frame; the screen fills its places."""
+
+    def __init__(self, words: Localizer, name: str, *, can_leave: bool = False) -> None:
+        self.words, self.name, self._can_leave = words, name, can_leave
+        # Text marks are set before anything is drawn, so that a screen reader never starts in the wrong language.
+        ui.add_head_html(f'<script>document.documentElement.lang = "{words.language}";</script>')
+        with box("mb-app") as self.app:
+            anchor("#mb-main", words("skip"), "mb-skip")
+            self._rail()
+            self.places = self._top()
+        attributes(box("mb-toasts"), role="status", aria_live="polite")
+        ui.run_javascript(f"mbKnow({json.dumps([words(key) for key in _TOLD_BY_BROWSER])})")
+
+    def show_health(self, health: BusHealth) -> None:
+        """Say how the bus is."""
+        words = self.words
+        self._dot.classes(replace=f"mb-dot mb-{health.state} {_SHAPES[health.state]}")
+        said = words(health.sentence, **health.about)
+        if self._sentence.text != said:
+            self._sentence.set_text(said)
+            self._sentence.classes(replace="" if health.state == "ok" else f"mb-{health.state}")
+        self._rate.set_text(words("per_second", n=words.number(health.per_second)))
+        attributes(self._health, href=health.link, title=said)
+        self._badge.set_text(str(health.needing) if health.needing else "")
+        show_if(self._badge, health.needing)
+
+    def crumbs(self, parts: Sequence[tuple[str, str]]) -> None:
+        """The title as a way back: words with where they lead, the last without."""
+        self._title.clear()
+        with self._title:
+            for said, target in parts:
+                if target:
+                    anchor(target, said, "mb-t3")
+                    text("/", "mb-crumb mb-t3")
+                else:
+                    text(said, "mb-ell")
+
+    def _rail(self) -> None:
+        words = self.words
+        with attributes(box("mb-rail", "nav"), aria_label=words("nav.label")):
+            with anchor("/timeline", classes="mb-logo"):
+                ui.html(LOGO, sanitize=False, tag="span").style("display: contents")
+                text("MindBus", "mb-sr")
+            with box("mb-nav"):
+                for name in SCREENS:
+                    self._place(name)
+                with attributes(box("mb-more", "button"), type="button", aria_label=words("nav.more")):
+                    icon("more")
+                    text(words("nav.more"))
+                    self._menu(_more=True)
+            with box("mb-foot"):
+                with icon_button("globe", words("language")):
+                    self._languages()
+                with icon_button("moon", words("theme")):
+                    self._themes()
+                if self._can_leave:
+                    icon_button("logout", words("log_out")).on("click", js_handler=_LEAVE)
+                icon_button("keyboard", words("keys.title")).on(
+                    "click", js_handler="() => emitEvent('mb_key', {key: '?'})"
+                )
+
+    def _place(self, name: str) -> None:
+        made = anchor(f"/{name}", classes="" if name in _ON_PHONE else "mb-not-phone")
+        if name == self.name:
+            attributes(made, aria_current="page")
+        with made:
+            icon(name)
+            text(self.words(f"nav.{name}"))
+            if name == "fleet":
+                self._badge = text("", "mb-badge mb-hidden")
+
+    def _languages(self) -> None:
+        with ui.menu().classes("mb-menu"):
+            for key, said in _TONGUES:
+                self._option(
+                    said, f"mbRemember('mb_lang', '{key}'); location.reload()", is_on=key == self.words.language
+                )
+
+    def _themes(self) -> None:
+        with ui.menu().classes("mb-menu"):
+            for key, picture in _THEMES:
+                self._option(self.words(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
+
+    def _menu(self, *, _more: bool) -> None:
+        with ui.menu().classes("mb-menu"):
+            for name in SCREENS:
+                if name not in _ON_PHONE:
+                    self._option(self.words(f"nav.{name}"), f"location.href = '/{name}'", name)
+            for key, picture in _THEMES:
+                self._option(self.words(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
+            for key, said in _TONGUES:
+                self._option(said, f"mbRemember('mb_lang', '{key}'); location.reload()", "globe")
+
+    def _option(self, said: str, script: str, picture: str = "", *, is_on: bool = False) -> None:
+        made = attributes(box("", "button"), type="button", role="menuitemradio", aria_checked=str(is_on).lower())
+        with made.on("click", js_handler=f"() => {{ {script} }}"):
+            if picture:
+                icon(picture)
+            text(said)
+
+    def _top(self) -> LayoutSlots:
+        words = self.words
+        with box("mb-top", "header"):
+            self._title = box("mb-title mb-line-x", "h1")
+            with self._title:
+                text(words(f"nav.{self.name}"))
+            subtitle = box("mb-meta mb-ell mb-subtitle")
+            box("mb-grow")
+            controls = box("mb-line-x mb-controls")
+            with attributes(box("mb-find", "button"), type="button", aria_label=words("find")) as find:
+                icon("search", "mb-i14")
+                text(words("find"), "mb-find-text")
+                self.find_keys = text("", "mb-kbd")
+            find.on("click", js_handler="() => emitEvent('mb_key', {key: 'palette'})")
+            self._health = anchor("/fleet", classes="mb-health")
+            with self._health:
+                self._dot = box("mb-dot mb-t3", "i")
+                self._sentence = text(words("health.unknown"))
+                self._rate = text("", "mb-num")
+        main = attributes(box("mb-main", "main"), id="mb-main", tabindex="-1")
+        return LayoutSlots(subtitle, controls, main)
+
+
+_LEAVE = "() => fetch('/logout', {method: 'POST'}).then(() => { location.href = '/login'; })"
+# What the browser says by itself, without the gateway or before it has answered.
+_TOLD_BY_BROWSER = ("copied", "not_copied", "lost.gateway", "lost.again")
+# BusHealth is never told by colour alone.
+_SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}
+
+
+def skeleton() -> Element:
+    """As long as there is nothing else to show."""
+    with attributes(box("mb-skel"), aria_hidden="true") as made:
+        for width in (38, 30, 44, 26, 34):
+            with box():
+                box("", "i")
+                box("", "i").style(f"width: {width}%")
+                box("", "i").style(f"width: {width + 16}%")
+    return made

@@ -1,0 +1,83 @@
+"""What the units that were found have in common, to be picked from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nicegui.element import Element
+
+from gateway.shared_memory import Facets, FacetValue
+from gateway.ui.components import attributes, box, text
+from gateway.ui.i18n import Localizer
+from gateway.ui.memory.search_form import MemorySearch
+from memory.questions import written
+
+_MOST_KEYS, _MOST_VALUES = 12, 8
+# Ids, times are longer.
+_SHORT = 20
+
+
+@dataclass(frozen=True)
+class _Choice:
+    value: str
+    count: int
+    is_on: bool
+
+
+class FacetPanel:
+    """A list for each key, for the content type; drawn anew with each answer."""
+
+    def __init__(self, words: Localizer, place: Element, ask: Callable[[MemorySearch], Any]) -> None:
+        self.words, self._place, self._ask = words, place, ask
+
+    def show(self, facets: Facets, question: MemorySearch) -> None:
+        """Those of an answer to this question."""
+        words = self.words
+        self._place.clear()
+        with self._place:
+            types = _choices(facets.content_types, {question.content_type} - {None})
+            self._list(words("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
+            picked = {key for key, _ in question.picks}
+            keys = picked | {key for key in facets.metadata if _tells_apart(facets, key)}
+            for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MOST_KEYS]:
+                on = {value for name, value in question.picks if name == key}
+                choices = _choices(facets.metadata.get(key, []), on)
+                self._list(key, choices, partial(self._toggle, question, key))
+            if facets.counted:
+                note = "memory.counted_all" if facets.is_all else "memory.counted"
+                text(words.count(note, facets.counted), "mb-cap mb-t3 mb-facets-note", "p")
+
+    def _toggle(self, question: MemorySearch, key: str, value: str) -> Any:
+        return self._ask(question.toggled(key, value))
+
+    def _list(self, title: str, choices: Sequence[_Choice], on_click: Callable[[str], Any]) -> None:
+        if not choices:
+            return
+        with attributes(box("mb-facet", "section"), aria_label=title):
+            text(title, "mb-label mb-ell", "h2")
+            for choice in choices[:_MOST_VALUES]:
+                made = attributes(box("mb-facet-row", "button"), type="button", aria_pressed=str(choice.is_on).lower())
+                with made.on("click", lambda choice=choice: on_click(choice.value)):
+                    box("mb-facet-box", "i")
+                    attributes(text(choice.value or "«»", "mb-ell mb-grow"), title=choice.value)
+                    text(self.words.number(choice.count), "mb-num mb-t3")
+            if len(choices) > _MOST_VALUES:
+                text(self.words.count("memory.more_values", len(choices) - _MOST_VALUES), "mb-cap mb-t3")
+
+
+def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
+    """The picked ones are there, however few have them."""
+    found = [_Choice(written(value.value), value.count, written(value.value) in on) for value in values]
+    known = {choice.value for choice in found}
+    found += [_Choice(value, 0, True) for value in sorted(map(str, on)) if value not in known]
+    return sorted(found, key=lambda choice: not choice.is_on)
+
+
+def _tells_apart(facets: Facets, key: str) -> bool:
+    """Not what all units have, nor what each has of its own, unless they are few and it is short."""
+    values = facets.metadata.get(key, [])
+    if any(value.count > 1 for value in values):
+        return [value.count for value in values] != [facets.counted]
+    is_short = all(len(written(value.value)) <= _SHORT for value in values)
+    return is_short and 1 < facets.counted <= _MOST_VALUES

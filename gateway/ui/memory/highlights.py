@@ -1,0 +1,79 @@
+"""Texts in pieces: where a question's words are, what has changed."""
+
+import re
+from collections.abc import Collection, Iterator
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple
+
+from nicegui.elements.mixins.text_element import TextElement
+
+from gateway.ui.components import text
+from language.words import stems
+
+Look = Literal["plain", "asked", "added", "struck"]
+
+_WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
+_TOKEN = re.compile(r"\S+\s*|\s+")
+_BEFORE = 60
+_MOST_COMPARED = 4000
+
+
+class HighlightedText(NamedTuple):
+    """A part of a text with how it is shown."""
+
+    text: str
+    look: Look = "plain"
+
+
+def highlight(content: str, words: Collection[str]) -> list[HighlightedText]:
+    """With the words that were asked for, in whatever form they stand there."""
+    wanted = {stem for word in words for stem in stems(word)}
+    pieces: list[HighlightedText] = []
+    end = 0
+    for found in _WORD.finditer(content) if wanted else ():
+        if wanted & set(stems(found[0])):
+            pieces += [HighlightedText(content[end : found.start()]), HighlightedText(found[0], "asked")]
+            end = found.end()
+    return [piece for piece in (*pieces, HighlightedText(content[end:])) if piece.text]
+
+
+def excerpt(content: str, words: Collection[str], length: int) -> list[HighlightedText]:
+    """The stretch around the first word that was asked for, in one line."""
+    line = " ".join(content.split())
+    at = 0
+    for piece in highlight(line, words):
+        if piece.look == "asked":
+            break
+        at += len(piece.text)
+    start = 0 if at >= len(line) or len(line) <= length else max(0, min(at - _BEFORE, len(line) - length))
+    # Not in the middle of a word.
+    start = line.find(" ", start) + 1 if start else 0
+    shown = line[start : start + length]
+    return highlight(("…" if start else "") + shown + ("…" if start + length < len(line) else ""), words)
+
+
+def text_diff(before: str, after: str) -> list[HighlightedText]:
+    """What was taken out, what was put in; a long text only as it is now."""
+    if max(len(before), len(after)) > _MOST_COMPARED:
+        return [HighlightedText(after)]
+    return list(_changed(_TOKEN.findall(before), _TOKEN.findall(after)))
+
+
+def show_text(pieces: Collection[HighlightedText]) -> list[TextElement]:
+    """On the screen; text is text, whatever is in it."""
+    return [text(piece.text, _CLASSES[piece.look], _TAGS[piece.look]) for piece in pieces]
+
+
+def _changed(before: list[str], after: list[str]) -> Iterator[HighlightedText]:
+    for kind, start, end, other_start, other_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield HighlightedText("".join(before[start:end]))
+            continue
+        if start < end:
+            yield HighlightedText("".join(before[start:end]), "struck")
+        if other_start < other_end:
+            yield HighlightedText("".join(after[other_start:other_end]), "added")
+
+
+_CLASSES = {"plain": "", "asked": "mb-asked", "added": "mb-added", "struck": "mb-struck"}
+_TAGS = {"plain": "span", "asked": "mark", "added": "ins", "struck": "del"}

@@ -1,0 +1,154 @@
+"""What is asked of memory on the screen; all of it stands in the address."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from nicegui.element import Element
+from pydantic import ValidationError
+
+from bus_schema.envelope import explain
+from bus_schema.identities import is_user_id
+from bus_schema.kem import Kem
+from bus_schema.kem_query import KemQuery
+from gateway.ui.components import attributes, box, button, field, search, show_if, text
+from gateway.ui.i18n import Localizer
+from memory.errors import MalformedFilter
+from memory.filters import Both, Either, Equals, Filter, parse_filter
+from memory.questions import CannotBeAsked, condition, question_of
+
+Picks = frozenset[tuple[str, str]]
+_METADATA = "metadata."
+
+
+@dataclass(frozen=True)
+class MemorySearch:
+    """Words, a filter, values picked among the facets; `user` is whose rights count."""
+
+    text: str = ""
+    filter: str = ""
+    picks: Picks = frozenset()
+    content_type: str | None = None
+    user: str | None = None
+
+    @classmethod
+    def of_address(cls, query: Mapping[str, str]) -> Self:
+        """As a link has it; what is wrong with it, the filter tells."""
+        filter_text, picked = query.get("filter", ""), query.get("pick", "")
+        try:
+            picks = frozenset(_picks(parse_filter(picked)))
+        except MalformedFilter:
+            filter_text, picks = picked, frozenset()
+        user = query.get("user", "")
+        return cls(query.get("q", ""), filter_text, picks, query.get("type"), user if is_user_id(user) else None)
+
+    def in_address(self) -> dict[str, str | None]:
+        """What the address is to say."""
+        return {
+            "q": self.text or None,
+            "filter": self.filter or None,
+            "pick": " AND ".join(self._picked()) or None,
+            "type": self.content_type,
+            "user": self.user,
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing narrows it down."""
+        return not (self.text.strip() or self.filter.strip() or self.picks or self.content_type)
+
+    def query(self) -> KemQuery:
+        """Raises MalformedFilter, with its place in what was typed; CannotBeAsked, ValidationError."""
+        text = self.text.strip()
+        typed = question_of(self.filter, text_query=text or None)
+        if not self.picks:
+            return typed
+        parts = ([f"({self.filter})"] if self.filter.strip() else []) + list(self._picked())
+        return question_of(" AND ".join(parts), text_query=text or None)
+
+    def toggled(self, key: str, value: str) -> "MemorySearch":
+        """With the value picked, or no longer."""
+        return replace(self, picks=self.picks ^ {(key, value)})
+
+    def of_type(self, content_type: str) -> "MemorySearch":
+        """Of this type alone, or no longer: memory cannot be asked for it, so it is the screen that looks."""
+        return replace(self, content_type=None if content_type == self.content_type else content_type)
+
+    def shows(self, kem: Kem) -> bool:
+        """Whether its type is wanted."""
+        return self.content_type in (None, kem.content_type)
+
+    def _picked(self) -> Iterator[str]:
+        """Values of one key are joined by OR."""
+        for key in sorted({key for key, _ in self.picks}):
+            conditions = [condition(key, value) for name, value in sorted(self.picks) if name == key]
+            yield conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
+
+
+def _picks(tree: Filter) -> Iterator[tuple[str, str]]:
+    match tree:
+        case Equals(name=name, value=value) if name.startswith(_METADATA):
+            yield name.removeprefix(_METADATA), value
+        case Both(parts=parts) | Either(parts=parts):
+            for part in parts:
+                yield from _picks(part)
+        case _:
+            pass
+
+
+_EXAMPLE = "metadata.kind=fact AND (metadata.lang=ru OR metadata.lang=en)"
+
+
+class SearchForm:
+    """Localizer above, a filter below; what is wrong with the filter is shown where it is."""
+
+    def __init__(
+        self, words: Localizer, place: Element, question: MemorySearch, ask: Callable[[MemorySearch], Any]
+    ) -> None:
+        self.words, self.question, self._ask = words, question, ask
+        with place, box("mb-question"):
+            with box("mb-line-x mb-question-line"):
+                asked = search(words("memory.search"), self._write, question.text).classes("mb-grow mb-question-text")
+                asked.on("keydown.enter", self.go)
+                button(words("memory.find"), self.go, "mb-primary")
+            narrowed = field(
+                words("memory.filter"), question.filter, self._narrow, placeholder=_EXAMPLE, spellcheck="false"
+            ).classes("mb-mono mb-question-filter")
+            self._filter = narrowed.on("keydown.enter", self.go)
+            with attributes(box("mb-wrong mb-hidden"), role="alert") as self._wrong:
+                self._said = text("", "mb-err")
+                self._where = text("", "mb-mono mb-where", "pre")
+
+    def query(self) -> KemQuery | None:
+        """As memory is asked; none where the filter makes no sense, which is told."""
+        try:
+            query = self.question.query()
+        except MalformedFilter as malformed:
+            said = self.words("memory.bad_filter", position=malformed.position, expected=malformed.expected)
+            self._tell(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
+            return None
+        except CannotBeAsked as no:
+            self._tell(str(no), "")
+            return None
+        except ValidationError as invalid:
+            self._tell(explain(invalid), "")
+            return None
+        self._tell("", "")
+        return query
+
+    def go(self) -> Any:
+        """Ask what is written."""
+        return self._ask(self.question)
+
+    def _write(self, said: str) -> None:
+        self.question = replace(self.question, text=said)
+
+    def _narrow(self, said: str) -> None:
+        self.question = replace(self.question, filter=said)
+
+    def _tell(self, said: str, where: str) -> None:
+        show_if(self._wrong, said)
+        self._said.set_text(said)
+        self._where.set_text(where)
+        show_if(self._where, where)
+        attributes(self._filter, aria_invalid=str(bool(said)).lower()).update()

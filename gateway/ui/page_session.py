@@ -1,0 +1,183 @@
+"""A screen as its page sees it: what it may do, where it draws, what it hears."""
+
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.envelope import Envelope
+from gateway.access_control import COOKIE
+from gateway.backend import Backend
+from gateway.event_feed import EventFeed, MissedEvents
+from gateway.ui.activity import ActivityMonitor
+from gateway.ui.client_info import ClientInfo, client_info, localizer_of
+from gateway.ui.command_palette import CommandPalette
+from gateway.ui.components import attributes, box, button, text
+from gateway.ui.errors import EXPECTED_ERRORS, error_text
+from gateway.ui.layout import Layout, skeleton
+from gateway.ui.svg import icon
+from mindbus.logs import logger
+
+# A screen that the rail does not name belongs to one that it does.
+_PLACES = {"run": "runs", "artifact": "runs", "episodes": "memory"}
+
+
+@dataclass(frozen=True)
+class UiContext:
+    """What all pages of a gateway share."""
+
+    backend: Backend
+    feed: EventFeed
+    pulse: ActivityMonitor
+
+
+class PageSession:
+    """One page with its connection; everything on it ends with it."""
+
+    def __init__(self, ground: UiContext, name: str, request: Request) -> None:
+        self.ground, self.name = ground, name
+        self.words = localizer_of(request)
+        self.query = {key: value for key, value in request.query_params.items() if value}
+        self.viewer = ClientInfo(self.words)
+        self._on_key: dict[str, Callable[[str | None], Any]] = {}
+        self._timers: list[ui.timer] = []
+        place = _PLACES.get(name, name)
+        ui.page_title(f"{self.words(f'nav.{place}')} · MindBus")
+        self.shell = Layout(self.words, place, can_leave=COOKIE in request.cookies)
+        with self.main:
+            self._banner = attributes(box("mb-hidden"), role="status")
+            self._skeleton = skeleton()
+
+    @property
+    def backend(self) -> Backend:
+        """What may be done."""
+        return self.ground.backend
+
+    @property
+    def main(self) -> Element:
+        """Where the screen itself goes."""
+        return self.shell.places.main
+
+    @property
+    def controls(self) -> Element:
+        """Where its switches go, in the top bar."""
+        return self.shell.places.controls
+
+    async def open(self) -> None:
+        """Wait for the browser, learn what only it knows, then be ready to be drawn on."""
+        self.viewer = await client_info(self.words)
+        self.words = self.shell.words = self.viewer.words
+        self.shell.find_keys.set_text(self.viewer.find_keys)
+        palette = CommandPalette(self.words, self.ground.backend, self.name)
+        self.on_key("palette", lambda _row: palette.open())
+        self.on_key("?", lambda _row: palette.show_keys())
+        ui.on("mb_key", self._press)
+        ui.on("mb_visible", lambda event: self._sleep(is_visible=bool(event.args["visible"])))
+        self._skeleton.delete()
+        self.every(1.0, self._feel)
+
+    def finish(self) -> None:
+        """All of it is there; a test, for one, may look now."""
+        attributes(self.main, data_drawn=self.name).update()
+
+    def subtitle(self, said: str) -> None:
+        """A few words beside the title."""
+        place = self.shell.places.subtitle
+        place.clear()
+        with place:
+            text(said)
+
+    def on_key(self, key: str, work: Callable[[str | None], Any]) -> None:
+        """Do it when the key is pressed; it is told on which row."""
+        self._on_key[key] = work
+
+    def every(self, seconds: float, work: Callable[[], Any]) -> None:
+        """Do it again and again while somebody looks."""
+
+        async def attempt() -> None:
+            try:
+                done = work()
+                if isinstance(done, Awaitable):
+                    await done
+            except EXPECTED_ERRORS as trouble:
+                logger().warning("screen not refreshed", screen=self.name, reason=str(trouble))
+
+        self._timers.append(ui.timer(seconds, attempt))
+
+    def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
+        """Be told, at most so often, what was said on the bus, and whether some of it was missed."""
+        listening = self.ground.feed.listen()
+        news = listening.__enter__()
+        ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
+
+        def some() -> Any:
+            items = news.taken()
+            if not items:
+                return None
+            return take(
+                [item for item in items if not isinstance(item, MissedEvents)],
+                any(isinstance(i, MissedEvents) for i in items),
+            )
+
+        self.every(seconds, some)
+
+    def remember(self, **state: str | None) -> None:
+        """Keep what is chosen in the address, so that a reload or a colleague sees the same."""
+        for key, value in state.items():
+            if value:
+                self.query[key] = value
+            else:
+                self.query.pop(key, None)
+        ui.run_javascript(f"mbWhere({json.dumps(urlencode(self.query))})")
+
+    def say(self, said: str) -> None:
+        """A short word that goes away by itself."""
+        ui.run_javascript(f"mbSay({json.dumps(said)})")
+
+    async def attempt(self, work: Coroutine[Any, Any, object], done: str = "") -> bool:
+        """Do what somebody asked for, say how it went."""
+        try:
+            await work
+        except EXPECTED_ERRORS as trouble:
+            self.say(error_text(self.words, trouble))
+            return False
+        if done:
+            self.say(done)
+        return True
+
+    def _feel(self) -> None:
+        health = self.ground.pulse.health
+        self.shell.show_health(health)
+        is_lost = health.sentence == "health.lost"
+        if is_lost == ("mb-hidden" in self._banner.classes):
+            self._tell_loss(is_lost=is_lost)
+
+    def _tell_loss(self, *, is_lost: bool) -> None:
+        self._banner.clear()
+        self._banner.classes(replace="mb-banner" if is_lost else "mb-hidden")
+        self.main.classes(add="mb-dimmed" if is_lost else "", remove="" if is_lost else "mb-dimmed")
+        if is_lost:
+            with self._banner:
+                icon("alert")
+                with box("mb-stack mb-grow"):
+                    lost_at = self.ground.pulse.health.lost_at
+                    since = self.words.time(lost_at) if lost_at else ""
+                    text(self.words("lost.title", time=since), "mb-medium")
+                    text(self.words("lost.safe"), "mb-meta")
+                button(self.words("retry"), ui.navigate.reload, "", "replay")
+
+    async def _press(self, event: Any) -> None:
+        work = self._on_key.get(str(event.args.get("key")))
+        if work is not None:
+            done = work(event.args.get("row"))
+            if isinstance(done, Awaitable):
+                await done
+
+    def _sleep(self, *, is_visible: bool) -> None:
+        for timer in self._timers:
+            timer.activate() if is_visible else timer.deactivate()

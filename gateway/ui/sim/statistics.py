@@ -1,0 +1,165 @@
+"""What a simulation has come to, counted from what is told on the bus."""
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from bus_schema.conversations import MessageStored
+from bus_schema.dialogue import DialogueFragment, MessageReceived, MessageSent
+from bus_schema.envelope import Envelope
+from bus_schema.notification import NotificationGenerated, NotificationSent
+from gateway.ui.i18n import Localizer
+
+_POINTS: Final = 300
+_NEWS: Final = 12
+_CURVE: Final = 60
+_TOLD: Final = {"processed", "notification", "raw", "dialogue"}
+# The same thing is told twice: once for the timeline, once with its words.
+_NOT_NEWS: Final = {MessageReceived.wire.type, MessageSent.wire.type}
+
+
+@dataclass
+class SimStatistics:
+    """Begins anew with every simulation."""
+
+    received: Counter[str] = field(default_factory=Counter)
+    answered: set[str] = field(default_factory=set)
+    fragments: Counter[str] = field(default_factory=Counter)
+    stored: Counter[str] = field(default_factory=Counter)
+    processed: int = 0
+    read_fragments: dict[str, set[str]] = field(default_factory=dict)
+    wanted: set[str] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)
+    by_user: Counter[str] = field(default_factory=Counter)
+    seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_POINTS))
+    news: deque[Envelope] = field(default_factory=lambda: deque(maxlen=_NEWS))
+    curves: dict[str, deque[int]] = field(default_factory=dict)
+    _asked: dict[str, datetime] = field(default_factory=dict)
+    _ids: set[str] = field(default_factory=set)
+
+    def hear(self, envelopes: Iterable[Envelope]) -> None:
+        """What was told since."""
+        for envelope in envelopes:
+            if envelope.id in self._ids:
+                continue
+            self._ids.add(envelope.id)
+            self._count(envelope)
+            topic = envelope.type.split(".")[2]
+            if topic in _TOLD and envelope.type not in _NOT_NEWS:
+                self.news.append(envelope)
+
+    def tick(self) -> None:
+        """A second has passed; the curves go on."""
+        for name, value in self.totals.items():
+            self.curves.setdefault(name, deque(maxlen=_CURVE)).append(value)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """The figures of the screen."""
+        return {
+            "answers": len(self.answered),
+            "fragments": len(self.fragments),
+            "processed": self.processed,
+            "notifications": len(self.sent),
+        }
+
+    def curve(self, name: str) -> list[float]:
+        """How much was added in each of the last seconds."""
+        values = list(self.curves.get(name, ()))
+        return [float(later - earlier) for earlier, later in pairwise(values)]
+
+    @property
+    def p99_s(self) -> float | None:
+        """How long the slowest of a hundred answers took."""
+        took = sorted(seconds for _, seconds in self.seconds)
+        return took[min(len(took) - 1, len(took) * 99 // 100)] if took else None
+
+    def _count(self, envelope: Envelope) -> None:
+        data = envelope.data or {}
+        match envelope.type:
+            case MessageReceived.wire.type:
+                self._receive(envelope, str(data.get("message_id")), data)
+            case MessageSent.wire.type:
+                self._answer(envelope, str(data.get("in_reply_to")))
+            case MessageStored.wire.type:
+                self.stored[str(data.get("message_id"))] += 1
+            case DialogueFragment.wire.type:
+                self.fragments[str(data.get("fragment_id"))] += 1
+            case NotificationGenerated.wire.type:
+                self.wanted.add(str(data.get("notification_id")))
+            case NotificationSent.wire.type:
+                self.sent.add(str(data.get("notification_id")))
+            case _ if envelope.type.startswith("mb.evt.processed."):
+                self.processed += 1
+                self.read_fragments.setdefault(str(data.get("fragment_id")), set()).add(envelope.service)
+            case _:
+                pass
+
+    def _receive(self, envelope: Envelope, message_id: str, data: dict[str, object]) -> None:
+        if data.get("kind") == "hidden":
+            return
+        self.received[message_id] += 1
+        self.by_user[str(data.get("user_id"))] += 1
+        self._asked[message_id] = envelope.time
+
+    def _answer(self, envelope: Envelope, asked: str) -> None:
+        if asked in self._asked:
+            self.answered.add(asked)
+            self.seconds.append((len(self.answered), (envelope.time - self._asked.pop(asked)).total_seconds()))
+
+
+_SLOW_S = 5.0
+
+
+@dataclass(frozen=True)
+class SimCheck:
+    """A sentence that holds, or does not."""
+
+    says: str
+    counted: str
+    holds: bool
+    target: str = "/timeline"
+
+
+def checks_of(words: Localizer, counting: SimStatistics, dead: int) -> list[SimCheck]:
+    """All of them; one that breaks stops nothing."""
+    stored = {message: counting.stored[message] for message in counting.received}
+    doubled = sum(times > 1 for times in counting.stored.values()) + sum(n > 1 for n in counting.received.values())
+    lost = [message for message in counting.answered if counting.received and not counting.stored.get(message)]
+    again = sum(times > 1 for times in counting.fragments.values())
+    slowest = counting.p99_s
+    return [
+        SimCheck(
+            words("check.stored"),
+            words(
+                "check.stored_count",
+                sent=len(stored),
+                rows=sum(times > 0 for times in stored.values()),
+                doubled=doubled,
+            ),
+            not doubled and not lost,
+            "/timeline?topics=dialogue",
+        ),
+        SimCheck(
+            words("check.fragments"),
+            words("check.fragments_count", n=len(counting.fragments), doubled=again),
+            not again,
+            "/timeline?topics=raw",
+        ),
+        SimCheck(
+            words("check.answered"),
+            words("check.answered_count", n=len(counting.answered), of=len(counting.received)),
+            len(counting.answered) <= len(counting.received),
+            "/timeline?topics=dialogue",
+        ),
+        SimCheck(words("check.dead"), words("check.dead_count", n=dead), not dead, "/fleet"),
+        SimCheck(
+            words("check.quick", s=words.seconds(_SLOW_S)),
+            f"p99 {words.seconds(slowest)}" if slowest is not None else "–",
+            slowest is None or slowest <= _SLOW_S,
+            "/timeline?topics=dialogue",
+        ),
+    ]

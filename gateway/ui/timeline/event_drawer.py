@@ -1,0 +1,234 @@
+"""What led to what: the story that an event belongs to, as a tree."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.timeline import TimelineEvent
+from gateway.ui.components import (
+    SegmentedControl,
+    anchor,
+    attributes,
+    box,
+    coloured_json,
+    copy_button,
+    icon_button,
+    identifier,
+    show_if,
+    tag,
+    text,
+)
+from gateway.ui.event_summary import name_of
+from gateway.ui.i18n import Localizer, utc
+from gateway.ui.svg import icon
+from gateway.ui.timeline.marks import FAILURE, EventMark
+
+
+@dataclass
+class CausationNode:
+    """An event, or a command of which only the id is known, with what it caused."""
+
+    name: str
+    event: TimelineEvent | None
+    at: datetime
+    caused: list["CausationNode"] = field(default_factory=list)
+
+    def walk(self, depth: int = 0) -> Iterable[tuple[int, "CausationNode"]]:
+        """It, then all that came of it, with how deep each lies."""
+        yield depth, self
+        for each in self.caused:
+            yield from each.walk(depth + 1)
+
+    def leads_to(self, name: str) -> bool:
+        """Whether it is that one, or that one came of it."""
+        return any(node.name == name for _, node in self.walk())
+
+
+def causation_roots(event: TimelineEvent, around: Iterable[TimelineEvent]) -> list[CausationNode]:
+    """The beginnings of everything that shares its correlation, the earliest first.
+
+    Commands are not on the timeline: what one of them caused hangs together under its id.
+    """
+    correlation = event.envelope.correlationid
+    told = {one.event_id: one for one in around if one.envelope.correlationid == correlation} | {event.event_id: event}
+    nodes: dict[str, CausationNode] = {}
+    for one in sorted(told.values(), key=lambda one: (one.time, one.sequence or 0)):
+        nodes[one.event_id] = CausationNode(one.event_id, one, one.time)
+    roots: list[CausationNode] = []
+    for node in list(nodes.values()):
+        cause = node.event.envelope.causationid if node.event else None
+        if cause is None:
+            roots.append(node)
+        elif cause in nodes and not _has_descendant(node, nodes[cause]):
+            nodes[cause].caused.append(node)
+        else:
+            command = CausationNode(cause, None, node.at, [node])
+            nodes[cause] = command
+            roots.append(command)
+    return sorted(roots, key=lambda root: root.at)
+
+
+def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[TimelineEvent], list[tuple[str, str]]]:
+    """The events of the part of the story in which this one stands, with who caused whom among them."""
+    for root in roots:
+        if root.leads_to(event_id):
+            walked = [node for _, node in root.walk()]
+            events = [node.event for node in walked if node.event is not None]
+            links = [
+                (node.name, each.name)
+                for node in walked
+                if node.event is not None
+                for each in node.caused
+                if each.event
+            ]
+            return events, links
+    return [], []
+
+
+def _has_descendant(node: CausationNode, other: CausationNode) -> bool:
+    return any(found is other for _, found in node.walk())
+
+
+_MOST_NODES = 60
+
+
+class EventDrawer:
+    """Opens at the side; on a phone, from below."""
+
+    def __init__(self, words: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
+        self.words, self.place, self._choose = words, place, choose
+        self._order: list[str] = []
+        self.selected: str | None = None
+
+    def close(self) -> None:
+        """Nothing is selected."""
+        self.selected = None
+        self.place.clear()
+        self.place.classes(add="mb-hidden")
+
+    def show(self, mark: EventMark, roots: list[CausationNode]) -> None:
+        """All of one event."""
+        event = mark.event
+        self.selected = event.event_id
+        nodes = [found for root in roots for found in root.walk()]
+        self._order = [node.name for _, node in nodes if node.event is not None]
+        self.place.clear()
+        self.place.classes(remove="mb-hidden")
+        with self.place:
+            self._head(event)
+            with box("mb-scroll mb-grow"):
+                self._facts(mark)
+                self._chain(event, nodes)
+                self._envelope(event)
+        attributes(self.place, aria_label=f"{event.topic}.{name_of(event.envelope)}")
+
+    def step(self, by: int) -> Any:
+        """To the one before or after in the chain; to be awaited, if there is one."""
+        if self.selected in self._order:
+            place = self._order.index(self.selected) + by
+            if 0 <= place < len(self._order):
+                return self._choose(self._order[place])
+        return None
+
+    def _head(self, event: TimelineEvent) -> None:
+        words = self.words
+        with box("mb-head mb-drawer-head"):
+            box("mb-dot", "i").style(f"color: var(--{event.topic}); width: 9px; height: 9px")
+            text(name_of(event.envelope), "mb-mono mb-strong mb-ell mb-grow", "h2")
+            icon_button("left", words("timeline.previous"), lambda: self.step(-1))
+            icon_button("right", words("timeline.next"), lambda: self.step(1))
+            link = icon_button("link", words("timeline.copy_link"))
+            link.on("click", js_handler="() => mbCopy(location.href)")
+            icon_button("close", words("close"), lambda: self._choose(None))
+
+    def _facts(self, mark: EventMark) -> None:
+        words, event, envelope = self.words, mark.event, mark.event.envelope
+        with box("mb-drawer-part"):
+            with box("mb-line-x mb-wrap"):
+                tag(event.topic, event.topic, dot=True)
+                tag(envelope.mbkind.value)
+                if mark.shape == FAILURE:
+                    tag(words("timeline.failed"), "err")
+                box("mb-grow")
+                attributes(text(words.time(event.time, with_ms=True), "mb-mono mb-t2"), title=utc(event.time))
+            with box("mb-facts"):
+                text(words("timeline.from"))
+                text(envelope.source.removeprefix("/mb/").replace("/", " · "), "mb-ell")
+                if event.user_id:
+                    text(words("timeline.user"))
+                    anchor(f"/chat?with={quote(event.user_id)}", event.user_id)
+                if event.trace_id:
+                    text(words("timeline.trace"))
+                    identifier(words, event.trace_id, trace_url(event.trace_id))
+                text(words("timeline.asked_by"))
+                text(envelope.mbrequester, "mb-ell")
+                if mark.took_s > 0:
+                    text(words("timeline.took"))
+                    text(words.seconds(mark.took_s), "mb-num")
+
+    def _chain(self, event: TimelineEvent, nodes: list[tuple[int, CausationNode]]) -> None:
+        words = self.words
+        with box("mb-drawer-part"):
+            with box("mb-line-x"):
+                caused = sum(node.event is not None for _, node in nodes) - 1
+                text(words.count("timeline.chain", max(caused, 0)), "mb-meta mb-medium mb-grow")
+                if event.trace_id:
+                    anchor(f"/timeline?trace={quote(event.trace_id)}", words("timeline.follow"))
+            with attributes(box("mb-tree"), role="tree"):
+                for depth, node in nodes[:_MOST_NODES]:
+                    self._node(depth, node, nodes[0][1])
+                if len(nodes) > _MOST_NODES:
+                    text(words.count("timeline.more", len(nodes) - _MOST_NODES), "mb-meta")
+
+    def _node(self, depth: int, node: CausationNode, first: CausationNode) -> None:
+        words = self.words
+        made = attributes(box("mb-node", "button"), type="button", role="treeitem", aria_level=depth + 1)
+        made.style(f"--depth: {depth}")
+        with made:
+            if node.event is None:
+                icon("runs", "mb-i14 mb-t3")
+                service = node.caused[0].event.envelope.service if node.caused[0].event else ""
+                text(words("timeline.command_to", service=service), "mb-ell mb-grow mb-t2").props["title"] = node.name
+                made.props["disabled"] = True
+            else:
+                envelope = node.event.envelope
+                box("mb-dot", "i").style(f"color: var(--{node.event.topic})")
+                text(f"{node.event.topic}.{name_of(envelope)}", "mb-mono mb-ell mb-grow")
+                chosen = node.event.event_id
+                made.on("click", lambda: self._choose(chosen))
+            later = (node.at - first.at).total_seconds()
+            shown = words.time(node.at, with_ms=True) if node is first else f"+{words.seconds(later)}"
+            text(shown, "mb-cap mb-t3 mb-num")
+        if node.name == self.selected:
+            attributes(made, aria_selected="true")
+
+    def _envelope(self, event: TimelineEvent) -> None:
+        words = self.words
+        content = event.envelope.model_dump(mode="json", exclude_none=True)
+        raw = json.dumps(content, ensure_ascii=False)
+
+        def show(way: str) -> None:
+            show_if(pretty, way == "pretty")
+            show_if(plain, way == "raw")
+
+        with box("mb-drawer-part mb-no-line"), box("mb-line-x"):
+            text(words("timeline.envelope"), "mb-medium mb-t2")
+            text(words.bytes(len(raw.encode())), "mb-meta")
+            box("mb-grow")
+            SegmentedControl([("pretty", words("timeline.pretty")), ("raw", words("timeline.raw"))], "pretty", show)
+            copy_button(words, json.dumps(content, ensure_ascii=False, indent=2))
+        pretty = attributes(ui.html(coloured_json(content), tag="pre").classes("mb-json"), tabindex="0")
+        plain = text(raw, "mb-json mb-hidden", "pre")
+
+
+def trace_url(trace_id: str) -> str:
+    """Where a trace is shown best: a run, or what was said in a dialogue."""
+    if trace_id.startswith("run_"):
+        return f"/runs/{quote(trace_id)}"
+    return f"/timeline?trace={quote(trace_id)}"

@@ -1,0 +1,157 @@
+"""The timeline as rows: the twin of the chart for whoever cannot see it, the timeline itself on a phone."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from bus_schema.timeline import TimelineEvent
+from gateway.ui.components import Rows, attributes, box, moment, text
+from gateway.ui.event_summary import lane_of, name_of, summary_of
+from gateway.ui.i18n import Localizer
+from gateway.ui.timeline.marks import ASK, FAILURE, EventMark
+
+MOST_ROWS = 200
+_ROW_PX = 54
+_THREADS = 7
+_GAP_PX = 14
+_LEFT_PX = 18
+_BARS = 60
+
+
+@dataclass(frozen=True)
+class _Shown:
+    mark: EventMark
+    thread: int
+    is_selected: bool
+
+
+class EventList:
+    """Time runs down, as in a book; what comes is added at the end."""
+
+    def __init__(
+        self, words: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool
+    ) -> None:
+        self.words, self._choose, self._is_phone = words, choose, is_phone
+        self._place = place
+        with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self._element:
+            if is_phone:
+                self._overview = ui.html("", sanitize=False).classes("mb-overview")
+            self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
+            self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), self._row)
+
+    def show(self, marks: Sequence[EventMark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
+        """The last of them."""
+        every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
+        marks = every[-MOST_ROWS:]
+        lanes: list[str] = []
+        for mark in reversed(marks):
+            if mark.lane not in lanes:
+                lanes.append(mark.lane)
+        threads = {lane: min(place, _THREADS - 1) for place, lane in enumerate(sorted(lanes[:_THREADS]))}
+        shown = [_Shown(mark, threads.get(mark.lane, _THREADS - 1), mark.event.event_id == selected) for mark in marks]
+        self._rows.show((one.mark.event.event_id, one) for one in shown)
+        if self._is_phone:
+            self._threads.set_content(threads_of(shown, links))
+            self._overview.set_content(overview_of(self.words, [mark.event.time for mark in every], len(marks)))
+
+    def reveal(self, event_id: str) -> None:
+        """Have it in sight, above whatever has opened below."""
+        ui.run_javascript(f"document.querySelector('[data-row={json.dumps(event_id)}]')?.scrollIntoView()")
+
+    def watch(self) -> None:
+        """Keep to the end while it grows."""
+        ui.run_javascript(f"mbWatch({self._place.id})")
+
+    def delete(self) -> None:
+        """The chart takes its place."""
+        self._element.delete()
+
+    def _row(self, shown: _Shown) -> "_Row":
+        return _Row(self.words, shown, self._choose)
+
+
+class _Row:
+    def __init__(self, words: Localizer, shown: _Shown, choose: Callable[[str | None], Any]) -> None:
+        event: TimelineEvent = shown.mark.event
+        with box("mb-event-row", "button") as self.element:
+            attributes(self.element, type="button", data_row=event.event_id)
+            self.element.on("click", lambda: choose(event.event_id))
+            box("mb-dot mb-event-dot", "i").style(f"color: var(--{event.topic})")
+            with box("mb-event-text"):
+                text(name_of(event.envelope), "mb-event-name mb-ell")
+                with box("mb-event-about mb-ell"):
+                    text(lane_of(event.envelope), "mb-event-lane").style(f"color: var(--{event.topic})")
+                    about = summary_of(words, event.envelope)
+                    text(f" · {about}" if about else "", "")
+            moment(words, event.time, words.time(event.time), "mb-num mb-t3 mb-event-time")
+
+    def show(self, shown: _Shown) -> None:
+        attributes(self.element, aria_selected=str(shown.is_selected).lower()).update()
+
+
+def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str:
+    """Seven threads with a mark for each row, and the chain between them; made of numbers alone."""
+    height = len(shown) * _ROW_PX
+    places = {one.mark.event.event_id: (_x(one.thread), row * _ROW_PX + _ROW_PX // 2) for row, one in enumerate(shown)}
+    lines = "".join(f'<path d="M{_x(thread)} 0V{height}" stroke="var(--line)"/>' for thread in range(_THREADS))
+    for source, target in links:
+        if source in places and target in places:
+            (x1, y1), (x2, y2) = places[source], places[target]
+            bend = min(abs(y2 - y1) / 2, 40)
+            lines += (
+                f'<path d="M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}" stroke="var(--acc)" '
+                'stroke-width="1.5"/>'
+            )
+    marks = "".join(_mark(one, *places[one.mark.event.event_id]) for one in shown)
+    width = _x(_THREADS - 1) + _LEFT_PX
+    return f'<svg width="{width}" height="{height}" fill="none" aria-hidden="true">{lines}{marks}</svg>'
+
+
+def overview_of(words: Localizer, times: Sequence[datetime], listed: int) -> str:
+    """How much happened when; what is in the list stands out."""
+    if not times:
+        return ""
+    first, last = times[0], times[-1]
+    begins = times[-listed]
+    step_s = max((last - first).total_seconds() / _BARS, 0.001)
+    counts = [0] * _BARS
+    for time in times:
+        counts[min(_BARS - 1, int((time - first).total_seconds() / step_s))] += 1
+    bars = "".join(
+        _bar(place, count / max(counts), is_listed=first + timedelta(seconds=step_s * (place + 1)) > begins)
+        for place, count in enumerate(counts)
+    )
+    return (
+        f'<svg viewBox="0 0 {_BARS * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
+        f"<div><span>{words.hour(first)}</span><span>{words.hour(last)}</span></div>"
+    )
+
+
+def _bar(place: int, part: float, *, is_listed: bool) -> str:
+    height, colour = 34 * part + 1, "acc" if is_listed else "line2"
+    return (
+        f'<rect x="{place * 6}" y="{37 - height:.1f}" width="4" height="{height:.1f}" rx="1" fill="var(--{colour})"/>'
+    )
+
+
+def _mark(one: _Shown, x: int, y: int) -> str:
+    colour = f"var(--{one.mark.event.topic})"
+    ring = (
+        f'<circle cx="{x}" cy="{y}" r="9" fill="var(--bg0)" stroke="var(--acc)" stroke-width="2"/>'
+        if one.is_selected
+        else ""
+    )
+    if one.mark.shape == FAILURE:
+        return f'{ring}<path d="M{x - 4} {y - 4}l8 8m0-8l-8 8" stroke="var(--err)" stroke-width="2"/>'
+    if one.mark.shape == ASK:
+        return f'{ring}<path d="M{x} {y - 6}l6 6-6 6-6-6z" fill="var(--bg0)" stroke="{colour}" stroke-width="1.6"/>'
+    return f'{ring}<circle cx="{x}" cy="{y}" r="5.5" fill="{colour}"/>'
+
+
+def _x(thread: int) -> int:
+    return _LEFT_PX + thread * _GAP_PX

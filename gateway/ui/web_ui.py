@@ -1,0 +1,131 @@
+"""Puts the screens on the gateway's web server."""
+
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from nicegui import ui
+
+from gateway.backend import Backend
+from gateway.ui.activity import ActivityMonitor
+from gateway.ui.chat.screen import ChatScreen
+from gateway.ui.episodes.screen import EpisodesScreen
+from gateway.ui.fleet.screen import FleetScreen
+from gateway.ui.memory.screen import MemoryScreen
+from gateway.ui.page_session import PageSession, UiContext
+from gateway.ui.runs.artifact_screen import ArtifactScreen
+from gateway.ui.runs.list_screen import RunListScreen
+from gateway.ui.runs.run_screen import RunScreen
+from gateway.ui.sim.screen import SimScreen
+from gateway.ui.timeline.screen import TimelineScreen
+from gateway.worker import GatewayWorker
+from mindbus.bus.worker import WorkerContext
+from mindbus.management import ManagementUnavailable, QueueState
+
+Draw = Callable[[PageSession], Awaitable[None]]
+
+_ASSETS = "/assets"
+_RECONNECT_WITHIN_S = 30.0
+
+
+class WebUI:
+    """The web app: everything it shows and does goes through the backend."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.pulse = ActivityMonitor(backend.feed, _QueueReader(backend))
+        self.ground = UiContext(backend, backend.feed, self.pulse)
+
+    def mount(self, app: FastAPI) -> None:
+        """Answer at `/` and below; what the app has routes for already stays as it is."""
+        app.mount(_ASSETS, StaticFiles(directory=Path(str(files("gateway.ui").joinpath("static")))), name="assets")
+
+        @app.get("/", include_in_schema=False)
+        async def front(_request: Request) -> Response:
+            return RedirectResponse("/timeline")
+
+        self._page("/timeline", "timeline", TimelineScreen.draw)
+        self._page("/chat", "chat", ChatScreen.draw)
+        self._page("/runs", "runs", RunListScreen.draw)
+        self._page("/fleet", "fleet", FleetScreen.draw)
+        self._page("/memory", "memory", MemoryScreen.draw)
+        self._page("/episodes", "episodes", EpisodesScreen.draw)
+        self._page("/sim", "sim", SimScreen.draw)
+        self._run_page()
+        self._artifact_page()
+        ui.run_with(
+            app,
+            title="MindBus",
+            favicon=_FAVICON,
+            dark=None,
+            viewport="width=device-width, initial-scale=1, viewport-fit=cover",
+            tailwind=False,
+            reconnect_timeout=_RECONNECT_WITHIN_S,
+            show_welcome_message=False,
+            binding_refresh_interval=None,
+        )
+
+    def start(self) -> None:
+        """Look at the bus from now on."""
+        self.pulse.start()
+
+    async def stop(self) -> None:
+        """Look no more."""
+        await self.pulse.stop()
+
+    def _page(self, path: str, name: str, draw: Draw) -> None:
+        async def page(request: Request) -> None:
+            await self._show(name, request, draw)
+
+        ui.page(path)(page)
+
+    def _run_page(self) -> None:
+        async def page(request: Request, run_id: str) -> None:
+            await self._show("run", request, lambda frame: RunScreen.draw(frame, run_id))
+
+        ui.page("/runs/{run_id}")(page)
+
+    def _artifact_page(self) -> None:
+        async def page(request: Request, artifact_id: str) -> None:
+            await self._show("artifact", request, lambda frame: ArtifactScreen.draw(frame, artifact_id))
+
+        ui.page("/artifacts/{artifact_id}")(page)
+
+    async def _show(self, name: str, request: Request, draw: Draw) -> None:
+        ui.add_head_html(_HEAD)
+        frame = PageSession(self.ground, name, request)
+        await frame.open()
+        with frame.main:
+            await draw(frame)
+        frame.finish()
+
+
+class _QueueReader:
+    """The queues, or nothing where RabbitMQ's management cannot be asked."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def queues(self) -> list[QueueState] | None:
+        try:
+            return await self._backend.queues()
+        except ManagementUnavailable:
+            return None
+
+
+_HEAD = "".join(
+    [f'<script src="{_ASSETS}/{name}.js"></script>' for name in ("mindbus", "timeline", "episodes")]
+    + [f'<link rel="stylesheet" href="{_ASSETS}/{name}.css">' for name in ("mindbus", "screens")]
+)
+_FAVICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#fff" stroke-width="2" '
+    'stroke-linecap="round"><rect width="24" height="24" rx="6" fill="#5263e6" stroke="none"/>'
+    '<path d="M5 9h7M11 15h8M5 15h1.5a2.5 2.5 0 0 0 2.5-2.5A3.5 3.5 0 0 1 12.5 9H15M17 9h2"/></svg>'
+)
+
+
+def open_gateway(context: WorkerContext) -> GatewayWorker:
+    """The gateway with the web app."""
+    return GatewayWorker(context, WebUI)
