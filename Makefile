@@ -6,7 +6,7 @@ BRIEF ?=
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test check check-code check-tests up down compose-smoke proof bench
+.PHONY: help setup setup-tests demo test check check-code check-tests up down compose-smoke proof bench dist
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ up: setup ## Start RabbitMQ and the workers in the background
 
 down: setup ## Stop them
 	@$(BIN)/mindbus down
+
+dist: setup ## Build both wheels into dist/, without a network
+	rm -rf dist
+	$(BIN)/python -m uv build --quiet --wheel --no-build-isolation --out-dir dist .
+	$(BIN)/python -m uv build --quiet --wheel --no-build-isolation --out-dir dist mindbus_fleet
+	@ls dist/*.whl
 
 compose-smoke: setup ## Bring the containers up, run an article through them, take them down
 	$(BIN)/python -m tests.compose_smoke

@@ -3,9 +3,10 @@
 import logging
 import re
 import sys
+from typing import TYPE_CHECKING
 
-import structlog
-from structlog.typing import FilteringBoundLogger
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
 
 _SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
 # They tell whole addresses, or whole messages in which there may be one.
@@ -17,12 +18,14 @@ _TALKATIVE = (
 
 def configure_logs(level: str, log_format: str) -> None:
     """Send all logs to standard error, which leaves standard output to results."""
+    import structlog
+
     # Plain tracebacks: those with local variables would put messages and keys into the log.
     console = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
     is_json = log_format == "json"
-    processors: list[structlog.typing.Processor] = [
+    processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"),
@@ -37,14 +40,17 @@ def configure_logs(level: str, log_format: str) -> None:
     )
 
 
-def logger() -> FilteringBoundLogger:
-    """The logger of whoever asks; fields go beside the event name."""
+def logger() -> "FilteringBoundLogger":
+    """A logger; fields go beside the event name."""
+    # Imported here: it brings the formatting of tracebacks along, which takes longer than the rest of the library.
+    import structlog
+
     log: FilteringBoundLogger = structlog.get_logger()
     return log
 
 
 def without_signatures(text: str) -> str:
-    """The same without what object stores take for a key."""
+    """A text without what object stores take for a key."""
     return _SIGNED_QUERY.sub("?…", text)
 
 

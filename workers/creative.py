@@ -20,10 +20,10 @@ from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.aside import aside
-from mindbus.sdk.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
 from mindbus.sdk.recall import Recall
 from mindbus.sdk.steps import StepArtifacts
+from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 
 _RECALLED_WORDS = 400
 _IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)

@@ -1,14 +1,13 @@
 """Spans and metrics, one series per message type."""
 
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from opentelemetry import trace
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import Counter, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
@@ -16,8 +15,7 @@ from bus_schema.envelope import Envelope
 
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
-_tracer = trace.get_tracer("mindbus")
-_propagator = TraceContextTextMapPropagator()
+_OPEN_TELEMETRY = "opentelemetry.trace"
 
 PUBLISHED = Counter("mindbus_published_total", "Messages confirmed by the broker", ["type"])
 ENDED = Counter("mindbus_handled_total", "Deliveries by how they ended", ["service", "type", "ending"])
@@ -40,10 +38,9 @@ class Parent:
 
 def current_parent(inherited: Envelope | None) -> Parent:
     """The context for a message that is sent now: the active span's, else the handled message's, else a new one."""
-    if trace.get_current_span().get_span_context().is_valid:
-        carrier: dict[str, str] = {}
-        _propagator.inject(carrier)
-        return Parent(carrier["traceparent"], carrier.get("tracestate"))
+    # Tracing is an extra: whoever has set it up has imported it.
+    if _OPEN_TELEMETRY in sys.modules and (active := _active_span()):
+        return active
     if inherited is not None and inherited.traceparent:
         return Parent(inherited.traceparent, inherited.tracestate)
     noise = secrets.token_hex(24)
@@ -54,17 +51,36 @@ def handling_span(envelope: Envelope, service: str) -> AbstractContextManager[ob
     """A consumer span whose parent is the sender's, and the time it took."""
     timer = series(TOOK, service, envelope.type).time()
     # Where nobody has set up tracing, a span that records nothing would be the dearest part of a delivery.
-    is_traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-    return _traced(envelope, service, timer) if is_traced else timer
+    return _traced(envelope, service, timer) if _OPEN_TELEMETRY in sys.modules and _has_provider() else timer
+
+
+def _has_provider() -> bool:
+    from opentelemetry import trace
+
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def _active_span() -> Parent | None:
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    if not trace.get_current_span().get_span_context().is_valid:
+        return None
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return Parent(carrier["traceparent"], carrier.get("tracestate"))
 
 
 @contextmanager
 def _traced(envelope: Envelope, service: str, timer: AbstractContextManager[object]) -> Iterator[None]:
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
     carrier = {"traceparent": envelope.traceparent or "", "tracestate": envelope.tracestate or ""}
     with (
-        _tracer.start_as_current_span(
+        trace.get_tracer("mindbus").start_as_current_span(
             f"{service} {envelope.type}",
-            context=_propagator.extract(carrier),
+            context=TraceContextTextMapPropagator().extract(carrier),
             kind=trace.SpanKind.CONSUMER,
             attributes={
                 "messaging.system": "rabbitmq",

@@ -7,7 +7,6 @@ from urllib.parse import unquote, urlsplit
 
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError
-from mindbus.files.folder import FolderFiles
 from mindbus.settings import Settings
 
 
@@ -83,6 +82,9 @@ def open_folder(url: str) -> FileStore:
     parts = urlsplit(url)
     if parts.scheme != "file" or parts.netloc or not parts.path.startswith("/"):
         raise StoreNotSupported(f"{StoreNotSupported.__doc__} Got: {parts.scheme or url}")
+    # Imported here: a client that sends small messages opens no file.
+    from mindbus.files.folder import FolderFiles
+
     root = Path(unquote(parts.path))
     root.mkdir(parents=True, exist_ok=True)
     return FolderFiles(root, url)

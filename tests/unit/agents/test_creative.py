@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agents.text import Language, language_of
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agents.configuration.prompts import Role, shipped_role
@@ -15,9 +16,9 @@ from agents.models.errors import ModelUnavailable
 from agents.models.offline import OfflineModel
 from agents.models.prompt import Material
 from language.words import Language, language_of
-from mindbus.sdk.checkpoints import open_checkpoints
 from tests.assignments import an_assignment, an_input
 from tests.writers import CountingModel, Killed
+from workers.checkpoints import open_checkpoints
 
 Memory = BaseCheckpointSaver[Any]
 

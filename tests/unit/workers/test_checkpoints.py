@@ -8,8 +8,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from benchmarks.servers.postgres import PrivatePostgres
-from mindbus.sdk.checkpoints import forget_before, open_checkpoints
 from tests.postgres import DatabaseOf
+from workers.checkpoints import forget_before, open_checkpoints
 
 
 def thread(name: str) -> RunnableConfig:
