@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents.text import Language, language_of
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agents.configuration.prompts import Role, shipped_role
