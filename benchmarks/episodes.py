@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import insert
 
 from bus_schema.lsm_search import SearchEpisodes
-from memory.embedding.choice import open_embedder
+from memory.embedding.selection import open_embedder
 from memory.lsm.said import Said
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.service import LongTermMemory, memory_over

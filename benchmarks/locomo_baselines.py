@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from benchmarks.locomo_data import Conversation
-from memory.embedding.configured import configured_embedder
+from memory.embedding.selection import configured_embedder
 from memory.lsm.search.choosing import fitting
 from memory.lsm.search.postings import Postings
 from memory.lsm.search.stretches import Stretches

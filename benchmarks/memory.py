@@ -19,8 +19,8 @@ from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batch
 from benchmarks.servers.workers import workers_of
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
+from memory.glm.index_sync import VectorRelay
 from memory.glm.service import GlobalMemory, database_of, open_memory
-from memory.glm.vector_relay import VectorRelay
 from memory.vectors.index import VectorIndex
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.bus.client import Client

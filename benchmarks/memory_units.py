@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
-from memory.embedding.nano import MODEL
+from memory.embedding.local_models import MODEL
 from memory.embedding.space import EmbeddingSpace
 
 SPACE = EmbeddingSpace(MODEL, 384)

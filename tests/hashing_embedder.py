@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
 from language.words import stems
-from memory.embedding.failures import EmbedderAway
+from memory.embedding.errors import EmbedderAway
 from memory.embedding.local import LocalEmbedder
 from memory.embedding.space import EmbeddingSpace
 

@@ -8,10 +8,9 @@ from bus_schema.glm import KemChanges, KemPage, UpdateKem
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
-from memory.glm.changing import Changing
-from memory.glm.retrieval import Retrieval
+from memory.glm.queries import KemQueries
 from memory.glm.rows import as_kem
-from memory.glm.writing import RejectedDraft, Writing, Written
+from memory.glm.store import KemStore, KemUpdates, RejectedDraft, StoredKem
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -38,15 +37,15 @@ class Library:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.writing = Writing(self.database, self.clock, SPACE)
-        self.changing = Changing(self.database, self.clock, SPACE)
-        self.retrieval = Retrieval(self.database)
+        self.writing = KemStore(self.database, self.clock, SPACE)
+        self.changing = KemUpdates(self.database, self.clock, SPACE)
+        self.retrieval = KemQueries(self.database)
 
     async def store(self, draft: KemDraft | None = None, by: Principal = RESEARCHER, **fields: Any) -> Kem:
         async with self.database.at_hand():
             return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
 
-    async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[Written | RejectedDraft]:
+    async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[StoredKem | RejectedDraft]:
         async with self.database.at_hand():
             return await self.writing.store_all(drafts, by)
 

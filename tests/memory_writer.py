@@ -4,8 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from memory.glm.index_sync import VectorRelay
 from memory.glm.tables import PRAGMAS
-from memory.glm.vector_relay import VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
 from mindbus.sql.database import Database
 from tests.memory_kit import SPACE, Library, a_draft, a_vector

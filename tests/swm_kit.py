@@ -10,7 +10,7 @@ from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.glm.rows import as_kem
-from memory.glm.writing import Written
+from memory.glm.store import StoredKem
 from memory.swm.cache import KemCache
 from memory.swm.embedded_cache import EmbeddedCache
 from memory.swm.glm import GlmAway
@@ -54,7 +54,7 @@ class LibraryGlm:
         self.stored += [str(draft.id) for draft in drafts]
         items = []
         for outcome in outcomes:
-            if isinstance(outcome, Written):
+            if isinstance(outcome, StoredKem):
                 kem = as_kem(outcome.row)
                 times = {"created_at": kem.created_at, "updated_at": kem.updated_at, "version": kem.version}
                 items.append(BatchItem.model_validate({"kem_id": kem.id, "status": "stored"} | times))

@@ -12,9 +12,9 @@ from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
-from memory.embedding.configured import configured_embedder
 from memory.embedding.embedder import Embedder
-from memory.embedding.failures import EmbedderAway, EmbedderFailure
+from memory.embedding.errors import EmbedderAway, EmbedderFailure
+from memory.embedding.selection import configured_embedder
 from memory.kps.chunks import cut
 from memory.kps.reader import Limits, Reader
 from memory.kps.refusals import SourceDiffers

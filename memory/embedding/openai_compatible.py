@@ -9,9 +9,8 @@ import openai
 from openai.types import CreateEmbeddingResponse
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.endpoint import Endpoint
-from memory.embedding.failures import EmbedderAway, EmbedderFailure, EmbedderRefused
-from memory.embedding.prefixes import prefixes_of
+from memory.embedding.embedder import Endpoint, prefixes_for
+from memory.embedding.errors import EmbedderAway, EmbedderFailure, EmbedderRefused
 from memory.embedding.space import EmbeddingSpace
 
 _BATCH = 64
@@ -23,7 +22,7 @@ class EndpointEmbedder:
 
     def __init__(self, endpoint: Endpoint, space: EmbeddingSpace) -> None:
         self.space = space
-        self._prefixes = prefixes_of(space.model)
+        self._prefixes = prefixes_for(space.model)
         self._client = _client(endpoint)
 
     @classmethod

@@ -7,22 +7,17 @@ from datetime import datetime
 from sqlalchemy import event
 
 from memory.embedding.embedder import Embedder
-from memory.glm.changing import Changing
-from memory.glm.erasing import Erasing
-from memory.glm.filling import Filling
-from memory.glm.finding import Finding
-from memory.glm.following import Following
-from memory.glm.nearness import Nearness
-from memory.glm.placing import place_of, settled_space
-from memory.glm.ranking import Ranking
-from memory.glm.retrieval import Retrieval
-from memory.glm.statistics import Statistics
+from memory.glm.embedding_backlog import EmbeddingBacklog
+from memory.glm.erasure import KemErasure
+from memory.glm.index_sync import IndexSync, VectorRelay
+from memory.glm.lexical import LexicalSearch
+from memory.glm.placement import placement_of, settled_space
+from memory.glm.queries import KemQueries, KemStatistics
+from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
+from memory.glm.store import KemStore, KemUpdates
 from memory.glm.tables import MIGRATIONS, PRAGMAS
-from memory.glm.vector_relay import VectorRelay
-from memory.glm.words import Words
-from memory.glm.writing import Writing
+from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex
-from memory.vectors.opening import index_of
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
@@ -35,14 +30,14 @@ class GlobalMemory:
 
     database: Database
     index: VectorIndex
-    writing: Writing
-    changing: Changing
-    finding: Finding
-    erasing: Erasing
-    statistics: Statistics
+    writing: KemStore
+    changing: KemUpdates
+    finding: PagedSearch
+    erasing: KemErasure
+    statistics: KemStatistics
     relay: VectorRelay
-    following: Following
-    filling: Filling
+    following: IndexSync
+    filling: EmbeddingBacklog
 
     async def start(self) -> None:
         """Bring the vectors up to date with the rows."""
@@ -74,20 +69,20 @@ def memory_over(
 ) -> GlobalMemory:
     """Put the parts together; nothing is opened yet."""
     relay = VectorRelay(database, index)
-    following = Following(relay)
-    retrieval = Retrieval(database)
-    ranking = Ranking(Nearness(index, retrieval), Words(database), embedder)
+    following = IndexSync(relay)
+    retrieval = KemQueries(database)
+    ranking = HybridSearch(SemanticSearch(index, retrieval), LexicalSearch(database), embedder)
     return GlobalMemory(
         database=database,
         index=index,
-        writing=Writing(database, clock, index.space),
-        changing=Changing(database, clock, index.space),
-        finding=Finding(retrieval, ranking, following),
-        erasing=Erasing(database),
-        statistics=Statistics(database, index.space),
+        writing=KemStore(database, clock, index.space),
+        changing=KemUpdates(database, clock, index.space),
+        finding=PagedSearch(retrieval, ranking, following),
+        erasing=KemErasure(database),
+        statistics=KemStatistics(database, index.space),
         relay=relay,
         following=following,
-        filling=Filling(database, embedder),
+        filling=EmbeddingBacklog(database, embedder),
     )
 
 
@@ -99,8 +94,8 @@ def database_of(settings: Settings) -> Database:
 async def open_memory(database: Database, settings: Settings, clock: Callable[[], datetime]) -> GlobalMemory:
     """With tables and vectors brought up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
     await upgrade(database, MIGRATIONS)
-    place = await place_of(database, settings)
-    memory = memory_over(database, index_of(settings, "glm", place.space), place.embedder, clock)
+    place = await placement_of(database, settings)
+    memory = memory_over(database, open_vector_index(settings, "glm", place.space), place.embedder, clock)
     try:
         await memory.start()
     except BaseException:
@@ -112,7 +107,7 @@ async def open_memory(database: Database, settings: Settings, clock: Callable[[]
 async def rebuild_vectors(database: Database, settings: Settings) -> int:
     """Make the index anew from the rows; how many it has. Whoever calls it must be the only one to write."""
     await upgrade(database, MIGRATIONS)
-    index = index_of(settings, "glm", await settled_space(database, settings))
+    index = open_vector_index(settings, "glm", await settled_space(database, settings))
     try:
         return await VectorRelay(database, index).rebuild()
     finally:

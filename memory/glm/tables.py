@@ -38,13 +38,13 @@ _WANTING = sql("model IS NULL AND content IS NOT NULL")
 _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
-class Base(DeclarativeBase):
+class GlmBase(DeclarativeBase):
     """All tables of the global memory."""
 
     metadata = named_metadata()
 
 
-class KemRow(Base):
+class KemRow(GlmBase):
     """A unit, with its vector: the index of vectors can be made anew from these rows at any time."""
 
     __tablename__ = "kems"
@@ -72,7 +72,7 @@ class KemRow(Base):
     version: Mapped[int] = mapped_column(BigInteger)
 
 
-class ReaderRow(Base):
+class ReaderRow(GlmBase):
     """Somebody other than the owner who may read a unit that is not public."""
 
     __tablename__ = "kem_readers"
@@ -81,7 +81,7 @@ class ReaderRow(Base):
     reader: Mapped[str] = mapped_column(String(96), primary_key=True)
 
 
-class FacetRow(Base):
+class FacetRow(GlmBase):
     """A value in the metadata of a unit, in the column of its type."""
 
     __tablename__ = "kem_facets"
@@ -94,7 +94,7 @@ class FacetRow(Base):
     flag: Mapped[bool | None] = mapped_column(Boolean)
 
 
-class VectorWriteRow(Base):
+class VectorWriteRow(GlmBase):
     """A unit has changed, of which the index of vectors has yet to hear; what it is to hear, the unit's row says."""
 
     __tablename__ = "vector_writes"
@@ -104,7 +104,7 @@ class VectorWriteRow(Base):
     kem_id: Mapped[str] = mapped_column(String(128))
 
 
-class TextRow(Base):
+class TextRow(GlmBase):
     """The content of a unit as stems, in their order; each database has its own index of words over these rows."""
 
     __tablename__ = "kem_texts"
@@ -114,7 +114,7 @@ class TextRow(Base):
     stems: Mapped[str] = mapped_column(Text)
 
 
-class NextVectorRow(Base):
+class NextVectorRow(GlmBase):
     """The vector that a unit gets when memory goes over to another model, if it has not changed by then."""
 
     __tablename__ = "kem_next_vectors"
@@ -124,7 +124,7 @@ class NextVectorRow(Base):
     vector: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
-class SpaceRow(Base):
+class SpaceRow(GlmBase):
     """The space that memory has gone over to; none as long as it never has."""
 
     __tablename__ = "spaces"
@@ -133,4 +133,4 @@ class SpaceRow(Base):
     dim: Mapped[int] = mapped_column(Integer)
 
 
-ledger = add_ledger_tables(Base.metadata)
+ledger = add_ledger_tables(GlmBase.metadata)

@@ -7,7 +7,7 @@ from itertools import groupby
 from bus_schema.glm import BatchItem
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.glm.erasing import USER_KEY
+from memory.glm.erasure import USER_KEY
 from memory.swm.glm import Glm
 from memory.swm.happenings import Happening
 from memory.swm.shelf import Shelf

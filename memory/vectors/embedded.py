@@ -1,17 +1,121 @@
 """The index of vectors that needs no server: this process alone owns it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
-from memory.vectors.points import Hit, Point
-from memory.vectors.shelf import Shelf
-from memory.vectors.vector_file import VectorFile
+from memory.vectors.cache import VectorCache
+from memory.vectors.index import IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint
 from mindbus.principal import Principal
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS space (model TEXT NOT NULL, dim INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS points"
+    " (kem_id TEXT PRIMARY KEY, version INTEGER NOT NULL, payload TEXT NOT NULL, vector BLOB NOT NULL)",
+)
+
+
+class VectorFile:
+    """An SQLite file: whatever kills the process, of each write there is all or nothing."""
+
+    def __init__(self, path: Path, space: EmbeddingSpace) -> None:
+        self._path, self._space = path, space
+        self._connection: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return self._path.exists()
+
+    def open(self) -> None:
+        """Where there is none, it is made. Raises IndexAway, IndexOfAnotherSpace."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._prepare(self._connection)
+        except sqlite3.Error as trouble:
+            self.close()
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+
+    def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
+        """Raises IndexAway."""
+        rows = [(point.kem_id, point.version, json.dumps(point.payload), point.vector) for point in points]
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?)", rows)
+            connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in gone])
+
+    def read(self) -> Iterator[VectorPoint]:
+        """All there are. Raises IndexAway."""
+        with self._transaction() as connection:
+            for kem_id, version, payload, vector in connection.execute("SELECT * FROM points"):
+                yield VectorPoint(kem_id, version, vector, json.loads(payload))
+
+    def clear(self) -> None:
+        """Another file in its place: an older one may be of another space, or broken. Raises IndexAway."""
+        self.close()
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        except OSError as trouble:
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+        self.open()
+
+    def close(self) -> None:
+        """Let go of it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for table in _TABLES:
+            connection.execute(table)
+        known = connection.execute("SELECT model, dim FROM space").fetchone()
+        if known is None:
+            connection.execute("INSERT INTO space VALUES (?, ?)", (self._space.model, self._space.dim))
+        connection.execute("COMMIT")
+        if known is not None and EmbeddingSpace(*known) != self._space:
+            self.close()
+            raise IndexOfAnotherSpace(
+                f"{IndexOfAnotherSpace.__doc__} It is {EmbeddingSpace(*known)}, not {self._space}."
+            )
+
+    def _transaction(self) -> "_Transaction":
+        if self._connection is None:
+            raise IndexAway(f"{self._path} is not open")
+        return _Transaction(self._connection, self._path)
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._run("BEGIN")
+        return self._connection
+
+    def __exit__(self, _kind: object, trouble: BaseException | None, _traceback: object) -> None:
+        if trouble is None:
+            self._run("COMMIT")
+            return
+        if self._connection.in_transaction:
+            self._run("ROLLBACK")
+        if isinstance(trouble, sqlite3.Error):
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+
+    def _run(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.Error as trouble:
+            raise IndexAway(f"{self._path}: {trouble}") from trouble
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +130,7 @@ class EmbeddedIndex:
     def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self.space = space
         self._file = VectorFile(path, space)
-        self._shelf = Shelf(space.dim)
+        self._shelf = VectorCache(space.dim)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vectors")
 
     async def exists(self) -> bool:
@@ -37,11 +141,11 @@ class EmbeddedIndex:
         """As in VectorIndex."""
         await self._in_turn(self._open)
 
-    async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+    async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         """As in VectorIndex; together, or not at all."""
         await self._in_turn(self._write, points, gone)
 
-    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         """As in VectorIndex."""
         return await self._in_turn(lambda: self._shelf.nearest(vector, query, principal, limit))
 
@@ -62,15 +166,15 @@ class EmbeddedIndex:
 
     def _open(self) -> None:
         self._file.open()
-        self._shelf = Shelf(self.space.dim)
+        self._shelf = VectorCache(self.space.dim)
         for point in self._file.read():
             self._shelf.put(point)
 
     def _clear(self) -> None:
         self._file.clear()
-        self._shelf = Shelf(self.space.dim)
+        self._shelf = VectorCache(self.space.dim)
 
-    def _write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+    def _write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         self._file.write(points, gone)
         for point in points:
             self._shelf.put(point)

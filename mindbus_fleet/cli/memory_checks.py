@@ -6,10 +6,10 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from memory.embedding.space import EmbeddingSpace
+from memory.glm.placement import space_in_use
 from memory.glm.service import database_of
-from memory.glm.spaces import space_in_use
+from memory.vectors.backends import open_vector_index
 from memory.vectors.index import IndexAway
-from memory.vectors.opening import index_of
 from mindbus.errors import TemporaryFailure
 from mindbus.settings import Settings
 from mindbus_fleet.cli.finding import Finding
@@ -45,7 +45,7 @@ async def _space(settings: Settings) -> EmbeddingSpace | None:
 
 
 async def _is_there(space: EmbeddingSpace, settings: Settings) -> bool:
-    index = index_of(settings, "glm", space)
+    index = open_vector_index(settings, "glm", space)
     try:
         return await index.exists()
     except IndexAway:

@@ -12,8 +12,8 @@ from benchmarks.servers.workers import workers_of
 from bus_schema.glm import BatchStoreKems, CheckMemory, RetrieveKems
 from bus_schema.ids import mint
 from bus_schema.kem_query import KemQuery
+from memory.glm.index_sync import VectorRelay
 from memory.glm.tables import PRAGMAS
-from memory.glm.vector_relay import VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
 from mindbus import Client, connect
 from mindbus.sql.database import Database

@@ -21,8 +21,8 @@ from bus_schema.glm import (
 from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from memory.embedding.nano import MODEL
-from memory.glm.moving import Moving
+from memory.embedding.local_models import MODEL
+from memory.glm.migration import ModelMigration
 from mindbus import Client, ReplyError, Settings, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -116,7 +116,7 @@ async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
             await researcher.request(StoreKem(kem=draft))
     other = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
     texts = Texts(WorkerContext(other, fleet.bus))
-    moving = Moving(fleet[GlmWorker].memory.database, other, texts.of)
+    moving = ModelMigration(fleet[GlmWorker].memory.database, other, texts.of)
 
     progress = await moving.advance(MODEL, within_s=60)
     await texts.close()

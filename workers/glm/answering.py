@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from bus_schema.replies import Code
-from memory.embedding.failures import EmbedderAway, EmbedderFailure
+from memory.embedding.errors import EmbedderAway, EmbedderFailure
 from memory.vectors.index import IndexAway
 from mindbus.bus.context import MessageContext
 from mindbus.errors import Rejected, TemporaryFailure

@@ -14,7 +14,7 @@ from bus_schema.glm import (
     Reindex,
     ReindexProgress,
 )
-from memory.glm.moving import Moving
+from memory.glm.migration import ModelMigration
 from memory.glm.notices import notice_of
 from memory.glm.service import GlobalMemory
 from mindbus.bus.context import MessageContext
@@ -31,7 +31,7 @@ class CareDesk:
 
     memory: GlobalMemory
     remembered: SqlLedger
-    moving: Moving
+    moving: ModelMigration
     go_over: Callable[[], Awaitable[None]]
 
     @on_command

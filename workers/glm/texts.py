@@ -2,7 +2,7 @@
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.kem import KemSource
-from memory.glm.reindexing import own_text
+from memory.glm.migration import own_text
 from memory.glm.tables import KemRow
 from memory.kps.reader import Limits, Reader
 from mindbus.bus.worker import WorkerContext

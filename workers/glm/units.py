@@ -20,7 +20,7 @@ from bus_schema.kem import Kem, KemDraft
 from memory.glm.notices import notice_of
 from memory.glm.rows import as_kem
 from memory.glm.service import GlobalMemory
-from memory.glm.writing import RejectedDraft, Written
+from memory.glm.store import RejectedDraft, StoredKem
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.principal import Principal
@@ -51,7 +51,7 @@ class UnitDesk:
         with self.writing(context) as principal:
             outcomes = await self.memory.writing.store_all(await self.memory.filling.filled(drafts), principal)
         # Of two with one id, the later one stands.
-        stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, Written)}
+        stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
         return (report, *(notice_of(as_kem(row, has_vector=False), KemStored) for row in stored.values()))
 
@@ -81,9 +81,9 @@ class UnitDesk:
         self.memory.after_commit()
 
 
-def _item(outcome: Written | RejectedDraft) -> BatchItem:
+def _item(outcome: StoredKem | RejectedDraft) -> BatchItem:
     match outcome:
-        case Written(row=row, is_new=is_new):
+        case StoredKem(row=row, is_new=is_new):
             times = {"created_at": row.created_at, "updated_at": row.updated_at, "version": row.version}
             return BatchItem(kem_id=row.id, status="stored" if is_new else "replaced", **times)
         case RejectedDraft(kem_id=kem_id, refusal=refusal):

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from memory.embedding.failures import EmbedderFailure
-from memory.glm.moving import Moving
+from memory.embedding.errors import EmbedderFailure
+from memory.glm.migration import ModelMigration
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import IndexAway
 from mindbus.bus.handlers import every
@@ -33,7 +33,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
     ) -> None:
         self.drafts, self._texts = DraftReader(context), Texts(context)
-        self.moving, self.go_over = Moving(database, context.settings, self._texts.of), self._go_over
+        self.moving, self.go_over = ModelMigration(database, context.settings, self._texts.of), self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
         self.ledger = self.remembered = SqlLedger(database)

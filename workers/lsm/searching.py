@@ -4,7 +4,7 @@ import asyncio
 
 from bus_schema.ids import derived
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes, TuneReport, TuneSearch
-from memory.embedding.failures import EmbedderFailure
+from memory.embedding.errors import EmbedderFailure
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from memory.embedding.configured import configured_embedder
 from memory.embedding.embedder import Embedder
+from memory.embedding.selection import configured_embedder
 from memory.lsm.search.service import search_over
 from memory.lsm.service import memory_over
 from memory.lsm.tables import MIGRATIONS

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from memory.embedding.embedder import Embedder
-from memory.embedding.failures import EmbedderFailure
+from memory.embedding.errors import EmbedderFailure
 from mindbus.logs import logger
 
 _KEPT = 512

@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
-from memory.glm.tables import Base
+from memory.glm.tables import GlmBase
 from mindbus.sql import migrations
 
-migrations.run(Base.metadata)
+migrations.run(GlmBase.metadata)

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.choice import open_embedder
-from memory.embedding.embedder import Embedder
-from memory.embedding.endpoint import Endpoint
-from memory.embedding.failures import EmbedderAway, EmbedderMissing, EmbedderRefused
-from memory.embedding.prefixes import prefixes_of
+from memory.embedding.embedder import Embedder, Endpoint, prefixes_for
+from memory.embedding.errors import EmbedderAway, EmbedderMissing, EmbedderRefused
+from memory.embedding.selection import open_embedder
 from memory.embedding.space import EmbeddingSpace
 from tests.embedding_server import USAGE, EmbeddingServer
 from tests.hashing_embedder import HashingEmbedder
@@ -112,7 +110,7 @@ async def test_the_offline_model_understands_both_languages_across_each_other() 
     ],
 )
 def test_models_hear_what_they_are_used_to(model: str, prefix: str) -> None:
-    assert prefixes_of(model).query == prefix
+    assert prefixes_for(model).query == prefix
 
 
 async def test_an_endpoint_is_asked_as_it_wants_to_be() -> None:

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from memory.embedding.failures import EmbedderMissing
-from memory.embedding.local import LocalEmbedder
-from memory.embedding.sharing import shared_embedder
+from memory.embedding.errors import EmbedderMissing
+from memory.embedding.local import LocalEmbedder, shared_embedder
 from tests.hashing_embedder import HashingModel
 
 

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 
 from bus_schema.glm import KemPage, RetrieveKems
-from memory.glm.finding import Finding
-from memory.glm.following import Following
-from memory.glm.nearness import Nearness
-from memory.glm.ranking import Ranking
-from memory.glm.vector_relay import VectorRelay
-from memory.glm.words import Words
+from memory.glm.index_sync import IndexSync, VectorRelay
+from memory.glm.lexical import LexicalSearch
+from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
 from memory.vectors.embedded import EmbeddedIndex
 from retrieval.cursors import InvalidCursor
 from tests.hashing_embedder import HashingEmbedder
@@ -29,8 +26,10 @@ class Desk:
         library.writing.space = library.changing.space = self.embedder.space
         self.index = EmbeddedIndex(path, self.embedder.space)
         self.relay = VectorRelay(library.database, self.index)
-        ranking = Ranking(Nearness(self.index, library.retrieval), Words(library.database), self.embedder)
-        self.finding = Finding(library.retrieval, ranking, Following(self.relay))
+        ranking = HybridSearch(
+            SemanticSearch(self.index, library.retrieval), LexicalSearch(library.database), self.embedder
+        )
+        self.finding = PagedSearch(library.retrieval, ranking, IndexSync(self.relay))
 
     async def fill(self) -> None:
         await self.relay.open()

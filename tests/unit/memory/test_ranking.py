@@ -9,13 +9,11 @@ import pytest
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
 from memory.errors import WrongVector
-from memory.glm.nearness import Nearness
-from memory.glm.ranking import Ranked, Ranking
-from memory.glm.vector_relay import VectorRelay
-from memory.glm.words import Words
+from memory.glm.index_sync import VectorRelay
+from memory.glm.lexical import LexicalSearch
+from memory.glm.search import HybridSearch, RankedKems, SemanticSearch
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import IndexAway
-from memory.vectors.points import Hit
+from memory.vectors.index import IndexAway, NearKem
 from mindbus.principal import Principal
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
@@ -33,7 +31,7 @@ class FailingIndex(EmbeddedIndex):
 
     away = False
 
-    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
+    async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         if self.away:
             raise IndexAway("out for lunch")
         return await super().nearest(vector, query, principal, limit)
@@ -48,14 +46,16 @@ class Searcher:
         self.library = library
         library.writing.space = library.changing.space = self.embedder.space
         self.relay = VectorRelay(library.database, self.index)
-        self.ranking = Ranking(Nearness(self.index, library.retrieval), Words(library.database), self.embedder)
+        self.ranking = HybridSearch(
+            SemanticSearch(self.index, library.retrieval), LexicalSearch(library.database), self.embedder
+        )
 
     async def store(self, content: str, **fields: Any) -> None:
         (vector,) = await self.embedder.passages([content])
         await self.library.store(a_draft(content, embeddings=vector, **fields))
         await self.relay.relay()
 
-    async def ranked(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> Ranked:
+    async def ranked(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> RankedKems:
         return await self.ranking.ranked(KemQuery.model_validate({"text_query": text} | query), by, limit)
 
     async def ids(self, text: str | None, by: Principal = RESEARCHER, limit: int = 10, **query: Any) -> list[str]:
@@ -73,7 +73,7 @@ async def search(library: Library, tmp_path: Path) -> AsyncIterator[Searcher]:
     await found.embedder.close()
 
 
-def explained(found: Ranked, kem_id: str) -> FoundKem:
+def explained(found: RankedKems, kem_id: str) -> FoundKem:
     return next(item for item in found.items if item.kem.id == kem_id)
 
 
@@ -181,7 +181,7 @@ async def test_another_order_is_kept_among_the_best(search: Searcher) -> None:
 
 
 async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) -> None:
-    search.ranking.words = Words(search.library.database, candidates=5)
+    search.ranking.words = LexicalSearch(search.library.database, candidates=5)
     search.embedder.away = True
     common = [a_draft("A common release moved again", id=f"common_{n}") for n in range(20)]
     await search.library.store_all(*common, a_draft("Zebra", id="rare"))
@@ -190,7 +190,7 @@ async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) 
 
 
 async def test_of_common_words_the_newest_texts_that_have_them_all_are_judged(search: Searcher) -> None:
-    search.ranking.words = Words(search.library.database, candidates=5, common=10)
+    search.ranking.words = LexicalSearch(search.library.database, candidates=5, common=10)
     search.embedder.away = True
     await search.library.store_all(*(a_draft("A common note", id=f"common_{n:02}") for n in range(20)))
     await search.library.store_all(*(a_draft("A common report", id=f"report_{n:02}") for n in range(20)))
@@ -203,7 +203,7 @@ async def test_of_common_words_the_newest_texts_that_have_them_all_are_judged(se
 
 
 async def test_a_common_word_is_little_evidence_however_many_texts_are_judged(search: Searcher) -> None:
-    search.ranking.words = Words(search.library.database, candidates=5, common=10)
+    search.ranking.words = LexicalSearch(search.library.database, candidates=5, common=10)
     await search.library.store_all(*(a_draft("A common note", id=f"common_{n}") for n in range(60)))
 
     found = await search.ranked("common cats")

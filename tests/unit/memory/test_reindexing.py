@@ -7,15 +7,14 @@ import pytest
 
 from bus_schema.glm import ReindexProgress
 from bus_schema.kem_query import KemQuery
-from memory.embedding.failures import EmbedderAway
-from memory.glm.nearness import Nearness
-from memory.glm.reindexing import Reindexing
-from memory.glm.spaces import space_in_use
+from memory.embedding.errors import EmbedderAway
+from memory.glm.index_sync import VectorRelay
+from memory.glm.migration import Reindexing
+from memory.glm.placement import space_in_use
+from memory.glm.search import SemanticSearch
 from memory.glm.tables import KemRow
-from memory.glm.vector_relay import VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import IndexAway, VectorIndex
-from memory.vectors.points import Point
+from memory.vectors.index import IndexAway, VectorIndex, VectorPoint
 from tests.hashing_embedder import HashingEmbedder
 from tests.memory_kit import RESEARCHER, Library, a_draft
 
@@ -45,7 +44,7 @@ class Move:
 
     async def near(self, text: str, embedder: HashingEmbedder, index: VectorIndex) -> str:
         vector = await embedder.query(text)
-        nearness = Nearness(index, self.library.retrieval)
+        nearness = SemanticSearch(index, self.library.retrieval)
         return (await nearness.nearest(vector, KemQuery(), RESEARCHER, 1))[0].kem.id
 
     async def is_whole(self) -> bool:
@@ -125,7 +124,7 @@ async def test_what_changes_at_the_last_moment_goes_over_too(move: Move) -> None
     class Late(EmbeddedIndex):
         is_late = True
 
-        async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+        async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
             await super().write(points, gone)
             if self.is_late:
                 self.is_late = False
@@ -147,7 +146,7 @@ async def test_an_index_that_goes_away_is_filled_the_next_time(move: Move, is_wr
     class Failing(EmbeddedIndex):
         is_away = True
 
-        async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+        async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
             if is_written or not self.is_away:
                 await super().write(points, gone)
             if self.is_away:

@@ -10,12 +10,11 @@ from sqlalchemy import delete, insert
 from bus_schema.embeddings import Embedding
 from bus_schema.kem_query import KemQuery
 from memory.errors import WrongVector
-from memory.glm.nearness import Nearness
+from memory.glm.index_sync import IndexGone, VectorRelay
+from memory.glm.search import SemanticSearch
 from memory.glm.tables import KemRow, VectorWriteRow
-from memory.glm.vector_relay import IndexGone, VectorRelay
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import IndexAway
-from memory.vectors.points import Point
+from memory.vectors.index import IndexAway, VectorPoint
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, SPACE, Library, a_draft, a_vector
 
 
@@ -25,7 +24,7 @@ class FailingIndex(EmbeddedIndex):
     away = False
     die_after: int | None = None
 
-    async def write(self, points: Sequence[Point], gone: Sequence[str]) -> None:
+    async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         if self.away:
             raise IndexAway("out for lunch")
         await super().write(points, gone)
@@ -50,7 +49,7 @@ async def relay(library: Library, index: FailingIndex) -> VectorRelay:
 
 
 async def near(library: Library, relay: VectorRelay, limit: int = 10, **query: object) -> list[str]:
-    nearness = Nearness(relay.index, library.retrieval)
+    nearness = SemanticSearch(relay.index, library.retrieval)
     wanted = KemQuery.model_validate(query)
     return [found.kem.id for found in await nearness.nearest(a_vector(1, 0, 0, 0), wanted, RESEARCHER, limit)]
 
@@ -169,7 +168,7 @@ async def test_rows_decide_what_a_lagging_index_may_show(library: Library, relay
     await library.store(id="kem_1", embeddings=a_vector(1, 0, 0, 0))
     await relay.relay()
     await library.update("kem_1", visibility="private")
-    nearness = Nearness(relay.index, library.retrieval)
+    nearness = SemanticSearch(relay.index, library.retrieval)
 
     for principal in (CRITIC, ANNA):
         assert await nearness.nearest(a_vector(1, 0, 0, 0), KemQuery(), principal, 10) == []
@@ -188,7 +187,7 @@ async def test_times_are_kept_to_more_than_the_index_knows(library: Library, rel
 
 
 async def test_a_question_in_another_space_is_refused(library: Library, relay: VectorRelay) -> None:
-    nearness = Nearness(relay.index, library.retrieval)
+    nearness = SemanticSearch(relay.index, library.retrieval)
 
     with pytest.raises(WrongVector):
         await nearness.nearest(Embedding.of("other", [1, 0, 0, 0]), KemQuery(), RESEARCHER, 1)

@@ -18,8 +18,7 @@ from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
 from memory.vectors.embedded import EmbeddedIndex
-from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex
-from memory.vectors.points import Point, point_id, point_of
+from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex, VectorPoint, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.principal import Principal
 from tests import qdrants
@@ -63,7 +62,7 @@ async def index(open_index: OpenIndex) -> VectorIndex:
     return found
 
 
-def a_point(kem_id: str, numbers: tuple[float, ...] = EAST, version: int = 1, **fields: Any) -> Point:
+def a_point(kem_id: str, numbers: tuple[float, ...] = EAST, version: int = 1, **fields: Any) -> VectorPoint:
     raw = Embedding.of(SPACE.model, numbers).raw
     times = {"created_at": NOON, "updated_at": NOON}
     kem = Kem.model_validate(

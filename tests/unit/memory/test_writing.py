@@ -15,8 +15,8 @@ from memory.errors import (
     VersionDiffers,
     WrongVector,
 )
+from memory.glm.store import RejectedDraft, StoredKem
 from memory.glm.tables import PRAGMAS, FacetRow, ReaderRow, VectorWriteRow
-from memory.glm.writing import RejectedDraft, Written
 from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_draft, a_vector
 from tests.postgres import DatabaseOf
@@ -120,7 +120,7 @@ async def test_a_refused_replacement_leaves_the_older_one_whole(library: Library
 
 
 async def test_two_that_take_one_id_at_once_do_not_both_get_it(library: Library) -> None:
-    async def take(by: str) -> Written | RejectedDraft:
+    async def take(by: str) -> StoredKem | RejectedDraft:
         principal = ANNA if by == "anna" else CRITIC
         return (await library.store_all(a_draft(by, id="kem_1"), by=principal))[0]
 

@@ -27,7 +27,7 @@ from tests.storage_kit import ON_FILES, Depot, OpenDepot
 TABLES: dict[str, tuple[Path, MetaData]] = {
     "storage": (models.MIGRATIONS, models.Base.metadata),
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
-    "glm": (glm_tables.MIGRATIONS, glm_tables.Base.metadata),
+    "glm": (glm_tables.MIGRATIONS, glm_tables.GlmBase.metadata),
     "lsm": (lsm_tables.MIGRATIONS, lsm_tables.Base.metadata),
     "history": (history_tables.MIGRATIONS, history_tables.Base.metadata),
     "swm": (swm_tables.MIGRATIONS, swm_tables.Base.metadata),

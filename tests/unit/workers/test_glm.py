@@ -32,9 +32,9 @@ from bus_schema.glm import (
 from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
-from memory.embedding.nano import MODEL
+from memory.embedding.local_models import MODEL
+from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
-from memory.glm.vector_relay import IndexGone
 from memory.vectors.index import IndexAway
 from mindbus import MessageContext, Rejected, Settings
 from mindbus.bus.connecting import open_transport

@@ -13,7 +13,7 @@ from bus_schema.ids import mint
 from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
-from memory.embedding.failures import EmbedderAway
+from memory.embedding.errors import EmbedderAway
 from mindbus import MessageContext, Rejected, Settings
 from mindbus.errors import TemporaryFailure
 from mindbus.testing.wait import until

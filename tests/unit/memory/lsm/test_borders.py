@@ -10,7 +10,7 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from memory.embedding.choice import open_embedder
+from memory.embedding.selection import open_embedder
 from memory.lsm.borders import border_of
 from memory.lsm.tables import TurnRow
 from memory.lsm.texts import Text

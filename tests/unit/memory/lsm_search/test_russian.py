@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bus_schema.lsm_search import SearchEpisodes
-from memory.embedding.choice import open_embedder
+from memory.embedding.selection import open_embedder
 from memory.lsm.search.service import search_over
 from mindbus.settings import Settings
 from mindbus.sql.database import Database

@@ -6,20 +6,24 @@ async for progress in reindexing.run():                # ReindexProgress(model, 
 # From here on rows and `space_in_use(database)` are the new model's: work with its Writing, index and embedder.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bus_schema.embeddings import Embedding
+from bus_schema.embeddings import Embedding, ModelName
 from bus_schema.glm import ReindexProgress
 from memory.embedding.embedder import Embedder
+from memory.embedding.selection import configured_embedder
+from memory.errors import AnotherModel
 from memory.glm.acl import readers_of
+from memory.glm.placement import row_of, space_in_use
 from memory.glm.rows import as_kem
-from memory.glm.spaces import row_of
 from memory.glm.tables import KemRow, NextVectorRow
-from memory.vectors.index import VectorIndex
-from memory.vectors.points import point_of
+from memory.vectors.backends import open_vector_index
+from memory.vectors.index import VectorIndex, point_of
+from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
 _BATCH = 32
@@ -156,3 +160,53 @@ def _is_ready(model: str) -> ColumnElement[bool]:
         .where(NextVectorRow.kem_id == KemRow.id, NextVectorRow.version == KemRow.version, NextVectorRow.model == model)
         .correlate(KemRow)
     )
+
+
+class ModelMigration:
+    """Whoever asks again has it go on; so does whoever asks after a restart, since what is done is in the rows."""
+
+    def __init__(self, database: Database, settings: Settings, text_of: TextOf = own_text) -> None:
+        self.database, self.settings, self._text_of = database, settings, text_of
+        self._turn = asyncio.Lock()
+        self._steps: AsyncGenerator[ReindexProgress] | None = None
+
+    async def advance(self, model: ModelName, within_s: float) -> ReindexProgress:
+        """All is done once as much is done as there is. Raises AnotherModel, EmbedderFailure, IndexAway."""
+        if model != self.settings.embedding_model:
+            raise AnotherModel(model=model, expected=self.settings.embedding_model)
+        async with self._turn:
+            until = asyncio.get_running_loop().time() + within_s
+            self._steps = self._steps or self._move()
+            try:
+                async for progress in self._steps:
+                    if progress.done < progress.total and asyncio.get_running_loop().time() > until:
+                        return progress
+            except BaseException:
+                await self._forget()
+                raise
+            await self._forget()
+        async with self.database.reading() as session:
+            total = await session.scalar(select(func.count()).select_from(KemRow)) or 0
+        return ReindexProgress(model=model, done=total, total=total)
+
+    async def _move(self) -> AsyncGenerator[ReindexProgress]:
+        known = await space_in_use(self.database)
+        embedder = await configured_embedder(self.settings)
+        try:
+            if embedder.space == known:
+                return
+            index = open_vector_index(self.settings, "glm", embedder.space)
+            try:
+                await index.open()
+                reindexing = Reindexing(self.database, embedder, index, self._text_of)
+                async for progress in reindexing.run():
+                    yield progress
+            finally:
+                await index.close()
+        finally:
+            await embedder.close()
+
+    async def _forget(self) -> None:
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            await steps.aclose()

@@ -1,9 +1,4 @@
-"""What answers a question best, by meaning as well as by words.
-
-ranking = Ranking(nearness, Words(database), embedder)
-found = await ranking.ranked(query, asker, limit)     # found.items: FoundKem with score, explain; best first
-found.is_degraded                                     # words alone: no embedder, or it or the index was away
-"""
+"""What lies near, as far as rows bear it out."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -13,22 +8,52 @@ from cachetools import LRUCache
 from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
-from bus_schema.glm import Explanation, FoundKem
+from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder
-from memory.embedding.failures import EmbedderFailure
+from memory.embedding.errors import EmbedderFailure
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting_but_for_metadata
-from memory.glm.nearness import Nearness
+from memory.glm.cursors import MAX_RANK, cursor_at, rank_of
+from memory.glm.index_sync import IndexSync
+from memory.glm.lexical import LexicalSearch
+from memory.glm.queries import KemQueries
 from memory.glm.tables import KemRow
-from memory.glm.words import Words
-from memory.vectors.index import IndexAway
+from memory.vectors.index import IndexAway, VectorIndex
 from mindbus.logs import logger
 from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
 from retrieval.fusion import best_first, fuse
 from retrieval.similarity import centred_cosines
+
+_MORE = 4
+_MOST = 10_000
+
+
+class SemanticSearch:
+    """The index proposes, rows decide: it may be behind, may know times to the second alone."""
+
+    def __init__(self, index: VectorIndex, retrieval: KemQueries) -> None:
+        self.index, self.retrieval = index, retrieval
+
+    async def nearest(self, vector: Embedding, query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
+        """The nearest first, as many as there are up to the limit. Raises WrongVector, IndexAway."""
+        self.index.space.require(vector)
+        wanted = limit
+        while True:
+            hits = await self.index.nearest(vector.raw, query, principal, wanted)
+            kems = await self.retrieval.among([hit.kem_id for hit in hits], query, principal)
+            if len(kems) >= limit or len(hits) < wanted or wanted >= _MOST:
+                break
+            wanted = min(wanted * _MORE, _MOST)
+        found = [
+            FoundKem(kem=kems[hit.kem_id], score=hit.score, explain=Explanation(dense=hit.score))
+            for hit in hits
+            if hit.kem_id in kems
+        ]
+        return found[:limit]
+
 
 # So many of the nearest compete with what the words find.
 _NEAREST = 200
@@ -38,21 +63,21 @@ _NO_WORDS = LexicalScore(0.0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedKems:
     """The best first; `is_degraded` where only words were compared though meaning was asked for, too."""
 
     items: Sequence[FoundKem]
     is_degraded: bool = False
 
 
-class Ranking:
+class HybridSearch:
     """A vector is compared with vectors, a text with words too; whatever is away, the rest still answers."""
 
-    def __init__(self, nearness: Nearness, words: Words, embedder: Embedder | None) -> None:
+    def __init__(self, nearness: SemanticSearch, words: LexicalSearch, embedder: Embedder | None) -> None:
         self.nearness, self.words, self.embedder = nearness, words, embedder
         self._questions: LRUCache[str, Embedding] = LRUCache(_QUESTIONS)
 
-    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> Ranked:
+    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
         """As many as there are up to the limit. Raises WrongVector, DatabaseAway, IndexAway if there is no text."""
         if query.embedding_query is not None:
             self.nearness.index.space.require(query.embedding_query)
@@ -61,12 +86,14 @@ class Ranking:
         if query.text_query is not None:
             words = await self.words.found(query.text_query, query, principal)
             evidence = _Evidence(words, await self._meaning(query.text_query, query, principal, words))
-            found = Ranked(await self._found(evidence, query, principal, wanted), evidence.meaning is None)
+            found = RankedKems(await self._found(evidence, query, principal, wanted), evidence.meaning is None)
         elif query.embedding_query is not None:
-            found = Ranked(await self.nearness.nearest(query.embedding_query, query, principal, wanted))
+            found = RankedKems(await self.nearness.nearest(query.embedding_query, query, principal, wanted))
         else:
-            found = Ranked([])
-        return found if query.order_by is None else Ranked(_in_order(found, query.order_by)[:limit], found.is_degraded)
+            found = RankedKems([])
+        return (
+            found if query.order_by is None else RankedKems(_in_order(found, query.order_by)[:limit], found.is_degraded)
+        )
 
     async def _meaning(
         self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
@@ -136,6 +163,35 @@ class _Evidence:
         return Explanation(dense=(self.meaning or {}).get(key), lexical=hit.score, words=hit.words)
 
 
-def _in_order(found: Ranked, order_by: OrderBy) -> list[FoundKem]:
+def _in_order(found: RankedKems, order_by: OrderBy) -> list[FoundKem]:
     name, direction = order_by.split()
     return sorted(found.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")
+
+
+# Somebody who has just stored a unit looks for it; who writes for ever does not hold up others.
+_FRESH_WITHIN_S = 1.0
+
+
+class PagedSearch:
+    """One question, one page; nearness is asked of the index once it has heard of all that was stored before."""
+
+    def __init__(self, retrieval: KemQueries, ranking: HybridSearch, following: IndexSync) -> None:
+        self.retrieval, self.ranking, self.following = retrieval, ranking, following
+
+    async def find(self, wanted: RetrieveKems, principal: Principal) -> KemPage:
+        """Raises InvalidCursor, WrongVector, DatabaseAway; IndexAway where there are no words to look for instead."""
+        query = wanted.query
+        if not query.is_ranked:
+            return await self.retrieval.page(query, principal, wanted.cursor, wanted.page_size)
+        first = rank_of(wanted.cursor, query)
+        behind = first + wanted.page_size
+        await self.following.catch_up(_FRESH_WITHIN_S)
+        found = await self.ranking.ranked(query, principal, behind + 1)
+        ranked = found.items
+        page = ranked[first:behind] if wanted.explain else [_unexplained(item) for item in ranked[first:behind]]
+        next_cursor = cursor_at(behind, query) if len(ranked) > behind and behind <= MAX_RANK else None
+        return KemPage(items=tuple(page), next_cursor=next_cursor, is_degraded=found.is_degraded)
+
+
+def _unexplained(item: FoundKem) -> FoundKem:
+    return item.model_copy(update={"explain": None})

@@ -18,7 +18,7 @@ _Value = tuple[bool, Facet]
 _MANY = 256
 
 
-class Postings:
+class FacetIndex:
     """Values to rows, so that a filter costs what it selects, not what there is."""
 
     def __init__(self) -> None:

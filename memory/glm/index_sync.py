@@ -9,10 +9,9 @@ from bus_schema.glm import MemoryReport
 from bus_schema.replies import Code
 from memory.glm.acl import readers_of
 from memory.glm.rows import as_kem
+from memory.glm.store import note_vector_writes
 from memory.glm.tables import KemRow, VectorWriteRow
-from memory.glm.writing import note
-from memory.vectors.index import VectorIndex
-from memory.vectors.points import Point, point_of
+from memory.vectors.index import VectorIndex, VectorPoint, point_of
 from mindbus.errors import MindBusError
 from mindbus.sql.database import Database
 
@@ -76,7 +75,7 @@ class VectorRelay:
         report = await self.check()
         if differing := [*report.missing, *report.stale, *report.surplus]:
             async with self.database.transaction() as session:
-                await note(session, differing)
+                await note_vector_writes(session, differing)
         await self.relay()
         return report
 
@@ -85,7 +84,7 @@ class VectorRelay:
         await self.index.clear()
         async with self.database.transaction() as session:
             kem_ids = (await session.scalars(select(KemRow.id).where(self._has_a_place()))).all()
-            await note(session, kem_ids)
+            await note_vector_writes(session, kem_ids)
         await self.relay()
         return len(kem_ids)
 
@@ -113,8 +112,44 @@ class VectorRelay:
         space = self.index.space
         return and_(KemRow.model == space.model, func.length(KemRow.vector) == space.bytes_of_vector)
 
-    def _points(self, rows: Iterable[KemRow]) -> Iterator[Point]:
+    def _points(self, rows: Iterable[KemRow]) -> Iterator[VectorPoint]:
         space = self.index.space
         for row in rows:
             if row.vector is not None and (row.model, len(row.vector)) == (space.model, space.bytes_of_vector):
                 yield point_of(as_kem(row, has_vector=False), row.vector, readers_of(row))
+
+
+class IndexSync:
+    """Knows how many commits there were, how many the index has heard of; one instance follows, the one that writes."""
+
+    def __init__(self, relay: VectorRelay) -> None:
+        self._relay = relay
+        self._due = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._committed = self._carried = 0
+
+    def wake(self) -> None:
+        """Something has been committed."""
+        self._committed += 1
+        self._due.set()
+
+    async def step(self) -> None:
+        """Wait for a commit, then carry what waits. Raises IndexAway, DatabaseAway; the next step tries again."""
+        await self._due.wait()
+        known = self._committed
+        await self._relay.relay()
+        if self._committed == known:
+            self._due.clear()
+        async with self._moved:
+            self._carried = known
+            self._moved.notify_all()
+
+    async def catch_up(self, within_s: float) -> bool:
+        """Whether the index has, within that time, all that was committed before the call."""
+        known = self._committed
+        try:
+            async with asyncio.timeout(within_s), self._moved:
+                await self._moved.wait_for(lambda: self._carried >= known)
+        except TimeoutError:
+            return False
+        return True

@@ -3,11 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.embedding.failures import EmbedderMissing
+from memory.embedding.embedder import prefixes_for
+from memory.embedding.errors import EmbedderMissing, EmbedderRefused
 from memory.embedding.space import EmbeddingSpace
 
 MODEL = "multilingual-e5-small"
@@ -82,3 +84,38 @@ def _environment(**names: str) -> Iterator[None]:
                 os.environ[name] = before[name]
             else:
                 del os.environ[name]
+
+
+class SentenceTransformerModel:
+    """Loaded when it is made, which takes seconds, or minutes where it has to be fetched first."""
+
+    batch = 8
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._model = _load_sentence_transformer(name, threads)
+        self.space = EmbeddingSpace(name, len(self.query("one")))
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As in Model."""
+        found: NDArray[np.float32] = self._model.encode_document(list(texts), show_progress_bar=False)
+        return found
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """As in Model."""
+        found: NDArray[np.float32] = self._model.encode_query(text, show_progress_bar=False)
+        return found
+
+
+def _load_sentence_transformer(name: str, threads: int) -> Any:
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer
+    except ImportError as missing:
+        raise EmbedderMissing(f"{name}: {missing}") from missing
+    torch.set_num_threads(threads)
+    prefixes = prefixes_for(name)
+    prompts = {"query": prefixes.query, "document": prefixes.passage} if prefixes.query else None
+    try:
+        return SentenceTransformer(name, prompts=prompts, device="cpu")
+    except (OSError, ValueError) as trouble:
+        raise EmbedderRefused(f"{name}: {trouble}") from trouble

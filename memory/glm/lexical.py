@@ -45,7 +45,7 @@ _INDEX = table("kem_words", column("rowid"), column("rank"))
 _WORDS: Any = literal_column("kem_texts.words")
 
 
-class Words:
+class LexicalSearch:
     """The database's index of words proposes, under the rights and the filters of the question; BM25 decides.
 
     Texts with its rare words are proposed, the best of them; of a question that has none, the newest with all its

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
-from bus_schema.glm import FoundKem, KemPage
+from bus_schema.glm import FoundKem, KemPage, MemoryStats
 from bus_schema.kem import Kem
 from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
+from memory.embedding.space import EmbeddingSpace
 from memory.errors import NoSuchKem
 from memory.glm.acl import readable_by
 from memory.glm.conditions import meeting, meeting_but_for_metadata
@@ -21,7 +22,7 @@ from retrieval.cursors import PageKey
 _NEWEST = "updated_at desc"
 
 
-class Retrieval:
+class KemQueries:
     """Reads of units, each under the one condition of the ACL; nearness is the index's business."""
 
     def __init__(self, database: Database) -> None:
@@ -86,3 +87,33 @@ class _Order:
 
     def place(self, row: KemRow) -> PageKey:
         return PageKey(row.updated_at if self._time is KemRow.updated_at else row.created_at, row.id)
+
+
+class KemStatistics:
+    """Counts what the asker may read; of the rest there is no word."""
+
+    def __init__(self, database: Database, space: EmbeddingSpace) -> None:
+        self.database, self.space = database, space
+
+    async def count(self, principal: Principal) -> MemoryStats:
+        """Raises DatabaseAway."""
+        readable = readable_by(principal)
+        kinds = (
+            select(KemRow.content_type, func.count().label("kems"), func.count(KemRow.model).label("with_vector"))
+            .where(readable)
+            .group_by(KemRow.content_type)
+            .order_by(KemRow.content_type)
+        )
+        own = select(func.count()).select_from(KemRow).where(KemRow.owner == principal.owner)
+        newest = select(func.max(KemRow.updated_at)).where(readable)
+        async with self.database.reading() as session:
+            rows = (await session.execute(kinds)).all()
+            return MemoryStats(
+                kems=sum(row.kems for row in rows),
+                own=await session.scalar(own) or 0,
+                with_vector=sum(row.with_vector for row in rows),
+                by_content_type={row.content_type: row.kems for row in rows},
+                newest=await session.scalar(newest),
+                model=self.space.model,
+                dim=self.space.dim,
+            )

@@ -6,15 +6,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.envelope import explain
+from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.ids import mint
-from bus_schema.kem import KemDraft, KemRights
+from bus_schema.kem import Kem, KemDraft, KemRights
 from memory.embedding.space import EmbeddingSpace
-from memory.errors import KemIdTaken, NotTheOwner, NotYoursToShare
-from memory.glm.acl import is_writable, owns
-from memory.glm.rows import body_columns, facet_rows, reader_rows, text_rows
+from memory.errors import (
+    ChangesDoNotFit,
+    KemIdTaken,
+    NoSuchKem,
+    NotTheOwner,
+    NotYoursToShare,
+    NotYoursToWrite,
+    VersionDiffers,
+)
+from memory.glm.acl import is_readable, is_writable, owns
+from memory.glm.rows import as_kem, body_columns, facet_rows, reader_rows, text_rows
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
@@ -26,7 +37,7 @@ _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__m
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StoredKem:
     """A unit is in the rows, together with the message at hand."""
 
     row: KemRow
@@ -41,26 +52,26 @@ class RejectedDraft:
     refusal: Rejected
 
 
-class Writing:
+class KemStore:
     """A unit, what it can be found by, the note for the index of vectors: all in the transaction at hand, or none."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime], space: EmbeddingSpace) -> None:
         self.database, self.clock, self.space = database, clock, space
 
-    async def store(self, draft: KemDraft, principal: Principal) -> Written:
+    async def store(self, draft: KemDraft, principal: Principal) -> StoredKem:
         """Raises WrongVector, NotTheOwner, KemIdTaken, NotYoursToShare."""
         (outcome,) = await self.store_all([draft], principal)
         if isinstance(outcome, RejectedDraft):
             raise outcome.refusal
         return outcome
 
-    async def store_all(self, drafts: Sequence[KemDraft], principal: Principal) -> list[Written | RejectedDraft]:
+    async def store_all(self, drafts: Sequence[KemDraft], principal: Principal) -> list[StoredKem | RejectedDraft]:
         """Each for itself, in their order; of two with one id the later one stands."""
         return await self._store([(draft.id or mint("kem"), draft) for draft in drafts], principal)
 
     async def _store(
         self, drafts: Sequence[tuple[str, KemDraft]], principal: Principal
-    ) -> list[Written | RejectedDraft]:
+    ) -> list[StoredKem | RejectedDraft]:
         session = self.database.session
         standing = await _standing(session, {kem_id for kem_id, _ in drafts})
         rows = dict(standing)
@@ -78,7 +89,7 @@ class Writing:
 
     def _outcome(
         self, kem_id: str, draft: KemDraft, principal: Principal, rows: dict[str, KemRow]
-    ) -> Written | RejectedDraft:
+    ) -> StoredKem | RejectedDraft:
         older = rows.get(kem_id)
         try:
             self.space.require(draft.embeddings)
@@ -86,7 +97,7 @@ class Writing:
         except Rejected as refusal:
             return RejectedDraft(kem_id, refusal)
         rows[kem_id] = row
-        return Written(row, is_new=older is None)
+        return StoredKem(row, is_new=older is None)
 
     def _first(self, kem_id: str, draft: KemDraft, principal: Principal) -> KemRow:
         owner = draft.owner or principal.owner
@@ -135,11 +146,11 @@ async def save(session: AsyncSession, rows: Sequence[KemRow], standing: Mapping[
     await _insert(session, ReaderRow, [each for row in saved for each in reader_rows(row)])
     await _insert(session, FacetRow, [each for row in saved for each in facet_rows(row)])
     await _insert(session, TextRow, await asyncio.to_thread(text_rows, saved))
-    await note(session, (row.id for row in saved if row.vector is not None or row.id in standing))
+    await note_vector_writes(session, (row.id for row in saved if row.vector is not None or row.id in standing))
     return overtaken
 
 
-async def note(session: AsyncSession, kem_ids: Iterable[str]) -> None:
+async def note_vector_writes(session: AsyncSession, kem_ids: Iterable[str]) -> None:
     """Have the index of vectors hear of these units, once the transaction is committed."""
     await _insert(session, VectorWriteRow, [{"kem_id": kem_id} for kem_id in kem_ids])
 
@@ -168,3 +179,58 @@ async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]])
 def _columns(row: KemRow) -> dict[str, Any]:
     # Rows are made whole, so that nothing has to be looked up for them.
     return {name: vars(row)[name] for name in _COLUMNS}
+
+
+class KemUpdates:
+    """Changes to a unit that is there, together with the message at hand."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime], space: EmbeddingSpace) -> None:
+        self.database, self.clock, self.space = database, clock, space
+
+    async def update(self, wanted: UpdateKem, principal: Principal) -> Kem:
+        """Raises NoSuchKem, NotYoursToWrite, NotYoursToShare, VersionDiffers, WrongVector, ChangesDoNotFit."""
+        row = await self._writable(wanted.kem_id, principal)
+        if wanted.expected_version not in (None, row.version):
+            raise VersionDiffers(expected_version=wanted.expected_version, version=row.version)
+        if wanted.changes.model_fields_set & set(KemRights.model_fields) and not owns(row, principal):
+            raise NotYoursToShare(kem_id=row.id)
+        self.space.require(wanted.changes.embeddings)
+        kem = _changed(as_kem(row), wanted.changes)
+        kem = kem.model_copy(update={"version": row.version + 1, "updated_at": self.clock()})
+        times = {"created_at": kem.created_at, "updated_at": kem.updated_at}
+        changed = KemRow(id=kem.id, owner=kem.owner, **body_columns(kem), **times, version=kem.version)
+        await save(self.database.session, [changed], {row.id: row})
+        return kem
+
+    async def delete(self, kem_id: str, principal: Principal) -> None:
+        """Raises NoSuchKem, NotYoursToWrite."""
+        await self._writable(kem_id, principal)
+        session = self.database.session
+        await session.execute(delete(KemRow).where(KemRow.id == kem_id))
+        await note_vector_writes(session, [kem_id])
+
+    async def _writable(self, kem_id: str, principal: Principal) -> KemRow:
+        query = select(KemRow).where(KemRow.id == kem_id).with_for_update()
+        row = await self.database.session.scalar(query.execution_options(populate_existing=True))
+        if row is None or not is_readable(row, principal):
+            raise NoSuchKem(is_denied=row is not None, kem_id=kem_id)
+        if not is_writable(row, principal):
+            raise NotYoursToWrite(kem_id=kem_id)
+        return row
+
+
+def _changed(kem: Kem, changes: KemChanges) -> Kem:
+    fields: dict[str, Any] = {name: getattr(changes, name) for name in changes.model_fields_set}
+    if fields.get("content") is not None:
+        fields["ref"] = None
+    elif fields.get("ref") is not None:
+        fields["content"] = None
+    if {"content", "ref"} & set(fields):
+        # A vector of other words would have the unit found by what it no longer says.
+        fields.setdefault("embeddings", None)
+    if fields.get("visibility", "readers") != "readers":
+        fields.setdefault("readers", ())
+    try:
+        return Kem.model_validate({name: getattr(kem, name) for name in Kem.model_fields} | fields)
+    except ValidationError as invalid:
+        raise ChangesDoNotFit(reason=explain(invalid)) from invalid

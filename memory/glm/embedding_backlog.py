@@ -9,10 +9,10 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges
 from bus_schema.kem import KemDraft
 from memory.embedding.embedder import Embedder
-from memory.embedding.failures import EmbedderFailure
+from memory.embedding.errors import EmbedderFailure
 from memory.embedding.space import EmbeddingSpace
+from memory.glm.store import note_vector_writes
 from memory.glm.tables import KemRow
-from memory.glm.writing import note
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 
@@ -24,7 +24,7 @@ _BATCH = 16
 _IS_WANTING = and_(KemRow.model.is_(None), KemRow.content.is_not(None))
 
 
-class Filling:
+class EmbeddingBacklog:
     """A vector changes nothing of what a unit says, hence neither its version nor its time."""
 
     def __init__(self, database: Database, embedder: Embedder | None) -> None:
@@ -86,7 +86,7 @@ class Filling:
                     update(KemRow).where(same).values(model=vector.model, vector=vector.raw),
                     execution_options={"synchronize_session": False},
                 )
-            await note(session, [row.id for row in rows])
+            await note_vector_writes(session, [row.id for row in rows])
 
     async def _at_once(self, texts: Sequence[str]) -> Sequence[Embedding | None]:
         if self.embedder is None:

@@ -7,7 +7,7 @@ from memory.vectors.index import VectorIndex
 from mindbus.settings import Settings
 
 
-def index_of(settings: Settings, service: str, space: EmbeddingSpace) -> VectorIndex:
+def open_vector_index(settings: Settings, service: str, space: EmbeddingSpace) -> VectorIndex:
     """A Qdrant server's, if there is one; else a file. Nothing is opened yet.
 
     Each model has an index of its own, so that memory can go over to another one while it goes on answering.

@@ -1,26 +1,42 @@
-"""The space that memory is in, with what embeds for it."""
+"""The space that memory is in, as the database knows it."""
 
 from dataclasses import dataclass
 
-from memory.embedding.configured import configured_embedder
+from sqlalchemy import select
+
 from memory.embedding.embedder import Embedder
-from memory.embedding.failures import EmbedderFailure
+from memory.embedding.errors import EmbedderFailure
+from memory.embedding.selection import configured_embedder
 from memory.embedding.space import EmbeddingSpace
-from memory.glm.spaces import row_of, space_in_use
+from memory.glm.tables import SpaceRow
 from mindbus.logs import logger
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
+_ONLY = 1
+
+
+async def space_in_use(database: Database) -> EmbeddingSpace | None:
+    """Where memory has gone over to; none if it never has, so that the settings say it. Raises DatabaseAway."""
+    async with database.reading() as session:
+        row = await session.scalar(select(SpaceRow))
+    return None if row is None else EmbeddingSpace(row.model, row.dim)
+
+
+def row_of(space: EmbeddingSpace) -> SpaceRow:
+    """To be merged: there is one."""
+    return SpaceRow(number=_ONLY, model=space.model, dim=space.dim)
+
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Without an embedder, texts are found by their words."""
 
     space: EmbeddingSpace
     embedder: Embedder | None
 
 
-async def place_of(database: Database, settings: Settings) -> Place:
+async def placement_of(database: Database, settings: Settings) -> Placement:
     """The settings say where memory begins; from then on it stays there until it is told to go over to another model.
 
     Raises EmbedderFailure where memory has no space yet, so that none can be found out.
@@ -35,12 +51,12 @@ async def place_of(database: Database, settings: Settings) -> Place:
         if space is None:
             raise
         logger().warning("texts are found by their words alone", reason=str(failure))
-        return await _settled(database, Place(space, None), known)
+        return await _settled(database, Placement(space, None), known)
     if space is not None and embedder.space != space:
         logger().warning("texts are found by their words alone", reason=f"the model makes {embedder.space}")
         await embedder.close()
-        return await _settled(database, Place(space, None), known)
-    return await _settled(database, Place(embedder.space, embedder), known)
+        return await _settled(database, Placement(space, None), known)
+    return await _settled(database, Placement(embedder.space, embedder), known)
 
 
 async def settled_space(database: Database, settings: Settings) -> EmbeddingSpace:
@@ -48,7 +64,7 @@ async def settled_space(database: Database, settings: Settings) -> EmbeddingSpac
     known = await space_in_use(database)
     if known is not None:
         return known
-    place = await place_of(database, settings)
+    place = await placement_of(database, settings)
     if place.embedder is not None:
         await place.embedder.close()
     return place.space
@@ -58,7 +74,7 @@ def _given(settings: Settings) -> EmbeddingSpace | None:
     return None if settings.embedding_dim is None else EmbeddingSpace(settings.embedding_model, settings.embedding_dim)
 
 
-async def _settled(database: Database, place: Place, known: EmbeddingSpace | None) -> Place:
+async def _settled(database: Database, place: Placement, known: EmbeddingSpace | None) -> Placement:
     if known is None:
         async with database.transaction() as session:
             await session.merge(row_of(place.space))

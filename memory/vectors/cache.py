@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from bus_schema.kem_matching import Facet, facets
 from bus_schema.kem_query import KemQuery
-from memory.vectors.points import PREFIX, Hit, Point, seconds
-from memory.vectors.postings import Mask, Postings
+from memory.vectors.facet_index import FacetIndex, Mask
+from memory.vectors.index import PREFIX, NearKem, VectorPoint, epoch_seconds
 from mindbus.principal import Principal
 
 _FIRST_ROWS = 1024
@@ -21,7 +21,7 @@ _BLOCK = 512
 _READER = ":reader"
 
 
-class Shelf:
+class VectorCache:
     """Exact: the nearest are the nearest. Whoever uses it sees to it that nobody else does so at the same time."""
 
     def __init__(self, dim: int) -> None:
@@ -32,16 +32,16 @@ class Shelf:
         self._is_public: Mask = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._owner: NDArray[np.int32] = np.zeros(_FIRST_ROWS, dtype=np.int32)
         self._owners: dict[str, int] = {}
-        self._points: dict[int, Point] = {}
+        self._points: dict[int, VectorPoint] = {}
         self._row_of: dict[str, int] = {}
         self._free: list[int] = []
-        self._postings = Postings()
+        self._postings = FacetIndex()
 
     def versions(self) -> dict[str, int]:
         """As in VectorIndex."""
         return {point.kem_id: point.version for point in self._points.values()}
 
-    def put(self, point: Point) -> None:
+    def put(self, point: VectorPoint) -> None:
         """In place of the older one, if there is one."""
         self.drop(point.kem_id)
         row = self._free.pop() if self._free else len(self._row_of)
@@ -54,7 +54,7 @@ class Shelf:
         self._is_public[row] = point.payload["visibility"] == "public"
         self._owner[row] = self._owners.setdefault(point.payload["owner"], len(self._owners))
         # Its vector is in the matrix.
-        self._points[row] = Point(point.kem_id, point.version, b"", point.payload)
+        self._points[row] = VectorPoint(point.kem_id, point.version, b"", point.payload)
         self._row_of[point.kem_id] = row
         self._postings.add(row, _facets(point))
 
@@ -66,7 +66,7 @@ class Shelf:
             self._is_taken[row] = False
             self._free.append(row)
 
-    def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[Hit]:
+    def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         """As in VectorIndex."""
         size = len(self._row_of) + len(self._free)
         mask = self._readable(principal, size) & self._meant(query, size)
@@ -77,7 +77,7 @@ class Shelf:
         direction = (wanted / np.linalg.norm(wanted)).astype(np.float32)
         scores = self._scores(rows, direction, size)
         best = np.argpartition(-scores, limit - 1)[:limit] if limit < len(rows) else np.arange(len(rows))
-        hits = [Hit(self._points[int(rows[each])].kem_id, float(scores[each])) for each in best]
+        hits = [NearKem(self._points[int(rows[each])].kem_id, float(scores[each])) for each in best]
         return sorted(hits, key=lambda hit: (-hit.score, hit.kem_id))
 
     def _scores(self, rows: NDArray[np.intp], direction: NDArray[np.float32], size: int) -> NDArray[np.float32]:
@@ -104,9 +104,9 @@ class Shelf:
         starts, ends = (query.created_at_start, query.updated_at_start), (query.created_at_end, query.updated_at_end)
         for column, (start, end) in enumerate(zip(starts, ends, strict=True)):
             if start is not None:
-                mask &= self._times[:size, column] >= seconds(start)
+                mask &= self._times[:size, column] >= epoch_seconds(start)
             if end is not None:
-                mask &= self._times[:size, column] <= seconds(end)
+                mask &= self._times[:size, column] <= epoch_seconds(end)
         return mask
 
     def _grow(self) -> None:
@@ -119,7 +119,7 @@ class Shelf:
         self._is_public = np.concatenate([self._is_public, nothing])
 
 
-def _facets(point: Point) -> Iterator[tuple[str, Facet]]:
+def _facets(point: VectorPoint) -> Iterator[tuple[str, Facet]]:
     payload = point.payload
     metadata = {key.removeprefix(PREFIX): value for key, value in payload.items() if key.startswith(PREFIX)}
     return chain(facets(metadata), ((_READER, reader) for reader in payload["readers"]))
