@@ -15,7 +15,7 @@ from bus_schema.glm import KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.swm import KemEvicted, KemPublished
 from gateway.event_feed import EventFeed, Listener, MissedEvents
-from memory.filters import Change, Filter
+from memory.filters import Filter, FilterSubject
 from mindbus.logs import logger
 from mindbus.tasks import end
 
@@ -53,7 +53,7 @@ class KemChange(BaseModel):
         """Whether a filter describes it, in the words of a subscriber to the working memory."""
         is_new = self.event != "updated" and self.version == 1
         kind = _ENDS.get(self.event, "KEM_PUBLISHED" if is_new else "KEM_UPDATED")
-        return wanted.matches(Change(kind, self.kem_id, self.metadata))
+        return wanted.matches(FilterSubject(kind, self.kem_id, self.metadata))
 
 
 @dataclass(frozen=True)

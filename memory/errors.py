@@ -46,7 +46,7 @@ class NotTheOwner(Rejected):
     code = Code.UNAUTHORIZED
 
 
-class VersionDiffers(Rejected):
+class KemVersionDiffers(Rejected):
     """The unit has changed since it was read; read it again, then decide anew."""
 
     code = Code.CONFLICT

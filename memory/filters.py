@@ -19,7 +19,7 @@ _METADATA = "metadata."
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FilterSubject:
     """What has happened to a unit; of one that is gone there is no metadata."""
 
     event_type: str
@@ -28,13 +28,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Equals:
+class FieldEquals:
     """A field has this value."""
 
     name: str
     value: str
 
-    def matches(self, change: Change) -> bool:
+    def matches(self, change: FilterSubject) -> bool:
         """Values of metadata are compared as they are written in JSON, texts without their quotes."""
         if self.name == "kem_id":
             return change.kem_id == self.value
@@ -50,8 +50,8 @@ class Both:
 
     parts: tuple["Filter", ...]
 
-    def matches(self, change: Change) -> bool:
-        """As in Equals."""
+    def matches(self, change: FilterSubject) -> bool:
+        """As in FieldEquals."""
         return all(part.matches(change) for part in self.parts)
 
 
@@ -61,12 +61,12 @@ class Either:
 
     parts: tuple["Filter", ...]
 
-    def matches(self, change: Change) -> bool:
-        """As in Equals."""
+    def matches(self, change: FilterSubject) -> bool:
+        """As in FieldEquals."""
         return any(part.matches(change) for part in self.parts)
 
 
-Filter = Equals | Both | Either
+Filter = FieldEquals | Both | Either
 EVERYTHING = Both(())
 
 
@@ -159,7 +159,7 @@ def _one(reader: _Reader, depth: int) -> Filter:
         raise reader.malformed("expected a condition")
     reader.advance()
     if name.text in EVENT_TYPES:
-        return Equals("event_type", name.text)
+        return FieldEquals("event_type", name.text)
     _require_known(reader, name)
     if not reader.takes_mark("="):
         raise reader.malformed("expected =")
@@ -172,14 +172,14 @@ def _require_known(reader: _Reader, name: _Token) -> None:
         raise reader.malformed(f"unknown field {name.text}", name)
 
 
-def _equals(reader: _Reader, name: _Token) -> Equals:
+def _equals(reader: _Reader, name: _Token) -> FieldEquals:
     value = reader.next
     if value is None or value.is_mark:
         raise reader.malformed("expected a value")
     if name.text == "event_type" and value.text not in EVENT_TYPES:
         raise reader.malformed(f"expected one of {', '.join(EVENT_TYPES)}")
     reader.advance()
-    return Equals(name.text, value.text)
+    return FieldEquals(name.text, value.text)
 
 
 def _written(value: bool | float | str) -> str:

@@ -11,14 +11,12 @@ from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from memory.glm.rows import as_kem
 from memory.glm.store import StoredKem
-from memory.swm.cache import KemCache
-from memory.swm.embedded_cache import EmbeddedCache
+from memory.swm.cache import BufferedCache, EmbeddedCache, KemCache
+from memory.swm.cache_sync import CacheSync
 from memory.swm.glm import GlmAway
-from memory.swm.happenings import Happening
-from memory.swm.keeping_up import KeepingUp
-from memory.swm.shelf import Shelf
+from memory.swm.subscriptions import KemEvent
 from memory.swm.working_memory import WorkingMemory
-from memory.swm.writes import Writes
+from memory.swm.write_queue import WriteQueue
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
@@ -79,21 +77,21 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.glm = LibraryGlm(self.library)
-        self.writes = Writes(self.database)
-        self.shelf = Shelf(self.cache, self.writes)
+        self.writes = WriteQueue(self.database)
+        self.shelf = BufferedCache(self.cache, self.writes)
         self.memory = WorkingMemory(self.shelf, self.writes, self.glm, self.library.clock)
-        self.keeping_up = KeepingUp(self.shelf, self.writes, self.glm)
+        self.keeping_up = CacheSync(self.shelf, self.writes, self.glm)
 
     async def try_to_publish(
         self, content: str = "It is Friday.", by: Principal = RESEARCHER, persist: bool = False, **fields: Any
-    ) -> Happening | Rejected:
+    ) -> KemEvent | Rejected:
         draft = a_draft(content, **fields)
         (outcome,) = await self.memory.publish([(draft.id or mint("kem"), draft)], by, persist=persist)
         return outcome
 
-    async def carry(self) -> list[Happening]:
+    async def carry(self) -> list[KemEvent]:
         """As often as it takes, while the global memory is there."""
-        happened: list[Happening] = []
+        happened: list[KemEvent] = []
         with suppress(GlmAway):
             while await self.writes.count("glm"):
                 happened += await self.keeping_up.carry()

@@ -22,14 +22,13 @@ from bus_schema.history import (
 )
 from bus_schema.identities import is_operator
 from bus_schema.messages import Message
-from memory.history.histories import Histories, Limits
+from memory.history.errors import HistoriesAway, NotForAgents
+from memory.history.histories import HistoryLimits, HistoryRepository
 from memory.history.redis_store import RedisStore
-from memory.history.refusals import HistoriesAway, NotForAgents
 from memory.history.session_files import SessionFiles
-from memory.history.session_log import SessionLog
+from memory.history.session_log import SessionLog, log_appended, log_cleared, log_loaded, log_request
 from memory.history.sql_store import SqlStore
 from memory.history.store import HistoryStore
-from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
@@ -57,8 +56,8 @@ class HistoryWorker(Worker):
     def __init__(self, context: WorkerContext) -> None:
         settings = context.settings
         self._store = self._store_of(context)
-        limits = Limits(settings.max_history, settings.chat_window, settings.subagent_window)
-        self.histories = Histories(self._store, limits)
+        limits = HistoryLimits(settings.max_history, settings.chat_window, settings.subagent_window)
+        self.histories = HistoryRepository(self._store, limits)
         self._log = SessionLog(SessionFiles(settings.session_logs, settings.session_log_bytes), context.clock)
 
     def order_key(self, message: Message | Envelope) -> str | None:
@@ -79,14 +78,14 @@ class HistoryWorker(Worker):
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
         with _answering(context):
             added = await self.histories.append(command.key, command.messages)
-        tell_kept(self._log.of(chat_of(command.key)), command.key, added.messages)
+        log_appended(self._log.of(chat_of(command.key)), command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
         with _answering(context):
             messages, length = await self.histories.end(query.key, query.context_window)
-        tell_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
+        log_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
@@ -106,7 +105,7 @@ class HistoryWorker(Worker):
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
         with _answering(context):
             length = await self.histories.clear(command.key)
-        tell_cleared(self._log.of(chat_of(command.key)), command.key, length)
+        log_cleared(self._log.of(chat_of(command.key)), command.key, length)
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
@@ -118,7 +117,7 @@ class HistoryWorker(Worker):
 
     @on_event
     async def note_request(self, event: MessageReceived) -> None:
-        tell_received(self._log.of(event.user_id), event.preview)
+        log_request(self._log.of(event.user_id), event.preview)
 
     @every(seconds=3600)
     async def forget_old(self) -> None:

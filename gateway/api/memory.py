@@ -17,7 +17,7 @@ from bus_schema.links import KemId
 from gateway.api.dependencies import Desk, OpenStreams
 from gateway.shared_memory import Facets, SharedMemory
 from memory.filters import Filter, parse_filter
-from memory.questions import question_of
+from memory.questions import query_from
 
 router = APIRouter(tags=["memory"])
 
@@ -37,7 +37,7 @@ class KemSearchParams(BaseModel):
 
     def query(self) -> KemQuery:
         """The same as memory is asked. Raises MalformedFilter, CannotBeAsked."""
-        return question_of(self.filter, text_query=self.q, order_by=self.order)
+        return query_from(self.filter, text_query=self.q, order_by=self.order)
 
 
 class KemPageParams(KemSearchParams):

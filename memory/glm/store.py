@@ -18,11 +18,11 @@ from memory.embedding.space import EmbeddingSpace
 from memory.errors import (
     ChangesDoNotFit,
     KemIdTaken,
+    KemVersionDiffers,
     NoSuchKem,
     NotTheOwner,
     NotYoursToShare,
     NotYoursToWrite,
-    VersionDiffers,
 )
 from memory.glm.acl import is_readable, is_writable, owns
 from memory.glm.rows import as_kem, body_columns, facet_rows, reader_rows, text_rows
@@ -188,10 +188,10 @@ class KemUpdates:
         self.database, self.clock, self.space = database, clock, space
 
     async def update(self, wanted: UpdateKem, principal: Principal) -> Kem:
-        """Raises NoSuchKem, NotYoursToWrite, NotYoursToShare, VersionDiffers, WrongVector, ChangesDoNotFit."""
+        """Raises NoSuchKem, NotYoursToWrite, NotYoursToShare, KemVersionDiffers, WrongVector, ChangesDoNotFit."""
         row = await self._writable(wanted.kem_id, principal)
         if wanted.expected_version not in (None, row.version):
-            raise VersionDiffers(expected_version=wanted.expected_version, version=row.version)
+            raise KemVersionDiffers(expected_version=wanted.expected_version, version=row.version)
         if wanted.changes.model_fields_set & set(KemRights.model_fields) and not owns(row, principal):
             raise NotYoursToShare(kem_id=row.id)
         self.space.require(wanted.changes.embeddings)

@@ -2,14 +2,52 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cachetools import LRUCache
 
 from bus_schema.history import ChatMessage, HistoryMessage, HistorySummary, subagent_of
-from memory.history.refusals import BrokenHistory
-from memory.history.store import Change, HistoryStore
-from memory.history.stored import digest_of, read, written
-from memory.history.window import kept_end, shown_end
+from memory.history.errors import BrokenHistory
+from memory.history.store import HistoryChange, HistoryStore, digest_of, dump_messages, parse_messages
+
+MessageT = TypeVar("MessageT", bound=ChatMessage)
+_NOWHERE = -1
+
+
+def kept_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
+    """What is kept where there is room for `most`; a call that would lose its place goes with all its results."""
+    if len(messages) <= most:
+        return tuple(messages)
+    first = len(messages) - most
+    calls, _open = _calls_of(messages)
+    return tuple(messages[place] for place in range(first, len(messages)) if calls[place] >= first)
+
+
+def shown_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
+    """What a model is shown, who takes no call without all its results, no result without its call."""
+    first = max(0, len(messages) - most)
+    calls, unanswered = _calls_of(messages)
+    places = range(first, len(messages))
+    return tuple(messages[place] for place in places if calls[place] >= first and calls[place] not in unanswered)
+
+
+def _calls_of(messages: Sequence[ChatMessage]) -> tuple[list[int], set[int]]:
+    """For each message the place of the call that it goes with, its own if it is no result; the calls left unanswered.
+
+    Results follow their call at once: what comes after another message answers nothing any more.
+    """
+    calls: list[int] = []
+    unanswered: set[int] = set()
+    waiting: dict[str, int] = {}
+    for place, message in enumerate(messages):
+        if message.role == "tool":
+            calls.append(waiting.pop(message.tool_call_id or "", _NOWHERE))
+            continue
+        unanswered.update(waiting.values())
+        waiting = {call.id: place for call in message.tool_calls or ()}
+        calls.append(place)
+    return calls, unanswered | set(waiting.values())
+
 
 _CACHE_BYTES = 64 * 1024**2
 _PAGE = 200
@@ -24,7 +62,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HistoryLimits:
     """How much is kept under a key, how much of it a model is shown (spec 001)."""
 
     max_history: int = 100
@@ -47,10 +85,10 @@ class _Kept:
         object.__setattr__(self, "ids", frozenset(message.id for message in self.messages))
 
 
-class Histories:
+class HistoryRepository:
     """What it has read stays at hand; before any use the store says whether it is still so, and nothing else may be."""
 
-    def __init__(self, store: HistoryStore, limits: Limits, cache_bytes: int = _CACHE_BYTES) -> None:
+    def __init__(self, store: HistoryStore, limits: HistoryLimits, cache_bytes: int = _CACHE_BYTES) -> None:
         self._store, self._limits = store, limits
         self._at_hand: LRUCache[str, _Kept] = LRUCache(cache_bytes, getsizeof=lambda kept: kept.size)
 
@@ -114,16 +152,16 @@ class Histories:
         text = await self._store.read(key, known.digest if known else None)
         if text is None and known is not None:
             return known
-        return self._have(key, text or b"", read(key, text or b""))
+        return self._have(key, text or b"", parse_messages(key, text or b""))
 
     async def _replace(
         self, key: str, kept: _Kept, after: tuple[HistoryMessage, ...], new: Iterable[HistoryMessage]
     ) -> frozenset[str] | None:
         """None if it was done, else which messages have been there before."""
-        text = written(after) if after else b""
+        text = dump_messages(after) if after else b""
         added = tuple(message.id for message in new)
         dropped = (kept.ids | set(added)) - {message.id for message in after}
-        outcome = await self._store.replace(Change(key, kept.digest, text, added, tuple(sorted(dropped))))
+        outcome = await self._store.replace(HistoryChange(key, kept.digest, text, added, tuple(sorted(dropped))))
         if not outcome.is_done:
             return outcome.gone
         self._have(key, text, after)

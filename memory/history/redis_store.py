@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from bus_schema.history import chat_key, is_history_key, subagent_key
-from memory.history.marks import mark_of
-from memory.history.refusals import HistoriesAway
-from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
+from memory.history.errors import HistoriesAway
+from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, mark_of
 from memory.redis_link import RedisAway, RedisLink
 from mindbus.logs import logger
 
@@ -66,13 +65,13 @@ class RedisStore:
         text: bytes | None = await self._run(_READ, [key], "?" if known is None else known)
         return text
 
-    async def replace(self, change: Change) -> Outcome:
+    async def replace(self, change: HistoryChange) -> ChangeOutcome:
         """As in HistoryStore."""
         marks = [_MARK + mark_of(change.key, message_id) for message_id in (*change.added, *change.dropped)]
         gone = await self._run(_REPLACE, [change.key, *marks], change.known, change.text, len(change.added), _KEPT_MS)
         if gone is None:
             return CHANGED
-        return Outcome(is_done=False, gone=frozenset(change.added[place] for place in gone)) if gone else DONE
+        return ChangeOutcome(is_done=False, gone=frozenset(change.added[place] for place in gone)) if gone else DONE
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         """As in HistoryStore: Redis knows no order, so all of them are looked at."""

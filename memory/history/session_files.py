@@ -77,11 +77,11 @@ def _generations(path: Path) -> list[Path]:
 
 
 def _safe(chat_id: str) -> str:
-    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _bytes(one.group())), chat_id)
+    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _encoded(one.group())), chat_id)
     if len(spelled) <= _LONGEST:
         return spelled
-    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_bytes(chat_id)).hexdigest()}"
+    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_encoded(chat_id)).hexdigest()}"
 
 
-def _bytes(text: str) -> bytes:
+def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogatepass")

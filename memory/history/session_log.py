@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
+from bus_schema.history import HistoryMessage, subagent_of
 from memory.history.redaction import redacted
 from memory.history.session_files import SessionFiles
 from mindbus.logs import logger
@@ -103,3 +104,48 @@ def _rendered(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     time, what, fields = event.pop("time"), event.pop("event"), event
     told = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return escape_controls(f"{time} - {what}{told}")
+
+
+_RULE = "=" * 80
+_SAVED = {"user": "request saved", "assistant": "answer saved", "system": "instruction saved"}
+_SAVED_OF_SUBAGENT = {"user": "task saved", "assistant": "final answer saved", "system": "instruction saved"}
+
+
+def log_request(log: FilteringBoundLogger, text: str) -> None:
+    """The user has said something."""
+    log.info(_RULE)
+    log.info("new request", text=text)
+
+
+def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMessage]) -> None:
+    """These are new in a history."""
+    is_chat = subagent_of(key) is None
+    bound = log.bind(**_named(key))
+    for message in messages:
+        if message.role == "tool":
+            bound.info("tool result saved", tool=message.name, text=message.content or "")
+        elif message.tool_calls:
+            names = [call.function.name for call in message.tool_calls]
+            bound.info("tools called", tools=names, text=message.content or "")
+        else:
+            bound.info(
+                _SAVED[message.role] if is_chat else _SAVED_OF_SUBAGENT[message.role], text=message.content or ""
+            )
+
+
+def log_loaded(log: FilteringBoundLogger, key: str, shown: int, length: int) -> None:
+    """A history has been read for a model."""
+    named = _named(key)
+    log.info("history loaded", **named, messages=shown, kept=length)
+    if not length:
+        log.info("history is empty", **named)
+
+
+def log_cleared(log: FilteringBoundLogger, key: str, length: int) -> None:
+    """A history is no more."""
+    log.info("history cleared", **_named(key), messages=length)
+
+
+def _named(key: str) -> dict[str, str]:
+    subagent = subagent_of(key)
+    return {} if subagent is None else {"subagent": subagent}

@@ -7,9 +7,7 @@ from sqlalchemy import case, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.history import chat_of
-from memory.history.marks import mark_of
-from memory.history.store import CHANGED, DONE, KNOWN_FOR, Change, Outcome
-from memory.history.stored import digest_of
+from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, digest_of, mark_of
 from memory.history.tables import MIGRATIONS, GoneRow, HistoryRow
 from mindbus.sql.database import Database
 from mindbus.sql.inserting import insert_unless_there
@@ -39,7 +37,7 @@ class SqlStore:
             return None if known == "" else b""
         return None if row[0] is None else str(row[0]).encode()
 
-    async def replace(self, change: Change) -> Outcome:
+    async def replace(self, change: HistoryChange) -> ChangeOutcome:
         """As in HistoryStore."""
         async with self._database.transaction() as session:
             if not await self._write(session, change):
@@ -48,7 +46,7 @@ class SqlStore:
             gone = await _gone(session, change)
             if gone:
                 await session.rollback()
-                return Outcome(is_done=False, gone=gone)
+                return ChangeOutcome(is_done=False, gone=gone)
             await self._mark(session, change)
         return DONE
 
@@ -65,7 +63,7 @@ class SqlStore:
         async with self._database.transaction() as session:
             await session.execute(delete(GoneRow).where(GoneRow.gone_at < self._clock() - KNOWN_FOR))
 
-    async def _write(self, session: AsyncSession, change: Change) -> bool:
+    async def _write(self, session: AsyncSession, change: HistoryChange) -> bool:
         """Whether what was there was still what is known."""
         is_known = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
         if not change.text:
@@ -81,7 +79,7 @@ class SqlStore:
         new = new.values(key=change.key, chat_id=chat_of(change.key), **values)
         return await session.scalar(new.returning(HistoryRow.key)) is not None
 
-    async def _mark(self, session: AsyncSession, change: Change) -> None:
+    async def _mark(self, session: AsyncSession, change: HistoryChange) -> None:
         marks = {mark_of(change.key, message_id) for message_id in change.dropped}
         if marks:
             now = self._clock()
@@ -90,7 +88,7 @@ class SqlStore:
                 await session.execute(insert(GoneRow), [{"mark": mark, "gone_at": now} for mark in sorted(new)])
 
 
-async def _gone(session: AsyncSession, change: Change) -> frozenset[str]:
+async def _gone(session: AsyncSession, change: HistoryChange) -> frozenset[str]:
     marks = {mark_of(change.key, message_id): message_id for message_id in change.added}
     if not marks:
         return frozenset()

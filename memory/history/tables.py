@@ -14,13 +14,13 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
 _KEY = String(160).with_variant(String(160, collation="C"), "postgresql")
 
 
-class Base(DeclarativeBase):
+class HistoryBase(DeclarativeBase):
     """All tables of the histories."""
 
     metadata = named_metadata()
 
 
-class HistoryRow(Base):
+class HistoryRow(HistoryBase):
     """What is kept under a key: the JSON array that Redis would have, with its digest."""
 
     __tablename__ = "histories"
@@ -30,7 +30,7 @@ class HistoryRow(Base):
     messages: Mapped[str] = mapped_column(Text)
 
 
-class GoneRow(Base):
+class GoneRow(HistoryBase):
     """A message that was kept once, so that it is not added again; it says neither of whom nor what."""
 
     __tablename__ = "gone_messages"

@@ -2,17 +2,13 @@
 
 from typing import Protocol
 
-from memory.swm.counters import CounterStore
-from memory.swm.locks import Clock, LockStore
-from memory.swm.redis_coordination import Coordination
-from memory.swm.redis_counters import RedisCounters
-from memory.swm.redis_locks import RedisLocks
-from memory.swm.sql_counters import SqlCounters
-from memory.swm.sql_locks import SqlLocks
+from memory.swm.redis_coordination import CoordinationRedis, RedisCounters, RedisLocks
+from memory.swm.sql_coordination import SqlCounters, SqlLocks
+from memory.swm.stores import Clock, CounterStore, LockStore
 from mindbus.sql.database import Database
 
 
-class Coordinating(Protocol):
+class CoordinationStores(Protocol):
     """Both, opened or closed together."""
 
     locks: LockStore
@@ -23,7 +19,7 @@ class Coordinating(Protocol):
     async def close(self) -> None: ...
 
 
-class InSql:
+class SqlCoordination:
     """In the database of the working memory, which outlives any crash."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -40,11 +36,11 @@ class InSql:
         await self._counters.stop()
 
 
-class InRedis:
+class RedisCoordination:
     """In a Redis that evicts nothing."""
 
     def __init__(self, url: str, clock: Clock) -> None:
-        self._redis = Coordination(url)
+        self._redis = CoordinationRedis(url)
         self.locks: LockStore = RedisLocks(self._redis, clock)
         self.counters: CounterStore = RedisCounters(self._redis)
 
@@ -57,6 +53,6 @@ class InRedis:
         await self._redis.close()
 
 
-def coordination_in(redis_url: str | None, database: Database, clock: Clock) -> Coordinating:
+def coordination_in(redis_url: str | None, database: Database, clock: Clock) -> CoordinationStores:
     """In Redis where there is one to be used."""
-    return InSql(database, clock) if redis_url is None else InRedis(redis_url, clock)
+    return SqlCoordination(database, clock) if redis_url is None else RedisCoordination(redis_url, clock)

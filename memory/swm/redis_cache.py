@@ -10,8 +10,19 @@ from bus_schema.kem_matching import indexable_texts, required_texts
 from bus_schema.kem_query import KemQuery
 from memory.redis_link import RedisAway, RedisLink, WrongRedis, wait_for_redis
 from memory.swm.cache import CacheAway
-from memory.swm.redis_hashes import BY_CREATED, BY_UPDATED, KEM, REVERSE, by_metadata, fields_of, kem_of, seconds
-from memory.swm.redis_scripts import CLEAN, DROP, PUT
+from memory.swm.redis_layout import (
+    BY_CREATED,
+    BY_UPDATED,
+    CLEAN,
+    DROP,
+    KEM,
+    PUT,
+    REVERSE,
+    by_metadata,
+    fields_of,
+    kem_of,
+    seconds,
+)
 from mindbus.logs import logger
 from mindbus.sdk.kem_cache import Policy
 from mindbus.tasks import end

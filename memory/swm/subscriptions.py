@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import JsonValue
 from sqlalchemy import delete, select
@@ -9,16 +10,27 @@ from sqlalchemy import delete, select
 from bus_schema.identities import owner_of
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.filters import EVENT_TYPES, EVERYTHING, Change, Either, Filter, parse_filter
-from memory.swm.happenings import Happening
-from memory.swm.refusals import NoSuchSubscription, NotYourSubscription
-from memory.swm.tables import SubscriptionRow, ToldRow
+from memory.filters import EVENT_TYPES, EVERYTHING, Either, Filter, FilterSubject, parse_filter
+from memory.swm.errors import NoSuchSubscription, NotYourSubscription
+from memory.swm.tables import KnownKemRow, SubscriptionRow
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 
+KemEventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
+
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KemEvent:
+    """Of one that is gone there is the id alone; `is_told` where the global memory has told everybody already."""
+
+    event_type: KemEventType
+    kem_id: str
+    kem: Kem | None = None
+    is_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKem:
     """A unit as subscribers know it; `readers` is None where everybody may read it."""
 
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -37,14 +49,14 @@ class Subscriber:
     owner: str
     wanted: Filter
 
-    def wants(self, kem_id: str, told: Told, *event_types: str) -> bool:
+    def wants(self, kem_id: str, told: KnownKem, *event_types: str) -> bool:
         """Whether any of these would be told, of a unit that it may read."""
-        changes = (Change(event_type, kem_id, told.metadata) for event_type in event_types)
+        changes = (FilterSubject(event_type, kem_id, told.metadata) for event_type in event_types)
         return told.is_for(self.owner) and any(map(self.wanted.matches, changes))
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class Recipient:
     """A subscriber is to be told; `is_lost` where it must no longer read what it knew."""
 
     subscription_id: str
@@ -86,17 +98,17 @@ class Subscriptions:
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id == subscription_id))
         del self._subscribers[subscription_id]
 
-    async def hearings(self, happening: Happening) -> list[Hearing]:
+    async def hearings(self, happening: KemEvent) -> list[Recipient]:
         """Who is to be told; what they know of the unit is noted."""
         if not self._subscribers:
             return []
         before = await self._told(happening.kem_id)
         if happening.kem is None:
-            found = self._of_one_gone(happening, before or Told())
+            found = self._of_one_gone(happening, before or KnownKem())
             if happening.event_type == "KEM_DELETED" and before is not None:
                 await self._forget(happening.kem_id)
             return found
-        now = told_of(happening.kem)
+        now = known_kem(happening.kem)
         if any(each.wants(happening.kem_id, now, *EVENT_TYPES) for each in self._subscribers.values()):
             await self._note(happening.kem_id, now)
         elif before is not None:
@@ -110,50 +122,50 @@ class Subscriptions:
             ids = [each.subscription_id for each in gone]
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id.in_(ids)))
             if owner is None:
-                await session.execute(delete(ToldRow))
+                await session.execute(delete(KnownKemRow))
         for each in gone:
             del self._subscribers[each.subscription_id]
         return len(gone)
 
-    def _of_one_gone(self, happening: Happening, before: Told) -> list[Hearing]:
+    def _of_one_gone(self, happening: KemEvent, before: KnownKem) -> list[Recipient]:
         return [
-            Hearing(each.subscription_id)
+            Recipient(each.subscription_id)
             for each in self._subscribers.values()
             if each.wants(happening.kem_id, before, happening.event_type)
         ]
 
-    def _of_one_there(self, event_type: str, kem_id: str, now: Told, before: Told | None) -> list[Hearing]:
+    def _of_one_there(self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None) -> list[Recipient]:
         """Whoever knew it hears of it even if it is no longer what it looks for, or no longer its to read."""
         found = []
         for each in self._subscribers.values():
             knew = before is not None and each.wants(kem_id, before, event_type)
             if each.wants(kem_id, now, event_type) or (knew and now.is_for(each.owner)):
-                found.append(Hearing(each.subscription_id))
+                found.append(Recipient(each.subscription_id))
             elif knew:
-                found.append(Hearing(each.subscription_id, is_lost=True))
+                found.append(Recipient(each.subscription_id, is_lost=True))
         return found
 
-    async def _told(self, kem_id: str) -> Told | None:
+    async def _told(self, kem_id: str) -> KnownKem | None:
         async with self._database.reading() as session:
-            row = await session.get(ToldRow, kem_id)
+            row = await session.get(KnownKemRow, kem_id)
         if row is None:
             return None
-        return Told(row.facts, None if row.readers is None else frozenset(row.readers))
+        return KnownKem(row.facts, None if row.readers is None else frozenset(row.readers))
 
-    async def _note(self, kem_id: str, told: Told) -> None:
+    async def _note(self, kem_id: str, told: KnownKem) -> None:
         readers = None if told.readers is None else sorted(told.readers)
         async with self._database.transaction() as session:
-            await session.merge(ToldRow(kem_id=kem_id, facts=dict(told.metadata), readers=readers))
+            await session.merge(KnownKemRow(kem_id=kem_id, facts=dict(told.metadata), readers=readers))
 
     async def _forget(self, kem_id: str) -> None:
         async with self._database.transaction() as session:
-            await session.execute(delete(ToldRow).where(ToldRow.kem_id == kem_id))
+            await session.execute(delete(KnownKemRow).where(KnownKemRow.kem_id == kem_id))
 
 
-def told_of(kem: Kem) -> Told:
+def known_kem(kem: Kem) -> KnownKem:
     """What there is to know of a unit that is at hand."""
     readers = None if kem.visibility == "public" else frozenset({kem.owner, *kem.readers, *kem.writers})
-    return Told(kem.metadata, readers)
+    return KnownKem(kem.metadata, readers)
 
 
 def _subscriber(row: SubscriptionRow) -> Subscriber:

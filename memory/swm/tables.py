@@ -14,13 +14,13 @@ from mindbus.sql.tables import named_metadata
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "swm"
 
 
-class Base(DeclarativeBase):
+class SwmBase(DeclarativeBase):
     """All tables of the working memory."""
 
     metadata = named_metadata()
 
 
-class WriteRow(Base):
+class WriteRow(SwmBase):
     """A unit on its way into the global memory, or into a cache that is away; without a unit, one to be dropped."""
 
     __tablename__ = "writes"
@@ -34,7 +34,7 @@ class WriteRow(Base):
     given: Mapped[list[str]] = mapped_column(JSON)
 
 
-class LockRow(Base):
+class LockRow(SwmBase):
     """A lock, also when nobody holds it: `fencing` goes on counting. It is held until `expires_at`."""
 
     __tablename__ = "locks"
@@ -47,7 +47,7 @@ class LockRow(Base):
     expires_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
-class CounterRow(Base):
+class SharedCounterRow(SwmBase):
     """What a counter stands at."""
 
     __tablename__ = "shared_counters"
@@ -55,7 +55,7 @@ class CounterRow(Base):
     value: Mapped[int] = mapped_column(BigInteger)
 
 
-class OperationRow(Base):
+class OperationRow(SwmBase):
     """An addition that has been made, with what the counter stood at then."""
 
     __tablename__ = "counter_operations"
@@ -66,7 +66,7 @@ class OperationRow(Base):
     made_at: Mapped[datetime] = mapped_column(Utc)
 
 
-class SubscriptionRow(Base):
+class SubscriptionRow(SwmBase):
     """Who wants to hear of what."""
 
     __tablename__ = "subscriptions"
@@ -75,7 +75,7 @@ class SubscriptionRow(Base):
     filters: Mapped[list[str]] = mapped_column(JSON)
 
 
-class ToldRow(Base):
+class KnownKemRow(SwmBase):
     """A unit that subscribers have heard of, as they know it: of one that is gone, nothing else says who is to hear."""
 
     __tablename__ = "told_kems"

@@ -10,7 +10,7 @@ from bus_schema.envelope import explain
 from bus_schema.kem_query import KemQuery
 from memory.errors import MalformedFilter
 from memory.filters import Filter, parse_filter
-from memory.questions import CannotBeAsked, question_of
+from memory.questions import UnsupportedQuery, query_from
 from mindbus.cli.errors import UsageError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -50,8 +50,8 @@ def filter_of(text: str | None) -> Filter:
 def query_of(text: str | None, **fields: Any) -> KemQuery:
     """A question with the filter's conditions in it. Raises UsageError where a question cannot say them."""
     try:
-        return question_of(text or "", **fields)
-    except (MalformedFilter, CannotBeAsked) as wrong:
+        return query_from(text or "", **fields)
+    except (MalformedFilter, UnsupportedQuery) as wrong:
         raise UsageError(str(wrong)) from wrong
     except ValidationError as invalid:
         raise UsageError(explain(invalid)) from invalid

@@ -10,7 +10,7 @@ from bus_schema.glm import KemDeleted, KemUpdated, RetrieveKems
 from bus_schema.kem import KemNotice
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Event, UnknownType, message_class
-from memory.filters import Change, Filter
+from memory.filters import Filter, FilterSubject
 from mindbus.bus.client import Client
 
 _REMEMBERED = 10_000
@@ -48,7 +48,7 @@ class Watch:
             self._known.pop(kem_id, None)
             return None
         self._known[kem_id] = metadata
-        return told if self._wanted.matches(Change(_kind(event), kem_id, metadata)) else None
+        return told if self._wanted.matches(FilterSubject(_kind(event), kem_id, metadata)) else None
 
     async def _readable(self, notice: KemNotice) -> dict[str, Any] | None:
         if notice.visibility == "public":

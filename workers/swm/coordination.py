@@ -14,9 +14,8 @@ from bus_schema.swm import (
     ReleaseLock,
     RenewLock,
 )
-from memory.swm.counters import Addition, CounterStore
-from memory.swm.locks import LockStore, Want
-from memory.swm.turnstile import Turnstile
+from memory.swm.lock_queue import LockQueue
+from memory.swm.stores import Addition, CounterStore, LockRequest, LockStore
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
 from workers.swm.answering import answering
@@ -27,13 +26,13 @@ class CoordinationDesk:
 
     clock: Callable[[], datetime]
     locks: LockStore
-    turnstile: Turnstile
+    turnstile: LockQueue
     counters: CounterStore
 
     @on_command
     async def acquire(self, command: AcquireLock, context: MessageContext) -> Lock:
         lease = timedelta(milliseconds=command.lease_ms)
-        want = Want(command.name, context.requester, lease, context.message_id)
+        want = LockRequest(command.name, context.requester, lease, context.message_id)
         until = self.clock() + timedelta(milliseconds=command.wait_ms)
         # A lock for nobody would keep everybody waiting.
         until = min(until, context.envelope.expirytime or until)

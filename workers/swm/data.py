@@ -4,8 +4,8 @@ from collections.abc import Awaitable
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from memory.swm.cache import CacheAway
-from memory.swm.counters import CounterStore
-from memory.swm.keeping_up import KeepingUp
+from memory.swm.cache_sync import CacheSync
+from memory.swm.stores import CounterStore
 from memory.swm.subscriptions import Subscriptions
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
@@ -17,7 +17,7 @@ class DataDesk:
     """The part of the working memory that forgets; locks end by themselves, their fencing numbers must go on."""
 
     counters: CounterStore
-    keeping_up: KeepingUp
+    keeping_up: CacheSync
     subscriptions: Subscriptions
 
     @on_command

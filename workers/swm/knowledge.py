@@ -7,10 +7,9 @@ from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStore
 from bus_schema.ids import derived
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.swm import LoadedKems, LoadKemsFromGlm, PublishKem, PublishKems, QuerySwm
+from memory.swm.cache_sync import CacheSync
 from memory.swm.glm import GlmAway
-from memory.swm.happenings import Happening
-from memory.swm.keeping_up import KeepingUp
-from memory.swm.subscriptions import Subscriptions
+from memory.swm.subscriptions import KemEvent, Subscriptions
 from memory.swm.working_memory import WorkingMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
@@ -28,7 +27,7 @@ class KnowledgeDesk:
 
     drafts: DraftReader
     memory: WorkingMemory
-    keeping_up: KeepingUp
+    keeping_up: CacheSync
     subscriptions: Subscriptions
 
     @on_command
@@ -49,7 +48,7 @@ class KnowledgeDesk:
         with answering(context) as principal:
             outcomes = await self.memory.publish(drafts, principal, persist=persist)
         items = (_item(kem_id, outcome) for (kem_id, _), outcome in zip(drafts, outcomes, strict=True))
-        happened = [outcome for outcome in outcomes if isinstance(outcome, Happening)]
+        happened = [outcome for outcome in outcomes if isinstance(outcome, KemEvent)]
         return (BatchReport(items=tuple(items)), *await told(happened, self.subscriptions))
 
     @on_command
@@ -106,7 +105,7 @@ def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[st
     ]
 
 
-def _item(kem_id: str, outcome: Happening | Rejected) -> BatchItem:
+def _item(kem_id: str, outcome: KemEvent | Rejected) -> BatchItem:
     if isinstance(outcome, Rejected):
         return BatchItem(kem_id=kem_id, status="refused", code=outcome.code, error=str(outcome))
     kem = outcome.kem

@@ -7,14 +7,13 @@ from bus_schema.kem import KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted, KemPublished
 from memory.glm.notices import notice_of
-from memory.swm.happenings import Happening
-from memory.swm.subscriptions import Hearing, Subscriptions
+from memory.swm.subscriptions import KemEvent, Recipient, Subscriptions
 from mindbus.bus.handlers import PublishTo
 
 Telling = Event | PublishTo
 
 
-async def told(happened: Iterable[Happening], subscriptions: Subscriptions) -> list[Telling]:
+async def told(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Telling]:
     """To everybody what everybody may hear, unless that is done; to each subscriber what it may read."""
     telling: list[Telling] = []
     for happening in happened:
@@ -24,20 +23,20 @@ async def told(happened: Iterable[Happening], subscriptions: Subscriptions) -> l
     return telling
 
 
-def _to_each(happening: Happening, hearings: Iterable[Hearing]) -> Iterator[PublishTo]:
+def _to_each(happening: KemEvent, hearings: Iterable[Recipient]) -> Iterator[PublishTo]:
     whole = _whole(happening)
     for hearing in hearings:
         event = KemEvicted(kem_id=happening.kem_id) if hearing.is_lost else whole
         yield PublishTo(event, hearing.subscription_id)
 
 
-def _notice(happening: Happening) -> Event:
+def _notice(happening: KemEvent) -> Event:
     if happening.kem is None:
         return _end(happening)
     return notice_of(happening.kem, _kind(happening))
 
 
-def _whole(happening: Happening) -> Event:
+def _whole(happening: KemEvent) -> Event:
     kem = happening.kem
     if kem is None:
         return _end(happening)
@@ -45,10 +44,10 @@ def _whole(happening: Happening) -> Event:
     return _kind(happening).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
 
 
-def _kind(happening: Happening) -> type[KemNotice]:
+def _kind(happening: KemEvent) -> type[KemNotice]:
     return KemPublished if happening.event_type == "KEM_PUBLISHED" else KemUpdated
 
 
-def _end(happening: Happening) -> Event:
+def _end(happening: KemEvent) -> Event:
     kind = KemDeleted if happening.event_type == "KEM_DELETED" else KemEvicted
     return kind(kem_id=happening.kem_id)

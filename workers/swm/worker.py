@@ -1,16 +1,14 @@
 """The working memory: one worker made of the desks in this folder."""
 
-from memory.swm.cache import CacheAway, KemCache
+from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
+from memory.swm.cache_sync import CacheSync
 from memory.swm.coordination import coordination_in
-from memory.swm.embedded_cache import EmbeddedCache
-from memory.swm.keeping_up import KeepingUp
+from memory.swm.lock_queue import MAX_WAITING, LockQueue
 from memory.swm.redis_cache import RedisCache
-from memory.swm.shelf import Shelf
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.tables import MIGRATIONS
-from memory.swm.turnstile import MOST_WAIT, Turnstile
 from memory.swm.working_memory import WorkingMemory
-from memory.swm.writes import Writes
+from memory.swm.write_queue import WriteQueue
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
@@ -36,21 +34,21 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
     name = "swm"
     start_stage = 0
     # Those who wait for locks must not keep out those who let go of them.
-    concurrency = 2 * MOST_WAIT
+    concurrency = 2 * MAX_WAITING
 
     def __init__(self, context: WorkerContext) -> None:
         settings, self.clock, self.bus = context.settings, context.clock, context.bus
         self.drafts = DraftReader(context)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
-        writes, glm = Writes(self._database), GlmLink(context.bus)
-        self._shelf = Shelf(cache_of(settings), writes)
+        writes, glm = WriteQueue(self._database), GlmLink(context.bus)
+        self._shelf = BufferedCache(cache_of(settings), writes)
         self.memory = WorkingMemory(self._shelf, writes, glm, context.clock)
-        self.keeping_up = KeepingUp(self._shelf, writes, glm)
+        self.keeping_up = CacheSync(self._shelf, writes, glm)
         self.subscriptions = Subscriptions(self._database)
         self._coordination = coordination_in(settings.redis_url, self._database, context.clock)
         self.locks, self.counters = self._coordination.locks, self._coordination.counters
-        self.turnstile = Turnstile(self.locks, context.clock)
+        self.turnstile = LockQueue(self.locks, context.clock)
 
     async def start(self) -> None:
         """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""

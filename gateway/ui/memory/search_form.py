@@ -14,8 +14,8 @@ from bus_schema.kem_query import KemQuery
 from gateway.ui.components import attributes, box, button, field, search, show_if, text
 from gateway.ui.i18n import Localizer
 from memory.errors import MalformedFilter
-from memory.filters import Both, Either, Equals, Filter, parse_filter
-from memory.questions import CannotBeAsked, condition, question_of
+from memory.filters import Both, Either, FieldEquals, Filter, parse_filter
+from memory.questions import UnsupportedQuery, condition, query_from
 
 Picks = frozenset[tuple[str, str]]
 _METADATA = "metadata."
@@ -58,13 +58,13 @@ class MemorySearch:
         return not (self.text.strip() or self.filter.strip() or self.picks or self.content_type)
 
     def query(self) -> KemQuery:
-        """Raises MalformedFilter, with its place in what was typed; CannotBeAsked, ValidationError."""
+        """Raises MalformedFilter, with its place in what was typed; UnsupportedQuery, ValidationError."""
         text = self.text.strip()
-        typed = question_of(self.filter, text_query=text or None)
+        typed = query_from(self.filter, text_query=text or None)
         if not self.picks:
             return typed
         parts = ([f"({self.filter})"] if self.filter.strip() else []) + list(self._picked())
-        return question_of(" AND ".join(parts), text_query=text or None)
+        return query_from(" AND ".join(parts), text_query=text or None)
 
     def toggled(self, key: str, value: str) -> "MemorySearch":
         """With the value picked, or no longer."""
@@ -87,7 +87,7 @@ class MemorySearch:
 
 def _picks(tree: Filter) -> Iterator[tuple[str, str]]:
     match tree:
-        case Equals(name=name, value=value) if name.startswith(_METADATA):
+        case FieldEquals(name=name, value=value) if name.startswith(_METADATA):
             yield name.removeprefix(_METADATA), value
         case Both(parts=parts) | Either(parts=parts):
             for part in parts:
@@ -127,7 +127,7 @@ class SearchForm:
             said = self.words("memory.bad_filter", position=malformed.position, expected=malformed.expected)
             self._tell(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
             return None
-        except CannotBeAsked as no:
+        except UnsupportedQuery as no:
             self._tell(str(no), "")
             return None
         except ValidationError as invalid:

@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
-from memory.history.tables import Base
+from memory.history.tables import HistoryBase
 from mindbus.sql import migrations
 
-migrations.run(Base.metadata)
+migrations.run(HistoryBase.metadata)

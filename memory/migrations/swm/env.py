@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
-from memory.swm.tables import Base
+from memory.swm.tables import SwmBase
 from mindbus.sql import migrations
 
-migrations.run(Base.metadata)
+migrations.run(SwmBase.metadata)

@@ -11,11 +11,10 @@ from redis.asyncio import Redis
 
 from bus_schema.swm import Lock
 from memory.redis_link import WrongRedis
-from memory.swm.coordination import Coordinating, InRedis, coordination_in
-from memory.swm.counters import MOST, Addition
-from memory.swm.locks import Want
-from memory.swm.refusals import CoordinationAway, CounterFull, LockLost, LockNotFree
-from memory.swm.turnstile import Turnstile
+from memory.swm.coordination import CoordinationStores, RedisCoordination, coordination_in
+from memory.swm.errors import CoordinationAway, CounterFull, LockNotFree, LockNotHeld
+from memory.swm.lock_queue import LockQueue
+from memory.swm.stores import MAX_VALUE, Addition, LockRequest
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock
@@ -45,7 +44,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str | None]:
 
 
 @pytest.fixture
-async def stores(place: tuple[str, str | None], clock: Clock) -> AsyncIterator[Coordinating]:
+async def stores(place: tuple[str, str | None], clock: Clock) -> AsyncIterator[CoordinationStores]:
     database = Database(place[0], "swm")
     found = coordination_in(place[1], database, clock)
     await found.open()
@@ -54,17 +53,17 @@ async def stores(place: tuple[str, str | None], clock: Clock) -> AsyncIterator[C
     await database.dispose()
 
 
-def want(ticket: str = "1", holder: str = "agent.editor.1") -> Want:
-    return Want("report", holder, LEASE, ticket)
+def want(ticket: str = "1", holder: str = "agent.editor.1") -> LockRequest:
+    return LockRequest("report", holder, LEASE, ticket)
 
 
-async def taken(stores: Coordinating, ticket: str = "1") -> Lock:
+async def taken(stores: CoordinationStores, ticket: str = "1") -> Lock:
     lock = await stores.locks.take(want(ticket))
     assert isinstance(lock, Lock)
     return lock
 
 
-async def test_what_was_closed_opens_again_with_all_it_knew(stores: Coordinating) -> None:
+async def test_what_was_closed_opens_again_with_all_it_knew(stores: CoordinationStores) -> None:
     lock = await taken(stores)
     await stores.counters.add(Addition("drafts", 1, "op-1"))
     await stores.close()
@@ -74,7 +73,7 @@ async def test_what_was_closed_opens_again_with_all_it_knew(stores: Coordinating
     assert await stores.counters.add(Addition("drafts", 1, "op-2")) == 2
 
 
-async def test_one_alone_holds_a_lock(stores: Coordinating, clock: Clock) -> None:
+async def test_one_alone_holds_a_lock(stores: CoordinationStores, clock: Clock) -> None:
     lock = await taken(stores)
 
     assert lock.expires == clock() + LEASE
@@ -83,14 +82,14 @@ async def test_one_alone_holds_a_lock(stores: Coordinating, clock: Clock) -> Non
     assert (info.holder, info.fencing, info.expires) == ("agent.editor.1", 1, lock.expires)
 
 
-async def test_the_same_ticket_gets_the_same_lock(stores: Coordinating, clock: Clock) -> None:
+async def test_the_same_ticket_gets_the_same_lock(stores: CoordinationStores, clock: Clock) -> None:
     lock = await taken(stores)
     clock.advance(seconds=5)
 
     assert await taken(stores) == lock
 
 
-async def test_a_lease_ends_by_itself_and_fencing_goes_on(stores: Coordinating, clock: Clock) -> None:
+async def test_a_lease_ends_by_itself_and_fencing_goes_on(stores: CoordinationStores, clock: Clock) -> None:
     first = await taken(stores)
     clock.advance(seconds=30)
 
@@ -98,13 +97,13 @@ async def test_a_lease_ends_by_itself_and_fencing_goes_on(stores: Coordinating, 
     second = await taken(stores, "2")
     assert second.fencing == first.fencing + 1
     assert second.token != first.token
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.release("report", first.token)
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.renew("report", first.token, LEASE)
 
 
-async def test_who_renews_in_time_holds_on(stores: Coordinating, clock: Clock) -> None:
+async def test_who_renews_in_time_holds_on(stores: CoordinationStores, clock: Clock) -> None:
     lock = await taken(stores)
     clock.advance(seconds=20)
     renewed = await stores.locks.renew("report", lock.token, LEASE)
@@ -114,17 +113,17 @@ async def test_who_renews_in_time_holds_on(stores: Coordinating, clock: Clock) -
     assert await stores.locks.take(want("2")) == renewed.expires
 
 
-async def test_who_is_late_has_lost_it(stores: Coordinating, clock: Clock) -> None:
+async def test_who_is_late_has_lost_it(stores: CoordinationStores, clock: Clock) -> None:
     lock = await taken(stores)
     clock.advance(seconds=30)
 
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.renew("report", lock.token, LEASE)
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.release("report", lock.token)
 
 
-async def test_to_let_go_twice_is_as_good_as_once(stores: Coordinating) -> None:
+async def test_to_let_go_twice_is_as_good_as_once(stores: CoordinationStores) -> None:
     lock = await taken(stores)
     await stores.locks.release("report", lock.token)
     await stores.locks.release("report", lock.token)
@@ -132,23 +131,23 @@ async def test_to_let_go_twice_is_as_good_as_once(stores: Coordinating) -> None:
     assert (await taken(stores, "2")).fencing == 2
 
 
-async def test_nobody_lets_go_for_another(stores: Coordinating) -> None:
+async def test_nobody_lets_go_for_another(stores: CoordinationStores) -> None:
     await taken(stores)
 
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.release("report", "another")
-    with pytest.raises(LockLost):
+    with pytest.raises(LockNotHeld):
         await stores.locks.release("nothing", "another")
 
 
-async def test_a_lock_that_nobody_has_ever_held_is_free(stores: Coordinating) -> None:
+async def test_a_lock_that_nobody_has_ever_held_is_free(stores: CoordinationStores) -> None:
     info = await stores.locks.info("nothing")
 
     assert (info.holder, info.fencing, info.expires) == (None, 0, None)
 
 
-async def test_whoever_waits_is_served_in_turn(stores: Coordinating, clock: Clock) -> None:
-    turnstile = Turnstile(stores.locks, clock)
+async def test_whoever_waits_is_served_in_turn(stores: CoordinationStores, clock: Clock) -> None:
+    turnstile = LockQueue(stores.locks, clock)
     served: list[str] = []
     first = await turnstile.acquire(want("0"), clock())
 
@@ -173,8 +172,8 @@ async def test_whoever_waits_is_served_in_turn(stores: Coordinating, clock: Cloc
     assert turnstile.waiting("report") == 0
 
 
-async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: Coordinating, clock: Clock) -> None:
-    turnstile = Turnstile(stores.locks, clock)
+async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: CoordinationStores, clock: Clock) -> None:
+    turnstile = LockQueue(stores.locks, clock)
     await turnstile.acquire(want("0"), clock())
     waiting = asyncio.create_task(turnstile.acquire(want("1"), clock() + timedelta(minutes=1)))
     await until(lambda: turnstile.waiting("report") == 1)
@@ -183,8 +182,10 @@ async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: Coordi
     assert (await waiting).fencing == 2
 
 
-async def test_who_has_waited_long_enough_hears_no_and_leaves_the_line(stores: Coordinating, clock: Clock) -> None:
-    turnstile = Turnstile(stores.locks, clock)
+async def test_who_has_waited_long_enough_hears_no_and_leaves_the_line(
+    stores: CoordinationStores, clock: Clock
+) -> None:
+    turnstile = LockQueue(stores.locks, clock)
     await turnstile.acquire(want("0"), clock())
 
     with pytest.raises(LockNotFree):
@@ -197,7 +198,7 @@ async def test_who_has_waited_long_enough_hears_no_and_leaves_the_line(stores: C
     assert turnstile.waiting("report") == 0
 
 
-async def test_a_counter_counts_each_operation_once(stores: Coordinating) -> None:
+async def test_a_counter_counts_each_operation_once(stores: CoordinationStores) -> None:
     add = stores.counters.add
 
     assert await stores.counters.value("drafts") == 0
@@ -208,7 +209,7 @@ async def test_a_counter_counts_each_operation_once(stores: Coordinating) -> Non
     assert await stores.counters.value("drafts") == 3
 
 
-async def test_cleared_counters_begin_anew(stores: Coordinating) -> None:
+async def test_cleared_counters_begin_anew(stores: CoordinationStores) -> None:
     for name in ("drafts", "pages"):
         await stores.counters.add(Addition(name, 5, "op-1"))
 
@@ -216,16 +217,16 @@ async def test_cleared_counters_begin_anew(stores: Coordinating) -> None:
     assert await stores.counters.add(Addition("drafts", 1, "op-1")) == 1
 
 
-async def test_a_counter_stays_within_what_is_exact(stores: Coordinating) -> None:
-    await stores.counters.add(Addition("drafts", MOST, "op-1"))
+async def test_a_counter_stays_within_what_is_exact(stores: CoordinationStores) -> None:
+    await stores.counters.add(Addition("drafts", MAX_VALUE, "op-1"))
 
     with pytest.raises(CounterFull):
-        await stores.counters.add(Addition("drafts", MOST, "op-2"))
-    assert await stores.counters.add(Addition("drafts", -1, "op-3")) == MOST - 1
+        await stores.counters.add(Addition("drafts", MAX_VALUE, "op-2"))
+    assert await stores.counters.add(Addition("drafts", -1, "op-3")) == MAX_VALUE - 1
 
 
 @pytest.mark.parametrize("many", [500, pytest.param(10_000, marks=pytest.mark.proof)])
-async def test_concurrent_increments_are_all_counted(stores: Coordinating, many: int) -> None:
+async def test_concurrent_increments_are_all_counted(stores: CoordinationStores, many: int) -> None:
     # Each is sent twice, as after a lost answer.
     additions = [Addition("drafts", 1, f"op-{number % many}") for number in range(2 * many)]
     values = await asyncio.gather(*map(stores.counters.add, additions))
@@ -247,7 +248,7 @@ async def test_a_redis_that_would_evict_locks_is_refused(redis_url: str, tmp_pat
 
 @pytest.mark.slow
 async def test_what_redis_does_after_its_asker_was_refused_is_nobodys_lock(own_redis: PrivateRedis) -> None:
-    coordinating = InRedis(own_redis.url, Clock())
+    coordinating = RedisCoordination(own_redis.url, Clock())
     await coordinating.open()
     own_redis.freeze()
     with pytest.raises(CoordinationAway):

@@ -3,9 +3,9 @@
 import pytest
 
 from memory.errors import MalformedFilter
-from memory.filters import Change, parse_filter
+from memory.filters import FilterSubject, parse_filter
 
-UPDATED = Change(
+UPDATED = FilterSubject(
     "KEM_UPDATED",
     "important_kem_id",
     {"project_id": "project_alpha", "title": "Two words", "priority": 2, "final": True, "tags": ["релиз", 3]},
@@ -56,12 +56,14 @@ def test_what_is_not_meant_is_not_heard(text: str) -> None:
 
 
 def test_a_value_may_be_a_word_of_the_language_or_hold_quotes() -> None:
-    assert parse_filter("metadata.a=AND AND metadata.b=or").matches(Change("KEM_UPDATED", "k", {"a": "AND", "b": "or"}))
-    assert parse_filter(r'metadata.a="say \"x\\y\""').matches(Change("KEM_UPDATED", "k", {"a": r'say "x\y"'}))
+    assert parse_filter("metadata.a=AND AND metadata.b=or").matches(
+        FilterSubject("KEM_UPDATED", "k", {"a": "AND", "b": "or"})
+    )
+    assert parse_filter(r'metadata.a="say \"x\\y\""').matches(FilterSubject("KEM_UPDATED", "k", {"a": r'say "x\y"'}))
 
 
 def test_of_what_is_gone_only_its_id_is_known() -> None:
-    gone = Change("KEM_EVICTED", "important_kem_id")
+    gone = FilterSubject("KEM_EVICTED", "important_kem_id")
 
     assert parse_filter("kem_id=important_kem_id AND KEM_EVICTED").matches(gone)
     assert not parse_filter("metadata.project_id=project_alpha").matches(gone)

@@ -1,4 +1,4 @@
-"""Histories in SQL or in Redis: one behaviour."""
+"""HistoryRepository in SQL or in Redis: one behaviour."""
 
 import asyncio
 import json
@@ -11,12 +11,11 @@ from redis.asyncio import Redis
 from sqlalchemy import text
 
 from bus_schema.history import HistoryMessage, chat_key, subagent_key
-from memory.history.histories import Histories, Limits
+from memory.history.errors import BrokenHistory, HistoriesAway
+from memory.history.histories import HistoryLimits, HistoryRepository
 from memory.history.redis_store import RedisStore
-from memory.history.refusals import BrokenHistory, HistoriesAway
 from memory.history.sql_store import SqlStore
-from memory.history.store import KNOWN_FOR, HistoryStore
-from memory.history.stored import digest_of
+from memory.history.store import KNOWN_FOR, HistoryStore, digest_of
 from memory.redis_link import WrongRedis
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
@@ -24,7 +23,7 @@ from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
 from tests.redis_server import PrivateRedis
 
-LIMITS = Limits(max_history=100)
+LIMITS = HistoryLimits(max_history=100)
 _TWIN = "SELECT messages FROM histories WHERE key = :key"
 
 
@@ -35,12 +34,12 @@ class Place:
         self.database, self._redis_url, self.clock = database, redis_url, clock
         self.opened: list[HistoryStore] = []
 
-    async def histories(self, limits: Limits = LIMITS, cache_bytes: int = 2**20) -> Histories:
+    async def histories(self, limits: HistoryLimits = LIMITS, cache_bytes: int = 2**20) -> HistoryRepository:
         """As another instance has them."""
         store = self.store()
         await store.open()
         self.opened.append(store)
-        return Histories(store, limits, cache_bytes)
+        return HistoryRepository(store, limits, cache_bytes)
 
     def store(self) -> HistoryStore:
         if self._redis_url is not None:
@@ -178,7 +177,7 @@ async def test_a_message_is_added_once_however_often_it_comes(place: Place) -> N
 
 
 async def test_a_message_that_there_was_no_room_for_any_more_does_not_come_back(place: Place) -> None:
-    histories = await place.histories(Limits(max_history=3))
+    histories = await place.histories(HistoryLimits(max_history=3))
     for number in range(5):
         await histories.append(KEY, [said(str(number))])
 
@@ -312,7 +311,7 @@ async def test_in_sql_a_dropped_message_is_known_for_a_day(tmp_path: Path) -> No
     database = Database(f"sqlite+aiosqlite:///{tmp_path / 'known.db'}", "history")
     store = SqlStore(database, clock)
     await store.open()
-    histories = Histories(store, LIMITS)
+    histories = HistoryRepository(store, LIMITS)
     await histories.append(KEY, [said("1")])
     await histories.clear(KEY)
 
@@ -328,7 +327,7 @@ async def test_in_sql_a_dropped_message_is_known_for_a_day(tmp_path: Path) -> No
 async def test_what_is_no_text_in_redis_is_no_history_until_it_is_cleared(redis_url: str) -> None:
     async with Redis.from_url(redis_url) as redis:
         await redis.sadd(KEY, "a member")
-    histories = Histories(store := RedisStore(redis_url), LIMITS)
+    histories = HistoryRepository(store := RedisStore(redis_url), LIMITS)
 
     with pytest.raises(BrokenHistory):
         await histories.append(KEY, [said("1")])
@@ -339,7 +338,7 @@ async def test_what_is_no_text_in_redis_is_no_history_until_it_is_cleared(redis_
 
 
 async def test_a_redis_that_is_full_keeps_what_it_had(redis_url: str) -> None:
-    histories = Histories(store := RedisStore(redis_url), Limits(max_history=2))
+    histories = HistoryRepository(store := RedisStore(redis_url), HistoryLimits(max_history=2))
     await histories.append(KEY, [said("1"), said("2")])
     async with Redis.from_url(redis_url) as redis:
         before = await redis.get(KEY)
@@ -354,7 +353,7 @@ async def test_a_redis_that_is_full_keeps_what_it_had(redis_url: str) -> None:
 async def test_keys_of_others_in_the_same_redis_are_no_histories(redis_url: str) -> None:
     async with Redis.from_url(redis_url) as redis:
         await redis.mset({"subagent:Loud:1": "x", "chat_history:a b": "x", "swm_counter:chat_history:1": "x"})
-    histories = Histories(store := RedisStore(redis_url), LIMITS)
+    histories = HistoryRepository(store := RedisStore(redis_url), LIMITS)
 
     assert await histories.page(None, "", 10) == []
     assert await histories.forget(None) == {"histories": 0, "messages": 0}
@@ -373,7 +372,7 @@ async def test_a_redis_that_would_evict_is_refused(redis_url: str) -> None:
 
 @pytest.mark.slow
 async def test_while_redis_is_away_nothing_is_half_written(own_redis: PrivateRedis) -> None:
-    histories = Histories(store := RedisStore(own_redis.url), Limits(max_history=4))
+    histories = HistoryRepository(store := RedisStore(own_redis.url), HistoryLimits(max_history=4))
     await store.open()
     await histories.append(KEY, [said(str(number)) for number in range(4)])
     await own_redis.kill()

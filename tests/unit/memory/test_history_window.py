@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.history import HistoryMessage
-from memory.history.window import kept_end, shown_end
+from memory.history.histories import kept_end, shown_end
 from tests.history_kit import exchange, said
 
 TALKS = st.lists(

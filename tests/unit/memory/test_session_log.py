@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from bus_schema.history import chat_key
 from memory.history.redaction import REDACTED, redacted
 from memory.history.session_files import OLDER, SessionFiles
-from memory.history.session_log import SessionLog
-from memory.history.telling import tell_cleared, tell_kept, tell_loaded, tell_received
+from memory.history.session_log import SessionLog, log_appended, log_cleared, log_loaded, log_request
 from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said
@@ -40,12 +39,12 @@ def lines(files: SessionFiles, chat_id: str = "12345") -> list[str]:
 
 async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionLog, files: SessionFiles) -> None:
     of_chat = log.of("12345")
-    tell_received(of_chat, "Привет!) мы тестируем память")
-    tell_loaded(of_chat, KEY, 0, 0)
-    tell_kept(of_chat, KEY, exchange(1, results=1))
-    tell_kept(of_chat, chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
-    tell_loaded(of_chat, KEY, 4, 4)
-    tell_cleared(of_chat, KEY, 4)
+    log_request(of_chat, "Привет!) мы тестируем память")
+    log_loaded(of_chat, KEY, 0, 0)
+    log_appended(of_chat, KEY, exchange(1, results=1))
+    log_appended(of_chat, chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
+    log_loaded(of_chat, KEY, 4, 4)
+    log_cleared(of_chat, KEY, 4)
     await log.stop()
 
     at = "2026-03-14 12:00:00 - "
@@ -67,7 +66,7 @@ async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionL
 
 async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: SessionFiles) -> None:
     said_so = "hello\n2026-03-14 12:00:00 - answer saved\u2028\r\x1b[2J\u202e"
-    tell_kept(log.of("1"), chat_key(1), [said("m1", said_so)])
+    log_appended(log.of("1"), chat_key(1), [said("m1", said_so)])
     await log.stop()
 
     written = files.path_of("1").read_bytes()
@@ -79,7 +78,7 @@ async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: S
 
 async def test_secrets_are_not_told_even_where_the_text_is_cut(log: SessionLog, files: SessionFiles) -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-    tell_kept(log.of("1"), chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
+    log_appended(log.of("1"), chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
     await log.stop()
 
     told = "\n".join(lines(files, "1"))

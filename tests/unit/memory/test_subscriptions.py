@@ -7,9 +7,8 @@ import pytest
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
 from memory.errors import MalformedFilter
-from memory.swm.happenings import Happening
-from memory.swm.refusals import NoSuchSubscription, NotYourSubscription
-from memory.swm.subscriptions import Subscriptions
+from memory.swm.errors import NoSuchSubscription, NotYourSubscription
+from memory.swm.subscriptions import KemEvent, Subscriptions
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import NOON
@@ -39,19 +38,19 @@ def a_kem(**fields: object) -> Kem:
     return Kem.model_validate({"content": "It is Friday."} | stamp | fields)
 
 
-def published(**fields: object) -> Happening:
-    return Happening("KEM_PUBLISHED", "kem_1", a_kem(**fields))
+def published(**fields: object) -> KemEvent:
+    return KemEvent("KEM_PUBLISHED", "kem_1", a_kem(**fields))
 
 
-def updated(**fields: object) -> Happening:
-    return Happening("KEM_UPDATED", "kem_1", a_kem(**fields))
+def updated(**fields: object) -> KemEvent:
+    return KemEvent("KEM_UPDATED", "kem_1", a_kem(**fields))
 
 
-EVICTED = Happening("KEM_EVICTED", "kem_1")
-DELETED = Happening("KEM_DELETED", "kem_1")
+EVICTED = KemEvent("KEM_EVICTED", "kem_1")
+DELETED = KemEvent("KEM_DELETED", "kem_1")
 
 
-async def heard(subscriptions: Subscriptions, happening: Happening) -> list[str]:
+async def heard(subscriptions: Subscriptions, happening: KemEvent) -> list[str]:
     found = await subscriptions.hearings(happening)
     return sorted(each.subscription_id + (" lost" if each.is_lost else "") for each in found)
 

@@ -7,10 +7,9 @@ import pytest
 from redis.asyncio import Redis
 
 from bus_schema.kem_query import KemQuery
-from memory.swm.cache import KemCache
-from memory.swm.embedded_cache import EmbeddedCache
-from memory.swm.matching import page_of
+from memory.swm.cache import EmbeddedCache, KemCache
 from memory.swm.redis_cache import RedisCache
+from memory.swm.working_memory import page_of
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library, a_vector

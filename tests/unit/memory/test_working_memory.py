@@ -9,11 +9,10 @@ from sqlalchemy import select
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.errors import KemIdTaken, NotYoursToShare
-from memory.swm.cache import CacheAway
-from memory.swm.embedded_cache import EmbeddedCache
+from memory.swm.cache import CacheAway, EmbeddedCache
+from memory.swm.errors import SharedMemoryAway
 from memory.swm.glm import GlmAway
-from memory.swm.happenings import Happening
-from memory.swm.refusals import MemoryAway
+from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
 from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
@@ -83,7 +82,7 @@ async def test_published_again_it_is_an_update_that_keeps_its_beginning(desk: De
     desk.library.clock.advance(seconds=1)
     outcome = await desk.try_to_publish("It is Saturday.", id="kem_1")
 
-    assert isinstance(outcome, Happening)
+    assert isinstance(outcome, KemEvent)
     assert outcome.kem is not None
     assert outcome.event_type == "KEM_UPDATED"
     assert (outcome.kem.created_at, outcome.kem.version) == (first.created_at, 2)
@@ -216,7 +215,7 @@ async def test_loading_brings_what_the_asker_may_read(desk: Desk) -> None:
     assert (await desk.memory.load(query, CRITIC, 10))[1] == []
     assert await desk.found(CRITIC) == ["kem_1"]
     desk.glm.is_away = True
-    with pytest.raises(MemoryAway):
+    with pytest.raises(SharedMemoryAway):
         await desk.memory.load(query, CRITIC, 10)
 
 
@@ -270,7 +269,7 @@ async def test_while_the_cache_is_away_reads_fall_through_with_the_same_rights(
 
     assert await desk.found(CRITIC) == ["kem_1"]
     desk.glm.is_away = True
-    with pytest.raises(MemoryAway):
+    with pytest.raises(SharedMemoryAway):
         await desk.found(CRITIC)
 
 

@@ -8,11 +8,11 @@ from sqlalchemy import func, select, text
 from memory.errors import (
     ChangesDoNotFit,
     KemIdTaken,
+    KemVersionDiffers,
     NoSuchKem,
     NotTheOwner,
     NotYoursToShare,
     NotYoursToWrite,
-    VersionDiffers,
     WrongVector,
 )
 from memory.glm.store import RejectedDraft, StoredKem
@@ -150,7 +150,7 @@ async def test_of_two_who_read_the_same_version_one_updates(library: Library) ->
     await library.store(id="kem_1")
     await library.update("kem_1", expected=1, content="first")
 
-    with pytest.raises(VersionDiffers) as refused:
+    with pytest.raises(KemVersionDiffers) as refused:
         await library.update("kem_1", expected=1, content="second")
 
     assert refused.value.details == {"expected_version": 1, "version": 2}

@@ -29,8 +29,8 @@ TABLES: dict[str, tuple[Path, MetaData]] = {
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.GlmBase.metadata),
     "lsm": (lsm_tables.MIGRATIONS, lsm_tables.Base.metadata),
-    "history": (history_tables.MIGRATIONS, history_tables.Base.metadata),
-    "swm": (swm_tables.MIGRATIONS, swm_tables.Base.metadata),
+    "history": (history_tables.MIGRATIONS, history_tables.HistoryBase.metadata),
+    "swm": (swm_tables.MIGRATIONS, swm_tables.SwmBase.metadata),
 }
 
 WORDS_ON_POSTGRESQL = {("column", "words"), ("index", "ix_kem_texts_words")}

@@ -8,17 +8,17 @@ from bus_schema.glm import BatchItem
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.erasure import USER_KEY
+from memory.swm.cache import BufferedCache
 from memory.swm.glm import Glm
-from memory.swm.happenings import Happening
-from memory.swm.shelf import Shelf
-from memory.swm.writes import Write, Writes
+from memory.swm.subscriptions import KemEvent
+from memory.swm.write_queue import QueuedWrite, WriteQueue
 from mindbus.logs import logger
 
 
-class KeepingUp:
+class CacheSync:
     """Carries writes to the global memory; brings what others have changed there."""
 
-    def __init__(self, shelf: Shelf, writes: Writes, glm: Glm) -> None:
+    def __init__(self, shelf: BufferedCache, writes: WriteQueue, glm: Glm) -> None:
         self._shelf, self._writes, self._glm = shelf, writes, glm
 
     async def refill(self) -> None:
@@ -27,17 +27,17 @@ class KeepingUp:
             if write.kem is not None and await self._shelf.find(write.kem_id) is None:
                 await self._shelf.put(write.kem)
 
-    async def carry(self) -> list[Happening]:
+    async def carry(self) -> list[KemEvent]:
         """Store the writes that come first; what the global memory refuses does not stay at hand. Raises GlmAway."""
         writes = await self._writes.next("glm")
-        happened: list[Happening] = []
+        happened: list[KemEvent] = []
         for publisher, some in _by_publisher(writes):
             settled = await self._stored(publisher, list(some))
             happened += [each for write, item in settled for each in await self._settle(write, item)]
             await self._writes.arrived([write.seq for write, _ in settled])
         return happened
 
-    async def changed(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[Happening]:
+    async def changed(self, kem_id: str, version: int, updated_at: datetime, *, is_new: bool) -> list[KemEvent]:
         """The global memory tells that it has this version. Raises GlmAway."""
         at_hand = await self._shelf.find(kem_id)
         is_known = at_hand is not None and (at_hand.version, at_hand.updated_at) == (version, updated_at)
@@ -50,19 +50,19 @@ class KeepingUp:
                 return []
             if found:
                 await self._shelf.renew(found[0])
-                return [Happening("KEM_UPDATED", kem_id, found[0], is_told=True)]
+                return [KemEvent("KEM_UPDATED", kem_id, found[0], is_told=True)]
             await self._shelf.drop(kem_id)
-        return [] if at_hand is None else [Happening("KEM_EVICTED", kem_id)]
+        return [] if at_hand is None else [KemEvent("KEM_EVICTED", kem_id)]
 
-    async def deleted(self, kem_id: str) -> list[Happening]:
+    async def deleted(self, kem_id: str) -> list[KemEvent]:
         """The global memory has forgotten it."""
         await self._writes.forget(kem_id)
         await self._shelf.drop(kem_id)
-        return [Happening("KEM_DELETED", kem_id, is_told=True)]
+        return [KemEvent("KEM_DELETED", kem_id, is_told=True)]
 
-    async def evicted(self) -> list[Happening]:
+    async def evicted(self) -> list[KemEvent]:
         """The units that have had to go."""
-        return [Happening("KEM_EVICTED", kem_id) for kem_id in await self._shelf.cache.evicted()]
+        return [KemEvent("KEM_EVICTED", kem_id) for kem_id in await self._shelf.cache.evicted()]
 
     async def clear(self) -> dict[str, int]:
         """Drop all units. Raises CacheAway."""
@@ -81,7 +81,7 @@ class KeepingUp:
             await self._shelf.drop(kem.id)
         return {"kems at hand": len(kems), "kems under way": waiting}
 
-    async def _stored(self, publisher: str, writes: Sequence[Write]) -> list[tuple[Write, BatchItem]]:
+    async def _stored(self, publisher: str, writes: Sequence[QueuedWrite]) -> list[tuple[QueuedWrite, BatchItem]]:
         report = await self._glm.store([write.draft for write in writes], publisher)
         pairs = list(zip(writes, report.items, strict=True))
         for write, item in pairs:
@@ -89,7 +89,7 @@ class KeepingUp:
                 logger().warning("not stored yet", kem_id=write.kem_id, reason=item.error)
         return [(write, item) for write, item in pairs if item.status != "failed"]
 
-    async def _settle(self, write: Write, item: BatchItem) -> list[Happening]:
+    async def _settle(self, write: QueuedWrite, item: BatchItem) -> list[KemEvent]:
         async with self._shelf.turn:
             at_hand = await self._shelf.find(write.kem_id)
             if at_hand is None or write.kem is None or at_hand.updated_at != write.kem.updated_at:
@@ -97,12 +97,12 @@ class KeepingUp:
             if item.status == "refused":
                 logger().warning("the global memory refuses", kem_id=write.kem_id, code=item.code, reason=item.error)
                 await self._shelf.drop(write.kem_id)
-                return [Happening("KEM_EVICTED", write.kem_id)]
+                return [KemEvent("KEM_EVICTED", write.kem_id)]
             await self._shelf.put(_as_stored(at_hand, item))
         return []
 
 
-def _by_publisher(writes: Sequence[Write]) -> "groupby[str, Write]":
+def _by_publisher(writes: Sequence[QueuedWrite]) -> "groupby[str, QueuedWrite]":
     """Only neighbours: of two writes to one unit the later one stands."""
     return groupby(writes, key=lambda write: write.publisher)
 

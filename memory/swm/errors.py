@@ -10,7 +10,7 @@ class LockNotFree(Rejected):
     code = Code.CONFLICT
 
 
-class LockLost(Rejected):
+class LockNotHeld(Rejected):
     """The lock is not held by this token any more: its lease has ended, or it was released; stop what it guarded."""
 
     code = Code.CONFLICT
@@ -44,7 +44,7 @@ class TooManyWait(Rejected):
     code = Code.UNAVAILABLE
 
 
-class MemoryAway(Rejected):
+class SharedMemoryAway(Rejected):
     """Neither the cache nor the global memory answers; start the glm worker, or wait for it."""
 
     code = Code.UNAVAILABLE

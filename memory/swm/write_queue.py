@@ -1,4 +1,4 @@
-"""Writes that are under way, in the order in which they were made."""
+"""WriteQueue that are under way, in the order in which they were made."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class QueuedWrite:
     """A unit for a target; without one, the cache is to drop it. `given` is what its publisher has said of it."""
 
     target: Target
@@ -38,7 +38,7 @@ class Write:
         return KemDraft.model_validate(fields | {"id": self.kem_id})
 
 
-class Writes:
+class WriteQueue:
     """Kept in the database until they have arrived."""
 
     def __init__(self, database: Database) -> None:
@@ -51,7 +51,7 @@ class Writes:
         """Another instance may have left some."""
         self._may_wait = {"glm": True, "cache": True}
 
-    async def add(self, writes: Sequence[Write]) -> None:
+    async def add(self, writes: Sequence[QueuedWrite]) -> None:
         """From now on they are not lost."""
         rows = [
             WriteRow(
@@ -68,7 +68,7 @@ class Writes:
         for write in writes:
             self._may_wait[write.target] = True
 
-    async def next(self, target: Target, limit: int = BATCH) -> list[Write]:
+    async def next(self, target: Target, limit: int = BATCH) -> list[QueuedWrite]:
         """Those that come first; what cannot be read is put aside, so that it does not keep the others."""
         if not self._may_wait[target]:
             return []
@@ -78,10 +78,10 @@ class Writes:
         async with self._database.reading() as session:
             rows = (await session.scalars(query)).all()
         self._may_wait[target] |= bool(rows)
-        found, broken = list[Write](), list[int]()
+        found, broken = list[QueuedWrite](), list[int]()
         for row in rows:
             try:
-                found.append(_write(row))
+                found.append(_as_write(row))
             except ValidationError as invalid:
                 logger().error("a write cannot be read", kem_id=row.kem_id, seq=row.seq, reason=explain(invalid))
                 broken.append(row.seq)
@@ -125,11 +125,11 @@ class Writes:
         return len(gone)
 
 
-def _write(row: WriteRow) -> Write:
+def _as_write(row: WriteRow) -> QueuedWrite:
     """Raises ValidationError, also where what was given makes no draft."""
     kem = None if row.kem is None else Kem.model_validate(row.kem)
     target: Target = "glm" if row.target == "glm" else "cache"
-    write = Write(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)
+    write = QueuedWrite(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)
     if target == "glm":
         _ = write.draft
     return write

@@ -6,15 +6,15 @@ from contextlib import suppress
 from datetime import datetime
 
 from bus_schema.swm import Lock
-from memory.swm.locks import Clock, LockStore, Want
-from memory.swm.refusals import LockNotFree, TooManyWait
+from memory.swm.errors import LockNotFree, TooManyWait
+from memory.swm.stores import Clock, LockRequest, LockStore
 
-MOST_WAIT = 400
+MAX_WAITING = 400
 # A lease may end sooner than it seemed: its holder lets go, or time is set.
 _LOOK_AGAIN_S = 0.2
 
 
-class Turnstile:
+class LockQueue:
     """The queues before locks, in the one instance that leads: whoever is first asks, the others wait for their turn.
 
     A message that was waiting when its instance died comes again, to wait with the next one.
@@ -28,9 +28,9 @@ class Turnstile:
         """How many wait for it."""
         return len(self._lines.get(name, ()))
 
-    async def acquire(self, want: Want, until: datetime) -> Lock:
+    async def acquire(self, want: LockRequest, until: datetime) -> Lock:
         """Raises LockNotFree where it is not this one's turn by then, TooManyWait."""
-        if sum(map(len, self._lines.values())) >= MOST_WAIT:
+        if sum(map(len, self._lines.values())) >= MAX_WAITING:
             raise TooManyWait(name=want.name)
         turn = asyncio.Event()
         line = self._lines.setdefault(want.name, deque())
@@ -49,7 +49,9 @@ class Turnstile:
         if line := self._lines.get(name):
             line[0].set()
 
-    async def _in_turn(self, want: Want, turn: asyncio.Event, line: deque[asyncio.Event], until: datetime) -> Lock:
+    async def _in_turn(
+        self, want: LockRequest, turn: asyncio.Event, line: deque[asyncio.Event], until: datetime
+    ) -> Lock:
         while True:
             turn.clear()
             look_again_s = (until - self._clock()).total_seconds()
