@@ -105,7 +105,7 @@ class WorkingMemory:
         return outcomes
 
     async def query(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
-        """Page of cached units; of the global memory while the cache is away. Raises InvalidCursor, SharedMemoryAway."""
+        """Page of cached units; of GLM units while the cache is away. Raises InvalidCursor, SharedMemoryAway."""
         try:
             page = page_of(await self._shelf.candidates(query), query, principal, cursor, page_size)
             await self._shelf.cache.used([item.kem.id for item in page.items])
