@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from bus_schema.identities import SERVICE_NAME
 from bus_schema.replies import Code
@@ -158,29 +158,43 @@ def installed_workers() -> WorkerRegistry:
     return WorkerRegistry.of(entry_points(group=GROUP))
 
 
-def worker_at(target: str) -> tuple[str, Factory]:
-    """The worker class at `module:Class`, with its name; the working directory is searched first.
+def workers_at(target: str) -> dict[str, Factory]:
+    """Workers of one's own, by name: the class at `module:Class`, or all that a file `counter.py` defines.
 
-    Raises UnknownWorker where there is no such class.
+    Raises UnknownWorker where there is none.
     """
-    module, _, attribute = target.partition(":")
-    here = str(Path.cwd())
+    if target.endswith(".py"):
+        file = Path(target)
+        if not file.is_file():
+            raise UnknownWorker(f"There is no file {target}")
+        module = import_from(file.parent, file.stem)
+        classes = worker_classes(module)
+        if not classes:
+            raise UnknownWorker(f"{target} defines no Worker class with a name")
+        return {each.name: as_factory(each) for each in classes}
+    name, _, attribute = target.partition(":")
+    module = import_from(Path(), name)
+    worker = getattr(module, attribute, None)
+    if not (inspect.isclass(worker) and issubclass(worker, Worker)):
+        names = ", ".join(each.__name__ for each in worker_classes(module)) or "none"
+        raise UnknownWorker(f"{attribute!r} is no Worker class of {name}; it has {names}")
+    return {worker.name: as_factory(worker)}
+
+
+def import_from(folder: Path, name: str) -> ModuleType:
+    """Import a module, searching the folder first. Raises UnknownWorker where there is none of that name."""
+    here = str(folder.absolute())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
-        raise UnknownWorker(f"There is no module {module!r} in {here} or among the installed packages") from error
-    worker = getattr(found, attribute, None)
-    if not (inspect.isclass(worker) and issubclass(worker, Worker)):
-        names = ", ".join(each.__name__ for each in worker_classes(found)) or "none"
-        raise UnknownWorker(f"{attribute!r} is no Worker class of {module}; it has {names}")
-    return worker.name, as_factory(worker)
+        raise UnknownWorker(f"There is no module {name!r} in {here} or among the installed packages") from error
 
 
-def worker_classes(module: Any) -> list[type[Worker]]:
+def worker_classes(module: ModuleType) -> list[type[Worker]]:
     """The workers that a module defines itself, in the order of the file."""
     return [
         value

@@ -32,6 +32,7 @@ COMMANDS = {
     "up": Place(_FLEET),
     "down": Place(_FLEET),
     "worker": Place(_FLEET, "mindbus.cli.worker"),
+    "dev": Place(_FLEET, "mindbus.cli.dev"),
     "health": Place(_FLEET, "mindbus.cli.health"),
     "demo": Place(_FLEET),
     "send": Place(_WORK, "mindbus.cli.sending"),

@@ -17,6 +17,7 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, Message, known_types
 from bus_schema.strict_json import MalformedJson, parse_object
 from mindbus.cli.errors import UsageError
+from mindbus.registry import import_from
 
 _MAX_SUGGESTIONS = 3
 # What pydantic says of a text where it wants a mapping, a list, a model.
@@ -30,7 +31,9 @@ def learn_types() -> None:
 
 
 def class_named(name: str) -> type[Message]:
-    """The class behind `storage.get_artifact`, or behind a whole wire type. Raises UsageError."""
+    """The class behind `storage.get_artifact`, a whole wire type or `module:Class` here. Raises UsageError."""
+    if ":" in name:
+        return _class_at(name)
     types = known_types()
     if name in types:
         return types[name]
@@ -72,6 +75,14 @@ def fields_of(kind: type[Message]) -> str:
 def is_command(kind: type[Message]) -> bool:
     """Whether it is an order; else it is a fact."""
     return issubclass(kind, Command) and not issubclass(kind, Event)
+
+
+def _class_at(name: str) -> type[Message]:
+    module, _, attribute = name.partition(":")
+    found = getattr(import_from(Path(), module), attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Message)):
+        raise UsageError(f"{attribute!r} is no message class of {module}")
+    return found
 
 
 def _split(pair: str) -> tuple[str, str]:

@@ -22,7 +22,9 @@ _SHOWN_CHARACTERS = 160
 
 @app.command()
 def send(
-    type_: Annotated[str, typer.Argument(metavar="TYPE", help="Such as storage.get_artifact, or a whole wire type.")],
+    type_: Annotated[
+        str, typer.Argument(metavar="TYPE", help="Such as storage.get_artifact, a whole wire type, or module:Class.")
+    ],
     fields: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="The message's fields.")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="A JSON object with fields; - is standard input.")] = None,
     to: Annotated[
@@ -49,6 +51,8 @@ def send(
     mindbus send storage.set_trace_members trace_id=t1 members='["agent.a"]'
 
     mindbus send process.start --file start.json --wait
+
+    mindbus send counter:GetTally --wait      a class in counter.py, in this folder
     """
     learn_types()
     installed_workers().checked()

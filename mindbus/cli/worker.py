@@ -8,7 +8,7 @@ import typer
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import run
 from mindbus.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
-from mindbus.registry import Factory, installed_workers, worker_at
+from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
 
 app = typer.Typer()
@@ -22,7 +22,7 @@ def worker(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...", help="Workers to run, side by side: installed ones by name, your own as module:Class."
+            metavar="NAME...", help="Installed workers by name, your own as module:Class; they run side by side."
         ),
     ],
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
@@ -40,12 +40,13 @@ def worker(
     settings = read_settings()
     if supervised:
         die_with_parent(settings.drain_s + _ORPHAN_MARGIN_S)
-    makers = dict(_factory(name) for name in names)
+    makers = {name: factory for given in names for name, factory in _factories(given).items()}
     run(_run_workers(makers, settings, supervised=supervised))
 
 
-def _factory(name: str) -> tuple[str, Factory]:
-    return worker_at(name) if ":" in name else (name, installed_workers().require(name).load())
+def _factories(given: str) -> dict[str, Factory]:
+    is_own = ":" in given or given.endswith(".py")
+    return workers_at(given) if is_own else {given: installed_workers().require(given).load()}
 
 
 async def _run_workers(makers: dict[str, Factory], settings: Settings, *, supervised: bool) -> None:
