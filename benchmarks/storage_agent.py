@@ -17,7 +17,7 @@ from bus_schema.storage import Registration
 from mindbus import connect
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import Artifacts, Put, open_artifacts
-from mindbus.sdk.storage_link import StorageOnBus
+from mindbus.sdk.storage_link import StorageClient
 from mindbus.settings import Settings
 
 TRACE = "bench"
@@ -28,7 +28,7 @@ class NotRegistered(Exception):
     """An artifact waits in the buffer where it should be registered: there is nothing to measure."""
 
 
-class TimedStorage(StorageOnBus):
+class TimedStorage(StorageClient):
     """Writes down how long each registration took."""
 
     took_ms: list[float]

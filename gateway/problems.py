@@ -17,15 +17,7 @@ from mindbus.bus.connecting import NoBroker
 from mindbus.bus.deadletters import CannotReplay
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.management import ManagementUnavailable
-from mindbus.sdk.failures import (
-    ArtifactNotFound,
-    ArtifactRefused,
-    ArtifactTooLong,
-    ArtifactUnreadable,
-    BufferFull,
-    NoSuchRange,
-    StorageAway,
-)
+from mindbus.sdk.errors import BufferFull, StorageAway
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
@@ -46,10 +38,6 @@ STATUSES: dict[Code, HTTPStatus] = {
 
 # The first that fits.
 _CODES: dict[type[Exception], Code] = {
-    ArtifactNotFound: Code.NOT_FOUND,
-    ArtifactTooLong: Code.TOO_LARGE,
-    ArtifactUnreadable: Code.FILE_NOT_FOUND,
-    NoSuchRange: Code.INVALID,
     NoSuchDeadLetter: Code.NOT_FOUND,
     NoSuchService: Code.NOT_FOUND,
     UnknownCursor: Code.NOT_FOUND,
@@ -62,7 +50,7 @@ _CODES: dict[type[Exception], Code] = {
     TooManyStreams: Code.UNAVAILABLE,
 }
 
-EXPECTED: tuple[type[Exception], ...] = (ReplyError, ArtifactRefused, Rejected, ValidationError, *_CODES)
+EXPECTED: tuple[type[Exception], ...] = (ReplyError, Rejected, ValidationError, *_CODES)
 
 
 class FieldError(BaseModel):
@@ -86,8 +74,8 @@ class Problem(BaseModel):
     @classmethod
     def of(cls, error: Exception) -> "Problem":
         """What an expected error means to who asked."""
-        if isinstance(error, (ReplyError, ArtifactRefused)):
-            return problem_for(error.code, error.message if isinstance(error, ReplyError) else str(error))
+        if isinstance(error, ReplyError):
+            return problem_for(error.code, error.message)
         if isinstance(error, Rejected):
             return problem_for(error.code, str(error))
         if isinstance(error, ValidationError):

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
         Unroutable,
     )
     from mindbus.sdk.agent import AgentSDK
-    from mindbus.sdk.delegated import Delegated
     from mindbus.sdk.processing_agent import ProcessingAgent
-    from mindbus.sdk.subagent import SubAgent
+    from mindbus.sdk.subagent import Delegated, SubAgent
     from mindbus.sdk.sync import SyncAgentSDK
     from mindbus.settings import Settings
 
@@ -50,9 +49,8 @@ _HOMES = {
     "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
     "mindbus.sdk.agent": ("AgentSDK",),
-    "mindbus.sdk.delegated": ("Delegated",),
     "mindbus.sdk.processing_agent": ("ProcessingAgent",),
-    "mindbus.sdk.subagent": ("SubAgent",),
+    "mindbus.sdk.subagent": ("Delegated", "SubAgent"),
     "mindbus.sdk.sync": ("SyncAgentSDK",),
     "mindbus.settings": ("Settings",),
 }

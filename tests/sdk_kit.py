@@ -13,19 +13,18 @@ from bus_schema.replies import Code
 from bus_schema.storage import Registration
 from mindbus import Client, Settings, connect
 from mindbus.files.store import FileStore, open_folder
-from mindbus.sdk.access import DirectAccess
+from mindbus.sdk.access import DirectAccess, FolderAccess
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import BufferLimits
-from mindbus.sdk.degradation import Degradation
-from mindbus.sdk.failures import (
+from mindbus.sdk.errors import (
     ArtifactConflict,
     ArtifactNotFound,
-    ArtifactRefused,
+    ArtifactRejected,
     StagedCopyLost,
     StorageAway,
-    StorageStumbled,
+    StorageFailed,
 )
-from mindbus.sdk.folder_access import FolderAccess
+from mindbus.sdk.registration import StoragePolicy
 
 TRACE = "run_1"
 
@@ -47,15 +46,15 @@ class FakeStorage:
         if self.is_away:
             raise StorageAway("nobody there")
         if manifest.id in self.stumbles_over:
-            raise StorageStumbled("a bug")
+            raise StorageFailed("a bug")
         if manifest.id in self.refuses:
-            raise ArtifactRefused(Code.INVALID, "no")
+            raise ArtifactRejected(Code.INVALID, "no")
         if known := self.manifests.get(manifest.id):
             if known.checksum != manifest.checksum:
                 raise ArtifactConflict("taken", known.ref)
             return self._registration(manifest, "already_exists")
         if missing := {*filter(None, [manifest.supersedes])} - self.manifests.keys():
-            raise ArtifactRefused(Code.NOT_FOUND, f"no such version: {missing}")
+            raise ArtifactRejected(Code.NOT_FOUND, f"no such version: {missing}")
         self._publish(manifest)
         return self._registration(manifest, "registered")
 
@@ -132,7 +131,7 @@ class Bench:
     @asynccontextmanager
     async def artifacts(self) -> AsyncIterator[Artifacts]:
         async with self.bus() as bus:
-            policy = Degradation(limits=self.limits, sleep=self.naps)
+            policy = StoragePolicy(limits=self.limits, sleep=self.naps)
             access = FolderAccess(self.files, self.folder / "artifacts") if self.moves else DirectAccess(self.files)
             async with Artifacts(bus, access, self.folder, policy=policy, storage=self.storage) as artifacts:
                 yield artifacts

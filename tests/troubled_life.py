@@ -15,8 +15,8 @@ from mindbus.errors import TemporaryFailure
 from mindbus.files.s3_store import S3Files
 from mindbus.files.s3_upload import UploadParts
 from mindbus.sdk.access import DirectAccess
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import StorageAway
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import StorageAway
 from mindbus.sql.database import Database
 from storage_service.care.keys import copy_key
 from storage_service.objects import Guarantees
@@ -114,7 +114,7 @@ class Life:
         key = depot.upload_key()
         manifest = depot.manifest(content, uri=files.uri(key), retention="2d")
 
-        await self._stage(files, Entry(manifest=manifest, upload_key=key, buffered_at=depot.clock()), content)
+        await self._stage(files, BufferEntry(manifest=manifest, upload_key=key, buffered_at=depot.clock()), content)
         stored = await self._register(depot, manifest)
         await self._clean(depot)
         await self._collect("collecting", keeper, days=1, hours=2)
@@ -128,7 +128,7 @@ class Life:
         await self._collect("deleting", keeper, days=9)
         assert await self._keys() == [copy_key(manifest.id)]
 
-    async def _stage(self, files: S3Files, entry: Entry, content: bytes) -> None:
+    async def _stage(self, files: S3Files, entry: BufferEntry, content: bytes) -> None:
         source = self.folder / f"{entry.artifact_id}.bytes"
         await asyncio.to_thread(source.write_bytes, content)
         await self._patiently("staging", lambda: DirectAccess(files).stage(entry, source))

@@ -1,4 +1,4 @@
-"""Where an agent's thoughts outlive its process: SQLite on one machine, PostgreSQL for many."""
+"""Checkpoints of LangGraph: SQLite on one machine, PostgreSQL for many."""
 
 import asyncio
 import sqlite3
@@ -21,22 +21,22 @@ from sqlalchemy.engine import URL, make_url
 
 from mindbus.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
 
-# A step ends, well or badly, within hours: what is this old belongs to nobody.
+# A step ends within hours: an older thread belongs to no step.
 KEPT = timedelta(days=7)
 
-# The database is away or busy; it may be there again in a moment.
+# The database is unavailable or busy; try again.
 CheckpointTrouble = (sqlite3.OperationalError, OperationalError)
 
 _POOL_SIZE = 4
 _POOL_TIMEOUT_S = 10
-_TURN_S = 0.2
-# The beginning of UUID time.
+_LOCK_POLL_S = 0.2
+# Epoch of UUID timestamps (RFC 9562).
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 
 
 @asynccontextmanager
 async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """A durable checkpointer of one service's own: a file, or a schema in the shared PostgreSQL."""
+    """The checkpointer of one service: a file, or a schema in the shared PostgreSQL."""
     url = make_url(database_url)
     opening = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url, service)
     async with opening as saver:
@@ -44,7 +44,7 @@ async def open_checkpoints(database_url: str, service: str) -> AsyncIterator[Bas
 
 
 async def forget_before(saver: BaseCheckpointSaver[Any], moment: datetime) -> int:
-    """Delete the threads that were last thought of before then."""
+    """Delete the threads without a checkpoint since a moment; returns their number."""
     cutoff: RunnableConfig = {"configurable": {"checkpoint_id": _first_id_of(moment)}}
     old = {found.config["configurable"]["thread_id"] async for found in saver.alist(None, before=cutoff, limit=1000)}
     for thread_id in old:
@@ -68,7 +68,7 @@ async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSave
     schema = f"checkpoints_{service}"
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
     async with await AsyncConnection.connect(address, autocommit=True, **CONNECT_OPTIONS) as connection:
-        await _in_turn(connection, schema, lambda: _prepare(connection, address, schema))
+        await _locked(connection, schema, lambda: _prepare(connection, address, schema))
     async with AsyncConnectionPool(
         address,
         kwargs=_options(schema),
@@ -82,21 +82,21 @@ async def _postgresql(url: URL, service: str) -> AsyncIterator[AsyncPostgresSave
         yield AsyncPostgresSaver(pool)
 
 
-# What the saver knows; invariant in the class of its connections.
+# The pool is invariant in the class of its connections.
 _DictConnection: type[AsyncConnection[DictRow]] = TimedConnection[DictRow]
 
 
 def _options(schema: str, *, without_limits: bool = False) -> dict[str, Any]:
-    # As the saver asks of every connection that it is given.
+    # The saver requires these of every connection.
     own = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     return own | CONNECT_OPTIONS | {"options": session_options(schema, without_limits=without_limits)}
 
 
-async def _in_turn(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
-    # Asked for again and again: an instance that waited inside the statement would hold a snapshot, for the end of
-    # which CREATE INDEX CONCURRENTLY in the other's set-up waits in turn.
-    while not await _try_lock(connection, name):  # noqa: ASYNC110  # nobody here could set an event
-        await asyncio.sleep(_TURN_S)
+async def _locked(connection: AsyncConnection[Any], name: str, work: Callable[[], Awaitable[None]]) -> None:
+    # Polled: an instance that waited inside the statement would hold a snapshot, for whose end CREATE INDEX
+    # CONCURRENTLY in the other instance's set-up waits.
+    while not await _try_lock(connection, name):  # noqa: ASYNC110  # there is no event to wait for
+        await asyncio.sleep(_LOCK_POLL_S)
     try:
         await work()
     finally:
@@ -116,7 +116,7 @@ async def _prepare(connection: AsyncConnection[Any], address: str, schema: str) 
 
 
 def _first_id_of(moment: datetime) -> str:
-    """The smallest UUID version 6 of that moment: checkpoint ids sort by time."""
+    """The smallest UUID version 6 of a moment: checkpoint ids sort by time."""
     ticks = (moment.astimezone(UTC) - _GREGORIAN) // timedelta(microseconds=1) * 10
     high = f"{ticks:015x}"
     return f"{high[:8]}-{high[8:12]}-6{high[12:]}-8000-000000000000"

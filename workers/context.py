@@ -27,9 +27,9 @@ from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.notebook import Notebook, Said
 
 _TALK_MESSAGES = 12
 _LOOKS_S = 0.5
@@ -54,7 +54,7 @@ class ContextWorker(Worker):
         self._talks = Conversations(
             self._bus, self._artifacts, largest_inline_bytes=worker_context.settings.max_body_bytes // 2
         )
-        self._desks = Notebook(self._bus, self.name, NotificationState)
+        self._desks = AgentStateStore(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}
         self._next_look = worker_context.clock()
 
@@ -81,26 +81,26 @@ class ContextWorker(Worker):
         await self._model.aclose()
 
     @on_event
-    async def hear(self, notification: NotificationGenerated, message_context: MessageContext) -> list[Said]:
+    async def hear(self, notification: NotificationGenerated, message_context: MessageContext) -> list[OutgoingMessage]:
         """Deliver, defer, merge or ignore."""
         user_id = notification.to_user
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
+        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
             return self._ruled(user_id, await self._agent.hear(notification, desk, self._moment(user_id, talk), talk))
 
-        return await self._desks.turn(user_id, message_context.message_id, decided)
+        return await self._desks.process_once(user_id, message_context.message_id, decided)
 
     @on_command
-    async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[Said]:
+    async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[OutgoingMessage]:
         """Decide anew about what has waited long enough."""
         user_id = command.user_id
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
+        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
             return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
 
-        return await self._desks.turn(user_id, message_context.message_id, decided)
+        return await self._desks.process_once(user_id, message_context.message_id, decided)
 
     @on_command
     async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
@@ -142,10 +142,10 @@ class ContextWorker(Worker):
         spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
         return DecisionContext(self._clock(), self._habits.of(user_id), max(spoken, default=None))
 
-    def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[Said]]:
+    def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
         desk, decisions, delivery = ruling
         self._note_due(user_id, desk)
-        said: list[Said] = [each for decision in decisions for each in _news(user_id, decision)]
+        said: list[OutgoingMessage] = [each for decision in decisions for each in _news(user_id, decision)]
         if delivery is not None:
             said.append(_order(delivery))
         return desk, said
@@ -158,10 +158,12 @@ class ContextWorker(Worker):
 
     async def _settle(self, users: Iterable[str], settled: tuple[str, ...], message_context: MessageContext) -> None:
         for user_id in sorted(users) if settled else ():
-            await self._desks.turn(user_id, message_context.message_id, partial(_with_settled, settled))
+            await self._desks.process_once(user_id, message_context.message_id, partial(_with_settled, settled))
 
 
-async def _with_settled(settled: tuple[str, ...], desk: NotificationState) -> tuple[NotificationState, Sequence[Said]]:
+async def _with_settled(
+    settled: tuple[str, ...], desk: NotificationState
+) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
     return desk.with_settled(settled), ()
 
 

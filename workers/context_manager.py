@@ -17,9 +17,9 @@ from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
 from mindbus.bus.handlers import Publish, Send
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.notebook import Said
-from mindbus.sdk.pictures import Known, Pictures
+from mindbus.sdk.agent_state import OutgoingMessage
 from mindbus.sdk.processing_agent import ProcessingAgent
+from mindbus.sdk.user_context import ContextItem, UserContexts
 
 _TEAM = "team"
 
@@ -43,7 +43,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         self._model = model or model_of(context.settings)
         self._roster = open_people_directory(context.settings.people)
         self._zone = ZoneInfo(open_preferences(context.settings.habits).default.zone)
-        self._pictures = Pictures(self.bus)
+        self._pictures = UserContexts(self.bus)
 
     def key(self, user_id: str) -> str:
         """Whoever speaks, the knowledge is one."""
@@ -67,14 +67,14 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
             )
         return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[Send]:
+    def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
         """Have what has become known remembered."""
         updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
         return [Send(learned) for event in updated for learned in memory_commands(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
         """Paint the user's picture anew."""
-        known = (await self.notebook.state(_TEAM)).knowledge
+        known = (await self.state_store.state(_TEAM)).knowledge
         await self._paint(fragment.user_id, known)
 
     def without(self, state: TeamKnowledge, user_id: str) -> tuple[TeamKnowledge, dict[str, int]]:
@@ -86,7 +86,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
 
     async def forgotten(self, user_id: str) -> None:
         """What they have said is in the pictures of others, too."""
-        known = (await self.notebook.state(_TEAM)).knowledge
+        known = (await self.state_store.state(_TEAM)).knowledge
         async for other in self._pictures.users():
             if other != user_id:
                 await self._paint(other, known)
@@ -98,4 +98,4 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
 
     async def _paint(self, user_id: str, known: FactBase) -> None:
         facts = big_picture(known, user_id)
-        await self._pictures.paint(user_id, (Known(id=fact.fact_id, text=fact.text) for fact in facts))
+        await self._pictures.replace(user_id, (ContextItem(id=fact.fact_id, text=fact.text) for fact in facts))

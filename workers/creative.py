@@ -19,14 +19,14 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import BusUnavailable, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.aside import aside
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.errors import ArtifactError, BufferFull
+from mindbus.sdk.recall import KemRecall
+from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.steps import StepArtifacts
 from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 
 _RECALLED_WORDS = 400
-_IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactNotFound, ArtifactUnreadable, ArtifactRefused)
+_IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactError)
 
 
 class CreativeWorker(Worker):
@@ -42,7 +42,7 @@ class CreativeWorker(Worker):
         self._model = model or model_of(context.settings)
         self._bus = context.bus.acting_as(self.identity, service=role.name)
         self._artifacts = open_artifacts(self._bus, context.settings, context.clock)
-        self._recall = Recall(self._bus, context.settings.recall_timeout_s)
+        self._recall = KemRecall(self._bus, context.settings.recall_timeout_s)
         self._opened = AsyncExitStack()
 
     @property
@@ -116,7 +116,9 @@ class CreativeWorker(Worker):
     async def _report(self, order: ExecuteStep, note: str) -> None:
         progress = StepProgress(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, note=note)
         try:
-            await aside(f"progress/{note}", lambda: self._bus.publish(progress, trace=order.run_id, step=order.step_id))
+            await in_id_scope(
+                f"progress/{note}", lambda: self._bus.publish(progress, trace=order.run_id, step=order.step_id)
+            )
         except BusUnavailable as away:
             logger().warning("progress not told", role=self.name, note=note, reason=str(away))
 

@@ -11,9 +11,9 @@ from bus_schema.kem import KemDraft
 from bus_schema.replies import Code
 from mindbus.bus.context import MessageContext
 from mindbus.bus.worker import WorkerContext
-from mindbus.errors import Rejected, TemporaryFailure
+from mindbus.errors import Rejected
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactTooLong, ArtifactUnreadable, StorageAway
+from mindbus.sdk.errors import ArtifactTooLong
 
 MAX_BYTES = 64 * 1024**2
 
@@ -30,16 +30,8 @@ class DraftReader:
         artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
         try:
             raw = await artifacts.get(ref.artifact_id, trace=context.trace_id, max_bytes=MAX_BYTES)
-        except StorageAway as away:
-            raise TemporaryFailure(f"storage: {away}") from away
-        except ArtifactNotFound as missing:
-            raise Rejected(Code.NOT_FOUND, str(missing)) from missing
-        except ArtifactRefused as no:
-            raise Rejected(no.code, str(no)) from no
-        except ArtifactTooLong as long:
-            raise Rejected(Code.TOO_LARGE, f"a batch has {MAX_BYTES} bytes at most; send several") from long
-        except ArtifactUnreadable as unreadable:
-            raise Rejected(Code.FILE_NOT_FOUND, str(unreadable)) from unreadable
+        except ArtifactTooLong as error:
+            raise Rejected(Code.TOO_LARGE, f"a batch has {MAX_BYTES} bytes at most; send several") from error
         return drafts_of(raw)
 
 

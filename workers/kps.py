@@ -26,9 +26,8 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.aside import aside
-from mindbus.sdk.asking import ask
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from mindbus.sdk.errors import ArtifactError
+from mindbus.sdk.requests import in_id_scope, request
 from workers.unit_removal import forget, is_forgotten, supersede
 
 _BATCH = 32
@@ -117,14 +116,9 @@ class KpsWorker(Worker):
                     raise SourceDiffers(artifact_id=about)
                 self._reader.require_size(reader.manifest.size_bytes)
                 return b"".join([piece async for piece in reader]), command.content_type
-        except StorageAway as away:
-            raise TemporaryFailure(f"storage: {away}") from away
-        except ArtifactNotFound as missing:
-            raise Rejected(Code.NOT_FOUND, str(missing), {"artifact_id": about}) from missing
-        except ArtifactRefused as no:
-            raise Rejected(no.code, str(no), {"artifact_id": about}) from no
-        except ArtifactUnreadable as unreadable:
-            raise Rejected(Code.FILE_NOT_FOUND, str(unreadable), {"artifact_id": about}) from unreadable
+        except ArtifactError as error:
+            error.details["artifact_id"] = about
+            raise
 
     async def _keep(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> int:
         """Store those that memory does not have as they are; how many these were."""
@@ -151,12 +145,12 @@ class KpsWorker(Worker):
         command = BatchStoreKems(kems=tuple(drafts))
         # After a crash there may be less to store: another batch is another message, or it had the answer of this one.
         content = sha256(command.model_dump_json().encode()).hexdigest()
-        return (await aside(f"store/{context.attempt}/{content}", lambda: ask(bus, command))).items
+        return (await in_id_scope(f"store/{context.attempt}/{content}", lambda: request(bus, command))).items
 
     async def _there(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> dict[str, Kem]:
         ids = tuple(unit.kem_id for unit in units)
         query = RetrieveKems(query=KemQuery(ids=ids), page_size=len(ids))
-        page = await aside(f"look/{context.attempt}/{ids[0]}", lambda: ask(bus, query))
+        page = await in_id_scope(f"look/{context.attempt}/{ids[0]}", lambda: request(bus, query))
         return {item.kem.id: item.kem for item in page.items}
 
     async def _embedded(self, texts: Sequence[str]) -> list[Embedding]:
@@ -175,7 +169,7 @@ class KpsWorker(Worker):
 
     async def _report(self, command: ProcessRawData, done: int, total: int) -> None:
         progress = KemProcessingProgress(source=command.source, done=done, total=total)
-        await aside(f"progress/{done}", lambda: self._kit.bus.publish(progress))
+        await in_id_scope(f"progress/{done}", lambda: self._kit.bus.publish(progress))
 
 
 def open_kps(context: WorkerContext) -> KpsWorker:

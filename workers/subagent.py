@@ -14,8 +14,7 @@ from agents.subagents.loop import NothingAnswered, ToolLoop
 from agents.subagents.tools import BoundTool, Toolbox
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import PermanentFailure, TemporaryFailure
-from mindbus.sdk.delegated import Delegated
-from mindbus.sdk.subagent import SubAgent
+from mindbus.sdk.subagent import Delegated, SubAgent
 
 _MOST_ROUNDS = 8
 _STATUS_CHARS = 200

@@ -11,9 +11,9 @@ from agents.models.prompt import memory_materials
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
 from agents.subagents.tools import BoundTool, ToolFailed
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.delegated import Delegated
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.errors import ArtifactError, StorageAway
+from mindbus.sdk.recall import KemRecall
+from mindbus.sdk.subagent import Delegated
 from workers.subagent import ThinkingSubagent
 
 _LARGEST_BYTES = 16 * 1024**2
@@ -49,7 +49,7 @@ class AnalyticSubagent(ThinkingSubagent):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context, shipped_guide("analytic"), model)
-        self._recall = Recall(context.bus, context.settings.recall_timeout_s)
+        self._recall = KemRecall(context.bus, context.settings.recall_timeout_s)
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         """Memory, artifacts, tables."""
@@ -85,7 +85,7 @@ class AnalyticSubagent(ThinkingSubagent):
     async def _bytes_of(self, artifact_id: str, work: Delegated) -> bytes:
         try:
             return await self.artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
-        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway, OSError) as no:
+        except (ArtifactError, StorageAway, OSError) as no:
             raise ToolFailed(f"it cannot be read: {no}") from no
 
 

@@ -73,7 +73,7 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
     @every(seconds=_LOOKS_AT_DUE_DATES_S)
     async def remind(self) -> None:
         """Say what has become due."""
-        await self.notebook.unasked(_TEAM, self._reminded, self._tell)
+        await self.state_store.publish_due(_TEAM, self._reminded, self._tell)
 
     async def stop(self) -> None:
         """Let go of the model as well."""

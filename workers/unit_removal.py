@@ -15,8 +15,7 @@ from memory.kps.units import ARTIFACT_KEY
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
 from mindbus.errors import Rejected
-from mindbus.sdk.aside import aside
-from mindbus.sdk.asking import ask
+from mindbus.sdk.requests import in_id_scope, request
 
 
 async def is_forgotten(bus: Client, command: ProcessRawData, context: MessageContext) -> bool:
@@ -30,14 +29,14 @@ async def is_forgotten(bus: Client, command: ProcessRawData, context: MessageCon
     if said is None or not is_user_id(user_id):
         return False
     query = GetMessage(user_id=str(user_id), message_id=said)
-    return not await _is_there(aside(f"said/{context.attempt}", lambda: ask(bus, query)))
+    return not await _is_there(in_id_scope(f"said/{context.attempt}", lambda: request(bus, query)))
 
 
 async def forget(bus: Client, kem_ids: Iterable[str], context: MessageContext) -> None:
     """Remove these units, where nobody else has."""
     for kem_id in kem_ids:
         command = DeleteKem(kem_id=kem_id)
-        await _is_there(aside(f"forget/{context.attempt}/{kem_id}", partial(ask, bus, command)))
+        await _is_there(in_id_scope(f"forget/{context.attempt}/{kem_id}", partial(request, bus, command)))
 
 
 async def _is_there(asking: Awaitable[object]) -> bool:
@@ -64,7 +63,7 @@ async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str]
         return
     source = command.source
     asking = GetVersions(artifact_id=source.artifact_id)
-    chain = (await aside(f"versions/{context.attempt}", lambda: ask(bus, asking))).items
+    chain = (await in_id_scope(f"versions/{context.attempt}", lambda: request(bus, asking))).items
     if await _learned(bus, [each.id for each in chain if each.version > source.version], context):
         await forget(bus, kem_ids, context)
         raise Rejected(
@@ -84,7 +83,7 @@ async def _learned(bus: Client, artifact_ids: Sequence[str], context: MessageCon
     cursor: str | None = None
     while True:
         asking = RetrieveKems(query=query, cursor=cursor, page_size=MAX_PAGE)
-        page = await aside(f"learned/{context.attempt}/{wanted[-1]}/{cursor}", partial(ask, bus, asking))
+        page = await in_id_scope(f"learned/{context.attempt}/{wanted[-1]}/{cursor}", partial(request, bus, asking))
         found += [item.kem.id for item in page.items if _is_of(item.kem, wanted, context.owner)]
         cursor = page.next_cursor
         if cursor is None:

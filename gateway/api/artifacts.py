@@ -17,7 +17,7 @@ from gateway.backend import Backend
 from gateway.byte_ranges import ByteRange, UnsatisfiableRange, parse_range
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
-from mindbus.sdk.artifacts import Wanted
+from mindbus.sdk.artifacts import ReadOptions
 from mindbus.sdk.preview import Preview
 from storage_service.download_names import content_type_of, file_name
 
@@ -132,7 +132,7 @@ def _headers(found: Manifest, tag: str) -> dict[str, str]:
 
 
 async def _pieces(desk: Backend, artifact_id: str, trace: str | None, part: ByteRange | None) -> AsyncGenerator[bytes]:
-    wanted: Wanted = {"trace": trace}
+    wanted: ReadOptions = {"trace": trace}
     if part is not None:
         wanted |= {"start": part.first, "length": part.length}
     async with desk.open_artifact(artifact_id, **wanted) as reader:

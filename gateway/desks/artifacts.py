@@ -6,9 +6,9 @@ from typing import Literal, Unpack
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
 from mindbus.bus.client import Client
-from mindbus.sdk.artifacts import Artifacts, Wanted
+from mindbus.sdk.artifacts import Artifacts, ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.reading import ArtifactReader
+from mindbus.sdk.reader import ArtifactReader
 
 
 class ArtifactDesk:
@@ -25,7 +25,9 @@ class ArtifactDesk:
         """Raises ArtifactNotFound, StorageAway."""
         return await self.shelf.manifest(artifact_id, trace=trace)
 
-    def open_artifact(self, artifact_id: str, **wanted: Unpack[Wanted]) -> AbstractAsyncContextManager[ArtifactReader]:
+    def open_artifact(
+        self, artifact_id: str, **wanted: Unpack[ReadOptions]
+    ) -> AbstractAsyncContextManager[ArtifactReader]:
         """Its bytes in pieces. Raises as `artifact` does; ArtifactUnreadable, NoSuchRange."""
         return self.shelf.open(artifact_id, **wanted)
 

@@ -19,7 +19,7 @@ from bus_schema.process import (
 )
 from mindbus.bus.client import Client
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.failures import StorageAway
+from mindbus.sdk.errors import StorageAway
 
 _BRIEF_TYPE = "text/markdown"
 

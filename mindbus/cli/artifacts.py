@@ -22,10 +22,10 @@ from mindbus.cli.lineage import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.progress_bar import progress_bar
 from mindbus.cli.session import on_the_bus, run
-from mindbus.sdk.artifacts import About, Artifacts, Put, Wanted, open_artifacts
+from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.progress import Progress, nobody
-from mindbus.sdk.reading import Span
+from mindbus.sdk.reader import ByteRange
+from mindbus.sdk.sources import Progress, no_progress
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
@@ -55,7 +55,7 @@ def put(
 
     mindbus artifacts put draft.md --type draft --trace t1 --as agent.editor
     """
-    about: About = {
+    about: PutOptions = {
         "artifact_type": artifact_type,
         "trace": trace,
         "visibility": visibility,
@@ -96,7 +96,7 @@ def get(
     """
     if as_json and output is None:
         raise UsageError("--json leaves standard output to JSON: say with -o where the bytes go")
-    wanted: Wanted = parse_range(byte_range)
+    wanted: ReadOptions = parse_range(byte_range)
     wanted["trace"] = trace
     with progress_bar(is_wanted=not as_json and (output is not None or not sys.stdout.isatty())) as progress:
         wanted["progress"] = progress
@@ -209,7 +209,9 @@ async def opened(identity: str) -> AsyncIterator[Artifacts]:
         yield artifacts
 
 
-async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About, progress: Progress = nobody) -> Put:
+async def put_or_fail(
+    artifacts: Artifacts, source: Path | bytes, about: PutOptions, progress: Progress = no_progress
+) -> Put:
     """Put, with pending as a failure: a command is over before storage is back. Raises UsageError, CommandError."""
     try:
         done = await artifacts.put(source, progress, **about)
@@ -224,7 +226,7 @@ async def put_or_fail(artifacts: Artifacts, source: Path | bytes, about: About, 
     return done
 
 
-async def _put(file: Path, about: About, supersedes: str | None, identity: str, progress: Progress) -> Put:
+async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: str, progress: Progress) -> Put:
     async with opened(identity) as artifacts:
         if supersedes is not None:
             before = await artifacts.manifest(supersedes, trace=about["trace"])
@@ -232,7 +234,7 @@ async def _put(file: Path, about: About, supersedes: str | None, identity: str, 
         return await put_or_fail(artifacts, file, about, progress)
 
 
-async def _get(artifact_id: str, output: Path | None, wanted: Wanted, identity: str) -> tuple[Manifest, Span]:
+async def _get(artifact_id: str, output: Path | None, wanted: ReadOptions, identity: str) -> tuple[Manifest, ByteRange]:
     async with opened(identity) as artifacts:
         return await fetch(artifacts, artifact_id, output, **wanted)
 

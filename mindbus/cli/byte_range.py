@@ -3,12 +3,12 @@
 import re
 
 from mindbus.cli.errors import UsageError
-from mindbus.sdk.artifacts import Wanted
+from mindbus.sdk.artifacts import ReadOptions
 
 _RANGE = re.compile(r"(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 
 
-def parse_range(text: str | None) -> Wanted:
+def parse_range(text: str | None) -> ReadOptions:
     """First and last byte, counted from 0; either may be left out: `500-`, or `-500` for the last 500.
 
     Raises UsageError.

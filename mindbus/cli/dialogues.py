@@ -21,7 +21,7 @@ from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Look at dialogues, end one.")
@@ -142,7 +142,7 @@ async def _short_text(ref: ArtifactRef, trace: str, artifacts: Artifacts) -> str
         return None
     try:
         return (await artifacts.get(ref.artifact_id, trace=trace, max_bytes=_SHORT_BYTES)).decode()
-    except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway, UnicodeDecodeError):
+    except (ArtifactError, StorageAway, UnicodeDecodeError):
         # That it was said is known, whatever has become of the words.
         return None
 

@@ -7,17 +7,17 @@ from typing import Unpack
 
 from bus_schema.artifacts import Manifest
 from mindbus.cli.errors import UsageError
-from mindbus.sdk.artifacts import Artifacts, Wanted
+from mindbus.sdk.artifacts import Artifacts, ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.reading import ArtifactReader, Span, save_to
+from mindbus.sdk.reader import ArtifactReader, ByteRange, save_to
 from mindbus.terminal import escape_controls
 
 _BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"
 
 
 async def fetch(
-    artifacts: Artifacts, artifact_id: str, output: Path | None, **wanted: Unpack[Wanted]
-) -> tuple[Manifest, Span]:
+    artifacts: Artifacts, artifact_id: str, output: Path | None, **wanted: Unpack[ReadOptions]
+) -> tuple[Manifest, ByteRange]:
     """To a file, or to standard output. Raises UsageError where a terminal would get what is no text."""
     async with artifacts.open(artifact_id, **wanted) as reader:
         if output is not None:
@@ -26,7 +26,7 @@ async def fetch(
             await _show(reader)
         else:
             await _write(reader)
-        return reader.manifest, reader.span
+        return reader.manifest, reader.byte_range
 
 
 async def look(artifacts: Artifacts, artifact_id: str, lines: int, trace: str | None) -> tuple[Manifest, Preview]:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from mindbus.cli.console import errors
-from mindbus.sdk.progress import Phase, nobody
-from mindbus.sdk.progress import Progress as Tell
+from mindbus.sdk.sources import Phase, no_progress
+from mindbus.sdk.sources import Progress as Tell
 
 _LONG_BYTES = 8 * 1024 * 1024
 _DOING: dict[Phase, str] = {
@@ -23,7 +23,7 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
     """On standard error, where that is a terminal, once something long is under way."""
     console = errors()
     if not is_wanted or not console.is_terminal:
-        yield nobody
+        yield no_progress
         return
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)

@@ -1,103 +1,108 @@
-"""How a participant gets at the bytes in the file store."""
+"""Access to the bytes of artifacts for processes that reach the file store themselves."""
 
 import asyncio
+import errno
+import os
+import re
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Protocol
 
 from bus_schema.artifacts import Manifest
+from mindbus.files.keys import object_key
 from mindbus.files.store import FileStore
 from mindbus.logs import logger
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import BytesMissing, StorageAway
-from mindbus.sdk.permanent_key import permanent_key
-from mindbus.sdk.progress import Progress, nobody
-from mindbus.sdk.sources import CHUNK_BYTES
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import BytesMissing, InvalidArtifactKey, StorageAway
+from mindbus.sdk.sources import CHUNK_BYTES, Progress, no_progress
 
-# An object store replaces an object as a whole; to ask what is there takes longer than to send so little again.
+# An object store replaces objects as a whole; asking what is there takes longer than sending so little again.
 _SENT_AT_ONCE_BYTES = 1024 * 1024
+_GENERATION = re.compile(r"[0-9]{1,18}")
 
 
-class Pieces(Protocol):
-    """The bytes of an artifact, or of a range of it, as the store gives them: nothing is checked yet."""
+class ByteStream(Protocol):
+    """The unchecked bytes of an artifact, or of a range of it, as the store gives them."""
 
     async def read(self) -> bytes:
         """The next piece; empty at the end. Raises StorageAway."""
         ...
 
     async def close(self) -> None:
-        """Let go of them."""
+        """Release the connection or file."""
         ...
 
 
-class Access(Protocol):
-    """Staging and reading: by itself, or with the addresses that storage hands out."""
+class ArtifactAccess(Protocol):
+    """Staging and reading, directly or by presigned addresses."""
 
     def address(self, key: str) -> str:
         """The `uri` that a manifest shows for what is staged under the key."""
         ...
 
-    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
+    async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
         """Bring the bytes to where storage looks for them, unless they are there. Raises StorageAway."""
         ...
 
-    async def shelter(self, entry: Entry, source: Path) -> None:
-        """Storage is away: have the bytes where nobody collects them, however long that takes."""
+    async def shelter(self, entry: BufferEntry, source: Path) -> None:
+        """Storage is away: bring the bytes to where nobody collects them."""
         ...
 
-    async def unstage(self, entry: Entry) -> None:
+    async def unstage(self, entry: BufferEntry) -> None:
         """Remove what will not be registered; what cannot be removed now, storage collects later."""
         ...
 
-    async def open(self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None) -> Pieces:
-        """The bytes from `start`, all or `length` of them. Raises NotAPermanentKey, BytesMissing, StorageAway."""
+    async def open(
+        self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None
+    ) -> ByteStream:
+        """The bytes from `start`, all or `length` of them. Raises InvalidArtifactKey, BytesMissing, StorageAway."""
         ...
 
 
 class DirectAccess:
-    """Access with the file store's own means."""
+    """ArtifactAccess through the file store itself."""
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
 
     def address(self, key: str) -> str:
-        """As in Access."""
         return self._files.uri(key)
 
-    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
-        """As in Access."""
+    async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
         try:
             await asyncio.to_thread(self._stage, entry, source, progress)
-        except OSError as trouble:
-            raise StorageAway(f"file store: {trouble}") from trouble
+        except OSError as error:
+            raise StorageAway(f"file store: {error}") from error
 
-    async def shelter(self, entry: Entry, source: Path) -> None:
-        """As in Access; the buffer has not let go of them."""
+    async def shelter(self, entry: BufferEntry, source: Path) -> None:
+        """Nothing to do: the buffer keeps the bytes."""
 
-    async def unstage(self, entry: Entry) -> None:
-        """As in Access."""
+    async def unstage(self, entry: BufferEntry) -> None:
         try:
             await asyncio.to_thread(self._files.delete, entry.upload_key)
-        except OSError as trouble:
-            logger().warning("staged file stays", upload=entry.upload_key, reason=str(trouble))
+        except OSError as error:
+            logger().warning("staged file stays", upload=entry.upload_key, reason=str(error))
 
-    async def open(self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None) -> Pieces:
-        """As in Access."""
-        key = permanent_key(manifest, self._files.url)
+    async def open(
+        self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None
+    ) -> ByteStream:
+        key = _permanent_key(manifest, self._files.url)
         try:
-            return FilePieces(await asyncio.to_thread(self._open, key, start), length)
-        except FileNotFoundError as missing:
-            raise BytesMissing(f"{BytesMissing.__doc__} ({manifest.id}, {key})") from missing
-        except OSError as trouble:
-            raise StorageAway(f"file store: {trouble}") from trouble
+            return FileByteStream(await asyncio.to_thread(self._open, key, start), length)
+        except FileNotFoundError as error:
+            raise BytesMissing(f"{BytesMissing.__doc__} ({manifest.id}, {key})") from error
+        except OSError as error:
+            raise StorageAway(f"file store: {error}") from error
 
-    def _stage(self, entry: Entry, source: Path, progress: Progress) -> None:
+    def _stage(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
         key, size_bytes = entry.upload_key, entry.manifest.size_bytes
-        # Without a source, storage may have it already; else storage is the one to say no.
-        if not self._is_there(key, size_bytes) and source.exists():
+        # Without a source, storage may have it already; else storage is the one to reject it.
+        if not self._is_staged(key, size_bytes) and source.exists():
             self._files.upload(key, source, lambda done: progress("send", done, size_bytes))
 
-    def _is_there(self, key: str, size_bytes: int) -> bool:
-        """Storage may be reading a copy from an earlier try: in a folder, it must not change under its eyes."""
+    def _is_staged(self, key: str, size_bytes: int) -> bool:
+        """Storage may be reading the copy of an earlier attempt: in a folder, it must not change meanwhile."""
         if self._files.local_root is None and size_bytes <= _SENT_AT_ONCE_BYTES:
             return False
         try:
@@ -112,25 +117,83 @@ class DirectAccess:
         return file
 
 
-class FilePieces:
-    """Pieces out of an open file."""
+class FolderAccess(DirectAccess):
+    """Stages by moving, which takes no time; by copying where the buffer is on another disk.
+
+    Neither move is synced to the disk: a power cut may leave the bytes at either place, where they are looked for.
+    """
+
+    def __init__(self, files: FileStore, root: Path) -> None:
+        super().__init__(files)
+        self._root = root
+
+    async def shelter(self, entry: BufferEntry, source: Path) -> None:
+        """Move the bytes back to the buffer: storage collects what is staged for long."""
+        try:
+            await asyncio.to_thread(self._move_back, self._root / entry.upload_key, source)
+        except OSError as error:
+            logger().warning("staged file stays", upload=entry.upload_key, reason=str(error))
+
+    def _move_back(self, staged: Path, source: Path) -> None:
+        if staged.exists() and not source.exists():
+            _move(staged, source)
+
+    def _stage(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
+        staged = self._root / entry.upload_key
+        places = chain((source, staged), self._orphans(entry.upload_key))
+        found = next((place for place in places if place.exists()), None)
+        if found is None:
+            # Storage may have it; else storage is the one to reject it.
+            return
+        # It may have waited longer than storage leaves alone what is staged.
+        os.utime(found)
+        if found != staged and not _move(found, staged):
+            super()._stage(entry, found, progress)
+
+    def _orphans(self, key: str) -> Iterator[Path]:
+        """Where storage puts uploads that nobody registered for a day, perhaps since their producer was down."""
+        for place in (self._root / "orphans", self._root.parent / "orphans"):
+            yield from place.glob(f"*/{key}")
+
+
+class FileByteStream:
+    """ByteStream of an open file."""
 
     def __init__(self, file: IO[bytes], length: int | None) -> None:
         self._file, self._left = file, length
 
     async def read(self) -> bytes:
-        """As in Pieces."""
-        wanted = CHUNK_BYTES if self._left is None else min(CHUNK_BYTES, self._left)
-        if not wanted:
+        size = CHUNK_BYTES if self._left is None else min(CHUNK_BYTES, self._left)
+        if not size:
             return b""
         try:
-            piece = await asyncio.to_thread(self._file.read, wanted)
-        except OSError as trouble:
-            raise StorageAway(f"file store: {trouble}") from trouble
+            piece = await asyncio.to_thread(self._file.read, size)
+        except OSError as error:
+            raise StorageAway(f"file store: {error}") from error
         if self._left is not None:
             self._left -= len(piece)
         return piece
 
     async def close(self) -> None:
-        """As in Pieces."""
         await asyncio.to_thread(self._file.close)
+
+
+def _permanent_key(manifest: Manifest, store_url: str) -> str:
+    """The key that a manifest names, rebuilt rather than opened as given. Raises InvalidArtifactKey."""
+    key = manifest.uri.removeprefix(f"{store_url}/")
+    generation = key.rpartition("/")[2]
+    if not _GENERATION.fullmatch(generation) or key != object_key(manifest.sha256, generation):
+        raise InvalidArtifactKey(f"{InvalidArtifactKey.__doc__} ({manifest.id}: {manifest.uri})")
+    return key
+
+
+def _move(source: Path, target: Path) -> bool:
+    """Rename; False where source and target are on different disks."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True

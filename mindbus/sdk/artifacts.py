@@ -12,29 +12,24 @@ from bus_schema.artifacts import AIContext, ArtifactRef, Manifest, Visibility
 from bus_schema.ids import mint
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
+from mindbus.files.keys import new_staging_key
 from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import logger
-from mindbus.sdk.access import Access, DirectAccess
-from mindbus.sdk.buffer import Buffer, BufferLimits, Incoming
-from mindbus.sdk.degradation import Degradation
-from mindbus.sdk.draining import Drain
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import ArtifactConflict, StorageAway
-from mindbus.sdk.folder_access import FolderAccess
-from mindbus.sdk.heartbeat import StorageHeartbeat
+from mindbus.sdk.access import ArtifactAccess, DirectAccess, FolderAccess
+from mindbus.sdk.buffer import Buffer, BufferLimits, BufferWriter
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import ArtifactConflict, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
-from mindbus.sdk.progress import Progress, nobody, told
-from mindbus.sdk.reading import ArtifactReader, Span, read_whole, save_to
-from mindbus.sdk.registering import Registrar
-from mindbus.sdk.sources import Source, chunks_of, guess_content_type, size_of
-from mindbus.sdk.staging import new_upload_key
-from mindbus.sdk.storage_link import StorageLink, StorageOnBus
+from mindbus.sdk.reader import ArtifactReader, ByteRange, read_whole, save_to
+from mindbus.sdk.registration import BufferDrain, BufferRegistrar, StoragePolicy
+from mindbus.sdk.sources import Progress, Source, chunks_of, guess_content_type, no_progress, size_of, with_progress
+from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLink
 from mindbus.settings import Settings
 from mindbus.tasks import end
 
 
-class About(TypedDict, total=False):
-    """What a new artifact's manifest says; the content type is guessed from a file's name where it is left out.
+class PutOptions(TypedDict, total=False):
+    """Fields of a new artifact's manifest; without a content type it is guessed from the file's name.
 
     An `artifact_id` that is derived from its cause makes a repeated `put` recognisable. `supersedes` is the version
     before this one.
@@ -51,11 +46,11 @@ class About(TypedDict, total=False):
     artifact_id: str | None
 
 
-class Wanted(TypedDict, total=False):
-    """What is to be read of an artifact, within which trace.
+class ReadOptions(TypedDict, total=False):
+    """Range, trace and progress of a read.
 
     A range begins at `start`, counted from the end where it is negative, and has `length` bytes, fewer where the
-    artifact ends before. `progress` hears how far it has come.
+    artifact ends before. `progress` is called with the bytes read so far.
     """
 
     trace: str | None
@@ -66,19 +61,19 @@ class Wanted(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Put:
-    """What has become of an artifact: storage has it, or it is pending, safe in the local buffer."""
+    """Outcome of `Artifacts.put`: storage has the artifact, or it is pending, safe in the local buffer."""
 
     manifest: Manifest
     outcome: Literal["registered", "already_exists", "pending"]
 
     @property
     def ref(self) -> ArtifactRef:
-        """The pointer to send about; good from now on, pending or not."""
+        """The pointer to put into messages; valid from now on, pending or not."""
         return self.manifest.ref
 
     @property
     def is_pending(self) -> bool:
-        """Whether storage has yet to confirm it; it then tells `artifact.registered`."""
+        """Whether storage has yet to confirm it; it then publishes `artifact.registered`."""
         return self.outcome == "pending"
 
 
@@ -88,15 +83,15 @@ def open_artifacts(
     clock: Callable[[], datetime] = utc_now,
     storage: StorageLink | None = None,
 ) -> "Artifacts":
-    """The artifacts of whoever speaks on this bus, as the settings say; `async with` them."""
+    """Artifacts of the participant of this bus, as the settings say; use with `async with`."""
     limits = BufferLimits(settings.buffer_max_bytes, settings.buffer_max_artifacts)
-    return Artifacts(bus, open_access(bus, settings), settings.data_dir, clock, Degradation(limits=limits), storage)
+    return Artifacts(bus, open_access(bus, settings), settings.data_dir, clock, StoragePolicy(limits=limits), storage)
 
 
-def open_access(bus: Client, settings: Settings) -> Access:
-    """How this process gets at the file store: by itself, or by what storage signs for it."""
+def open_access(bus: Client, settings: Settings) -> ArtifactAccess:
+    """Access to the file store, directly or by presigned addresses."""
     if not has_direct_access(settings):
-        return PresignedAccess(StorageOnBus(bus))
+        return PresignedAccess(StorageClient(bus))
     files = open_files(settings)
     return DirectAccess(files) if files.local_root is None else FolderAccess(files, files.local_root)
 
@@ -107,32 +102,32 @@ class Artifacts:
     def __init__(
         self,
         bus: Client,
-        access: Access,
+        access: ArtifactAccess,
         data_dir: Path,
         clock: Callable[[], datetime] = utc_now,
-        policy: Degradation | None = None,
+        policy: StoragePolicy | None = None,
         storage: StorageLink | None = None,
     ) -> None:
         self._bus, self._access, self._clock = bus, access, clock
-        self._policy = policy or Degradation()
-        self._storage = storage or StorageOnBus(bus)
+        self._policy = policy or StoragePolicy()
+        self._storage = storage or StorageClient(bus)
         self._buffer = Buffer(data_dir / "buffer", bus.owner, self._policy.limits)
-        self._registrar = Registrar(self._buffer, self._access, self._storage, clock)
+        self._registrar = BufferRegistrar(self._buffer, self._access, self._storage, clock)
         self._at_work: set[str] = set()
-        self._drain = Drain(self._buffer, self._registrar, self._policy, self._at_work)
+        self._drain = BufferDrain(self._buffer, self._registrar, self._policy, self._at_work)
         self._finishing = asyncio.Lock()
         self._heartbeat = StorageHeartbeat(bus)
         self._room = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Open the buffer, register what waits in it, now and whenever storage is heard of."""
+        """Open the buffer; register what waits in it, now and at every heartbeat of storage."""
         await asyncio.to_thread(self._buffer.open)
         self._heartbeat.start()
-        self._draining = asyncio.create_task(self._drain_for_ever(), name=f"buffer of {self._bus.owner}")
+        self._draining = asyncio.create_task(self._drain_forever(), name=f"buffer of {self._bus.owner}")
 
     async def stop(self) -> None:
-        """Stop draining; what still waits is taken up at the next start."""
+        """Stop draining; what still waits is registered after the next start."""
         if self._draining is not None:
             await end(self._draining)
         await self._heartbeat.stop()
@@ -140,14 +135,14 @@ class Artifacts:
             await self._access.shelter(entry, source)
         await asyncio.to_thread(self._buffer.close)
 
-    async def put(self, source: Source, progress: Progress = nobody, **about: Unpack[About]) -> Put:
-        """Make bytes an artifact: safe on this machine first, then registered; pending where storage is away.
+    async def put(self, source: Source, progress: Progress = no_progress, **options: Unpack[PutOptions]) -> Put:
+        """Make bytes an artifact: saved on this machine first, then registered; pending where storage is away.
 
         Raises BufferFull, ArtifactConflict, ArtifactRefused; OSError where the source or the disk fails.
         """
-        artifact_id = about["artifact_id"] = about.get("artifact_id") or mint("art")
+        artifact_id = options["artifact_id"] = options.get("artifact_id") or mint("art")
         with self._working_on(artifact_id) as is_alone:
-            entry = await self._receive(source, about, progress)
+            entry = await self._receive(source, options, progress)
             return await self._register(entry, progress) if is_alone else Put(entry.manifest, "pending")
 
     async def find(self, artifact_id: str, *, trace: str, step: str | None = None) -> Put | None:
@@ -162,50 +157,50 @@ class Artifacts:
         if entry is not None:
             with self._working_on(artifact_id) as is_alone:
                 return await self._register(entry) if is_alone else Put(entry.manifest, "pending")
-        own = await self._policy.patiently(lambda: self._storage.made_by(self._bus.owner, trace, step))
+        own = await self._policy.retry(lambda: self._storage.made_by(self._bus.owner, trace, step))
         found = next((manifest for manifest in own if manifest.id == artifact_id), None)
         return None if found is None else Put(found, "already_exists")
 
     async def manifest(self, artifact_id: str, *, trace: str | None = None) -> Manifest:
-        """What storage knows of it; storage alone decides who may. Raises ArtifactNotFound, StorageAway."""
-        return await self._policy.patiently(lambda: self._storage.manifest(artifact_id, trace))
+        """The manifest, if storage lets this participant read it. Raises ArtifactNotFound, StorageAway."""
+        return await self._policy.retry(lambda: self._storage.manifest(artifact_id, trace))
 
     @asynccontextmanager
-    async def open(self, artifact_id: str, **wanted: Unpack[Wanted]) -> AsyncIterator[ArtifactReader]:
-        """Read in pieces, digest-checked; of a range, which no digest is known of, the length alone is checked.
+    async def open(self, artifact_id: str, **options: Unpack[ReadOptions]) -> AsyncIterator[ArtifactReader]:
+        """Read in pieces; the digest is checked, of a range the length alone.
 
         Raises as `manifest` does; ArtifactUnreadable, NoSuchRange.
         """
-        trace = wanted.get("trace")
+        trace = options.get("trace")
         manifest = await self.manifest(artifact_id, trace=trace)
-        span = Span.of(manifest, wanted.get("start", 0), wanted.get("length"))
-        # All of it is read to its very end: what goes on beyond that is not the artifact either.
+        span = ByteRange.of(manifest, options.get("start", 0), options.get("length"))
+        # A whole artifact is read to its end: bytes beyond its size mean that it is not the artifact.
         pieces = await self._access.open(manifest, trace, span.start, None if span.is_whole else span.length)
-        reader = ArtifactReader(manifest, pieces, span, wanted.get("progress", nobody))
+        reader = ArtifactReader(manifest, pieces, span, options.get("progress", no_progress))
         try:
             yield reader
         finally:
             await reader.close()
 
-    async def get(self, artifact_id: str, *, max_bytes: int | None = None, **wanted: Unpack[Wanted]) -> bytes:
-        """The bytes, all at once. Raises as `open` does; ArtifactTooLong."""
-        async with self.open(artifact_id, **wanted) as reader:
+    async def get(self, artifact_id: str, *, max_bytes: int | None = None, **options: Unpack[ReadOptions]) -> bytes:
+        """All the bytes. Raises as `open` does; ArtifactTooLong."""
+        async with self.open(artifact_id, **options) as reader:
             return await read_whole(reader, max_bytes)
 
-    async def save(self, artifact_id: str, path: Path, **wanted: Unpack[Wanted]) -> Manifest:
-        """Write the bytes to a file, whole or not at all. Raises as `open` does."""
-        async with self.open(artifact_id, **wanted) as reader:
+    async def save(self, artifact_id: str, path: Path, **options: Unpack[ReadOptions]) -> Manifest:
+        """Write the bytes to a file atomically. Raises as `open` does."""
+        async with self.open(artifact_id, **options) as reader:
             await save_to(reader, path)
             return reader.manifest
 
     async def wait_for_room(self) -> None:
-        """Go on once the buffer takes another artifact: better to wait than to make what cannot be kept."""
+        """Wait until the buffer takes another artifact: better than to make one that cannot be kept."""
         while not self._buffer.has_room:
             self._room.clear()
             await self._room.wait()
 
     async def wait_for_storage(self) -> None:
-        """Go on once storage is heard of."""
+        """Wait for the next heartbeat of storage."""
         await self._heartbeat.next()
 
     async def __aenter__(self) -> Self:
@@ -215,20 +210,20 @@ class Artifacts:
     async def __aexit__(self, *_exc: object) -> None:
         await self.stop()
 
-    async def _receive(self, source: Source, about: About, progress: Progress) -> Entry:
+    async def _receive(self, source: Source, options: PutOptions, progress: Progress) -> BufferEntry:
         incoming = await asyncio.to_thread(self._buffer.begin)
         try:
-            async for chunk in told(chunks_of(source), "receive", progress, size_of(source)):
+            async for chunk in with_progress(chunks_of(source), "receive", progress, size_of(source)):
                 await asyncio.to_thread(incoming.write, chunk)
-            content_type = about.get("content_type") or guess_content_type(source)
-            return await self._finish(incoming, about, content_type)
+            content_type = options.get("content_type") or guess_content_type(source)
+            return await self._finish(incoming, options, content_type)
         except BaseException:
             await asyncio.to_thread(incoming.abandon)
             raise
 
-    async def _finish(self, incoming: Incoming, about: About, content_type: str) -> Entry:
-        def describe(sha256: str, size_bytes: int) -> Entry:
-            return self._entry(about, content_type, sha256, size_bytes)
+    async def _finish(self, incoming: BufferWriter, options: PutOptions, content_type: str) -> BufferEntry:
+        def describe(sha256: str, size_bytes: int) -> BufferEntry:
+            return self._entry(options, content_type, sha256, size_bytes)
 
         async with self._finishing:
             entry = await asyncio.to_thread(incoming.finish, describe)
@@ -236,35 +231,35 @@ class Artifacts:
             raise ArtifactConflict(f"{entry.artifact_id} waits in the buffer with other bytes", entry.manifest.ref)
         return entry
 
-    def _entry(self, about: About, content_type: str, sha256: str, size_bytes: int) -> Entry:
-        now, before = self._clock(), about.get("supersedes")
-        key = new_upload_key(self._bus.owner, now)
+    def _entry(self, options: PutOptions, content_type: str, sha256: str, size_bytes: int) -> BufferEntry:
+        now, before = self._clock(), options.get("supersedes")
+        key = new_staging_key(self._bus.owner, now)
         manifest = Manifest(
-            id=about.get("artifact_id") or mint("art"),
+            id=options.get("artifact_id") or mint("art"),
             version=before.version + 1 if before else 1,
             supersedes=before.artifact_id if before else None,
-            trace_id=about["trace"],
-            step_id=about.get("step"),
+            trace_id=options["trace"],
+            step_id=options.get("step"),
             created_by=self._bus.identity,
             created_at=now,
-            artifact_type=about["artifact_type"],
+            artifact_type=options["artifact_type"],
             content_type=content_type,
             uri=self._access.address(key),
             size_bytes=size_bytes,
             checksum=f"sha256:{sha256}",
-            retention=about.get("retention", "infinite"),
+            retention=options.get("retention", "infinite"),
             owner=self._bus.owner,
-            visibility=about.get("visibility", "trace"),
-            context=about.get("context"),
+            visibility=options.get("visibility", "trace"),
+            context=options.get("context"),
         )
-        return Entry(manifest=manifest, upload_key=key, buffered_at=now)
+        return BufferEntry(manifest=manifest, upload_key=key, buffered_at=now)
 
-    async def _register(self, entry: Entry, progress: Progress = nobody) -> Put:
-        """The first three tries; the rest is up to the drain."""
+    async def _register(self, entry: BufferEntry, progress: Progress = no_progress) -> Put:
+        """The first attempts; the rest is up to the drain."""
         if any(map(self._buffer.get, entry.needs)):
             return Put(entry.manifest, "pending")
         try:
-            registration = await self._policy.patiently(lambda: self._registrar.register(entry.artifact_id, progress))
+            registration = await self._policy.retry(lambda: self._registrar.register(entry.artifact_id, progress))
         except StorageAway:
             return Put(entry.manifest, "pending")
         finally:
@@ -273,7 +268,7 @@ class Artifacts:
 
     @contextmanager
     def _working_on(self, artifact_id: str) -> Iterator[bool]:
-        """Keep the drain's hands off it; says whether the drain had none on it already."""
+        """Keep the drain off an artifact; False where the drain is at work on it already."""
         is_alone = artifact_id not in self._at_work
         self._at_work.add(artifact_id)
         try:
@@ -282,12 +277,12 @@ class Artifacts:
             if is_alone:
                 self._at_work.discard(artifact_id)
 
-    async def _drain_for_ever(self) -> None:
+    async def _drain_forever(self) -> None:
         while True:
             try:
                 await asyncio.to_thread(self._buffer.adopt)
                 await self._drain.round(self._room.set)
-            except OSError as trouble:
-                logger().error("buffer cannot be drained", owner=self._bus.owner, reason=str(trouble))
+            except OSError as error:
+                logger().error("buffer cannot be drained", owner=self._bus.owner, reason=str(error))
             await self._heartbeat.next()
             await self._policy.sleep(self._policy.chance() * self._policy.spread_s)

@@ -1,4 +1,4 @@
-"""Many small things, saved together."""
+"""Group commit: values added one by one, saved in batches."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,9 +19,9 @@ class _Item(Generic[T]):
 
 
 class Batches(Generic[T]):
-    """Whoever adds something waits until the batch it went into is saved, or hears why it was not.
+    """`add` returns once the batch with the value is saved, or raises what `save` raised.
 
-    A batch closes when `save` is free for it: alone things go at once, many go together, up to `most` things or
+    A batch closes when `save` is free: a single value is saved at once, many together, up to `most` values or
     `heaviest` in weight.
     """
 
@@ -32,11 +32,11 @@ class Batches(Generic[T]):
         self._saving: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Save from now on, in a task of its own: not in the name of a message that happens to be at hand."""
-        self._saving = asyncio.create_task(self._save_for_ever(), name="batches")
+        """Save in a task of its own, outside the context of any message."""
+        self._saving = asyncio.create_task(self._save_forever(), name="batches")
 
     async def stop(self) -> None:
-        """Save no more; whoever still waits is cancelled."""
+        """Stop saving; those who still wait are cancelled."""
         if self._saving is not None:
             await end(self._saving)
         while not self._waiting.empty():
@@ -48,15 +48,15 @@ class Batches(Generic[T]):
         self._waiting.put_nowait(item)
         await item.saved
 
-    async def _save_for_ever(self) -> None:
+    async def _save_forever(self) -> None:
         while True:
             batch = await self._next()
             try:
                 await self._save([item.value for item in batch])
-            except Exception as trouble:  # noqa: BLE001  # it is for those who added something to say what follows
+            except Exception as error:  # noqa: BLE001  # raised by `add`
                 for item in batch:
                     if not item.saved.done():
-                        item.saved.set_exception(trouble)
+                        item.saved.set_exception(error)
             else:
                 for item in batch:
                     if not item.saved.done():

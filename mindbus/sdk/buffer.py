@@ -1,4 +1,4 @@
-"""The durable local buffer: what an agent has made is on this machine's disk before storage hears of it."""
+"""The durable local buffer: an artifact is on this machine's disk before storage is asked to register it."""
 
 import secrets
 import threading
@@ -6,18 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from prometheus_client import Gauge
+
 from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
 from mindbus.logs import logger
-from mindbus.sdk.buffer_folder import FAILED, BufferFolder
+from mindbus.sdk.buffer_folder import FAILED, BufferEntry, BufferFolder, bytes_path
 from mindbus.sdk.disk import Disk
-from mindbus.sdk.entry import Entry, bytes_path
-from mindbus.sdk.failures import BufferClosed, BufferFull
-from mindbus.sdk.telemetry import BUFFERED_ARTIFACTS, BUFFERED_BYTES
+from mindbus.sdk.errors import BufferClosed, BufferFull
+
+BUFFERED_ARTIFACTS = Gauge("mindbus_buffered_artifacts", "Artifacts in the local buffer", ["owner"])
+BUFFERED_BYTES = Gauge("mindbus_buffered_bytes", "Bytes in the local buffer", ["owner"])
 
 
 @dataclass(frozen=True)
 class BufferLimits:
-    """How much may wait for storage on one machine, for one participant."""
+    """Limits of what may wait for storage on one machine, for one participant."""
 
     max_bytes: int = 4 * 1024**3
     max_artifacts: int = 1000
@@ -25,19 +28,19 @@ class BufferLimits:
 
 @dataclass(frozen=True)
 class _Held:
-    entry: Entry
+    entry: BufferEntry
     folder: BufferFolder
 
 
 class Buffer:
-    """All that one owner has waiting here: in a folder of this instance's own, in those of instances that died.
+    """All artifacts of one owner that wait here, in this instance's folder and in those of instances that died.
 
-    Its calls block; callers on the loop use a thread.
+    Every call blocks; call from a thread where an event loop runs.
     """
 
     def __init__(self, root: Path, owner: str, limits: BufferLimits, disk: Disk | None = None) -> None:
         self._root, self._owner, self._limits, self._disk = root / owner, owner, limits, disk or Disk()
-        self._guard, self._adopting = threading.Lock(), threading.Lock()
+        self._lock, self._adopting = threading.Lock(), threading.Lock()
         self._own: BufferFolder | None = None
         self._adopted: list[BufferFolder] = []
         self._held: dict[str, _Held] = {}
@@ -45,82 +48,82 @@ class Buffer:
         self._receiving = 0
 
     def open(self) -> None:
-        """Take a folder of one's own, plus those that nobody has any more."""
+        """Create a folder of this instance's own; adopt those of dead instances."""
         while self._own is None:
             path = self._root / secrets.token_hex(8)
             self._disk.make_folder(path)
-            # Another instance may mistake a folder just made for an abandoned one.
+            # Another instance may take a folder just created for an abandoned one.
             self._own = BufferFolder.claim(path, self._disk)
         self.adopt()
 
     def adopt(self) -> None:
-        """Take over what instances left that have died since."""
-        # Whoever comes second must find what the first has adopted, not a folder that is taken.
+        """Take over the folders of instances that have died since."""
+        # A second caller must find what the first has adopted, not a locked folder.
         with self._adopting:
             for path in sorted(self._root.iterdir()):
                 if path.name != FAILED and path.is_dir() and not self._is_mine(path):
                     self._adopt(path)
             self._release_empty()
 
-    def begin(self) -> "Incoming":
-        """Receive another artifact. Raises BufferFull."""
-        with self._guard:
+    def begin(self) -> "BufferWriter":
+        """A writer for another artifact. Raises BufferFull."""
+        with self._lock:
             if len(self._held) + self._receiving >= self._limits.max_artifacts:
                 raise BufferFull(f"{BufferFull.__doc__} ({len(self._held)} artifacts wait for {self._owner})")
             self._receiving += 1
         own = self._folder()
-        return Incoming(self, own, own.path / f"{secrets.token_hex(8)}.part", self._disk)
+        return BufferWriter(self, own, own.path / f"{secrets.token_hex(8)}.part", self._disk)
 
     @property
     def has_room(self) -> bool:
-        """Whether another artifact would be accepted, if it is not a large one."""
-        with self._guard:
+        """Whether another artifact would be accepted, unless it is large."""
+        with self._lock:
             waiting = len(self._held) + self._receiving
             return waiting < self._limits.max_artifacts and self._bytes < self._limits.max_bytes
 
-    def get(self, artifact_id: str) -> Entry | None:
-        """The entry of an artifact that waits."""
-        with self._guard:
+    def get(self, artifact_id: str) -> BufferEntry | None:
+        """The entry of an artifact, or None."""
+        with self._lock:
             held = self._held.get(artifact_id)
             return held.entry if held else None
 
-    def entry(self, artifact_id: str) -> Entry:
-        """The same, for an artifact that is known to wait."""
+    def entry(self, artifact_id: str) -> BufferEntry:
+        """The entry of an artifact. Raises KeyError."""
         return self._at(artifact_id).entry
 
-    def entries(self) -> list[Entry]:
-        """All that waits."""
-        with self._guard:
+    def entries(self) -> list[BufferEntry]:
+        """All entries."""
+        with self._lock:
             return [held.entry for held in self._held.values()]
 
-    def waiting(self) -> list[tuple[Entry, Path]]:
-        """The same, each with where its bytes lie while they wait."""
-        with self._guard:
+    def waiting(self) -> list[tuple[BufferEntry, Path]]:
+        """All entries, each with the path of its bytes."""
+        with self._lock:
             return [(held.entry, bytes_path(held.folder.path, held.entry.artifact_id)) for held in self._held.values()]
 
-    def bytes_of(self, entry: Entry) -> Path:
-        """Where its bytes lie while they wait."""
+    def bytes_of(self, entry: BufferEntry) -> Path:
+        """The path of an entry's bytes."""
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
 
-    def save(self, entry: Entry) -> None:
-        """Write down where an entry is staged now."""
+    def save(self, entry: BufferEntry) -> None:
+        """Write an entry anew, after its staging key has changed."""
         folder = self._at(entry.artifact_id).folder
         folder.save(entry)
-        with self._guard:
+        with self._lock:
             self._held[entry.artifact_id] = _Held(entry, folder)
 
     def drop(self, artifact_id: str) -> None:
-        """Storage has it."""
+        """Remove an entry that storage has registered."""
         self._at(artifact_id).folder.drop(artifact_id)
         self._forget(artifact_id)
 
     def set_aside(self, artifact_id: str, reason: str) -> None:
-        """Storage will never have it."""
+        """Set aside an entry that storage rejects."""
         self._at(artifact_id).folder.set_aside(artifact_id, reason)
         self._forget(artifact_id)
 
     def close(self) -> None:
-        """Let go of the folders; what waits in them is adopted by whoever opens the buffer next."""
+        """Release the folders; the next buffer to open adopts what waits in them."""
         for entry in self.entries():
             self._forget(entry.artifact_id)
         for folder in (*self._adopted, *filter(None, (self._own,))):
@@ -128,15 +131,15 @@ class Buffer:
         self._adopted, self._own = [], None
 
     def reserve(self, size_bytes: int) -> None:
-        """Count bytes that arrive. Raises BufferFull."""
-        with self._guard:
+        """Count received bytes. Raises BufferFull."""
+        with self._lock:
             if self._bytes + size_bytes > self._limits.max_bytes:
                 raise BufferFull(f"{BufferFull.__doc__} ({self._bytes} bytes wait for {self._owner})")
             self._bytes += size_bytes
 
-    def release(self, size_bytes: int, entry: Entry | None) -> None:
-        """An arrival is over: its bytes count as those of its entry, if there is one by now."""
-        with self._guard:
+    def release(self, size_bytes: int, entry: BufferEntry | None) -> None:
+        """A writer is done: its bytes count as those of its entry, if there is one."""
+        with self._lock:
             self._receiving -= 1
             self._bytes -= size_bytes
             if entry is not None:
@@ -151,12 +154,12 @@ class Buffer:
             return
         entries = folder.load()
         logger().info("buffer folder adopted", owner=self._owner, folder=path.name, artifacts=len(entries))
-        with self._guard:
+        with self._lock:
             self._adopted.append(folder)
             for entry in entries:
                 self._hold(entry, folder)
 
-    def _hold(self, entry: Entry, folder: BufferFolder) -> None:
+    def _hold(self, entry: BufferEntry, folder: BufferFolder) -> None:
         if entry.artifact_id in self._held:
             logger().warning("buffered twice, one is kept", artifact_id=entry.artifact_id)
             return
@@ -166,7 +169,7 @@ class Buffer:
         BUFFERED_BYTES.labels(self._owner).inc(entry.manifest.size_bytes)
 
     def _forget(self, artifact_id: str) -> None:
-        with self._guard:
+        with self._lock:
             gone = self._held.pop(artifact_id)
             self._bytes -= gone.entry.manifest.size_bytes
         BUFFERED_ARTIFACTS.labels(self._owner).dec()
@@ -178,7 +181,7 @@ class Buffer:
             folder.close()
 
     def _at(self, artifact_id: str) -> _Held:
-        with self._guard:
+        with self._lock:
             return self._held[artifact_id]
 
     def _folder(self) -> BufferFolder:
@@ -187,20 +190,20 @@ class Buffer:
         return self._own
 
 
-class Incoming:
-    """Bytes on their way into the buffer, hashed as they are written."""
+class BufferWriter:
+    """Bytes being received into the buffer, hashed as they are written."""
 
     def __init__(self, buffer: Buffer, folder: BufferFolder, part: Path, disk: Disk) -> None:
         self._buffer, self._folder, self._part, self._disk = buffer, folder, part, disk
         self._file = part.open("wb")
-        self._eager = WriteBehindFile(self._file)
+        self._writeback = WriteBehindFile(self._file)
         self._digest = BackgroundSha256()
         self._is_over = False
         self.size_bytes = 0
 
     @property
     def sha256(self) -> str:
-        """The digest of what has arrived."""
+        """Digest of the bytes so far."""
         return self._digest.hexdigest()
 
     def write(self, chunk: bytes) -> None:
@@ -208,12 +211,12 @@ class Incoming:
         self._buffer.reserve(len(chunk))
         self.size_bytes += len(chunk)
         self._digest.update(chunk)
-        self._eager.write(chunk)
+        self._writeback.write(chunk)
 
-    def finish(self, describe: Callable[[str, int], Entry]) -> Entry:
-        """Make it an entry, described by digest and size; from here on it survives anything but its disk.
+    def finish(self, describe: Callable[[str, int], BufferEntry]) -> BufferEntry:
+        """Make the bytes an entry, which `describe` makes of digest and size; from here on it survives a crash.
 
-        Where an artifact of this id waits already, that one is kept and returned.
+        Where an artifact of this id waits already, that entry is kept and returned.
         """
         entry = describe(self.sha256, self.size_bytes)
         earlier = self._buffer.get(entry.artifact_id)
@@ -229,7 +232,7 @@ class Incoming:
         return entry
 
     def abandon(self) -> None:
-        """It will not be whole, or is not needed; again is as good as once."""
+        """Discard the bytes; idempotent."""
         if self._is_over:
             return
         self._is_over = True

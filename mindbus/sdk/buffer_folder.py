@@ -5,36 +5,71 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
+from bus_schema.artifacts import Manifest
 from mindbus.logs import logger
 from mindbus.sdk.disk import Disk
-from mindbus.sdk.entry import Entry, bytes_path, entry_path
+
+
+class BufferEntry(BaseModel):
+    """A buffered artifact; written before anything leaves this machine, so that a repetition is the same message.
+
+    `upload_key` is where it is staged, the manifest's `uri` the address of that key. Where the file store is on the
+    same disk, the bytes are moved there rather than copied.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    manifest: Manifest
+    upload_key: str
+    buffered_at: AwareDatetime
+
+    @property
+    def artifact_id(self) -> str:
+        """The artifact's id, the same however often it is sent."""
+        return self.manifest.id
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Ids of the artifacts that must be registered first."""
+        inputs = self.manifest.context.input_artifacts if self.manifest.context else ()
+        return frozenset({*inputs, *filter(None, (self.manifest.supersedes,))})
+
+
+def bytes_path(folder: Path, artifact_id: str) -> Path:
+    """Path of an entry's bytes, unless they have been moved to their staging key."""
+    return folder / f"{artifact_id}.bytes"
+
+
+def entry_path(folder: Path, artifact_id: str) -> Path:
+    """Path of the entry itself; it is written only after its bytes."""
+    return folder / f"{artifact_id}.json"
+
 
 _LOCK = ".lock"
 FAILED = "failed"
 
 
 class DamagedEntry(ValueError):
-    """A buffered artifact is not what its entry says; what there is of it is set aside."""
+    """A buffered artifact does not match its entry; it is set aside."""
 
 
 class BufferFolder:
-    """The entries in one folder, for as long as its lock is held; the lock goes with the process that holds it."""
+    """The entries in one folder while its lock is held; the lock ends with its process."""
 
     def __init__(self, path: Path, lock: int, disk: Disk) -> None:
         self.path, self._lock, self._disk = path, lock, disk
 
     @classmethod
     def claim(cls, path: Path, disk: Disk) -> "BufferFolder | None":
-        """Take a folder over, unless a living process has it."""
+        """Lock a folder; None where a living process holds it."""
         try:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it may have removed the folder while this one waited at its door.
+            # Its owner may have removed the folder meanwhile.
             is_there = os.path.samestat(os.fstat(lock), (path / _LOCK).stat())
         except (BlockingIOError, FileNotFoundError):
             is_there = False
@@ -43,8 +78,8 @@ class BufferFolder:
             return None
         return cls(path, lock, disk)
 
-    def load(self) -> list[Entry]:
-        """What a dead process left behind; half-received bytes are swept, what cannot be read is set aside."""
+    def load(self) -> list[BufferEntry]:
+        """Entries of a dead process; partly received bytes are removed, damaged entries set aside."""
         entries = []
         for path in sorted(self.path.glob("*.json")):
             try:
@@ -56,26 +91,26 @@ class BufferFolder:
                 self._disk.remove(path)
         return entries
 
-    def add(self, part: Path, entry: Entry) -> None:
-        """Make received bytes an entry: it exists once this returns, or does not."""
+    def add(self, part: Path, entry: BufferEntry) -> None:
+        """Make received bytes an entry, atomically."""
         self._disk.publish(part, bytes_path(self.path, entry.artifact_id))
         self.save(entry)
 
-    def save(self, entry: Entry) -> None:
-        """Write the entry down, or anew."""
+    def save(self, entry: BufferEntry) -> None:
+        """Write or replace an entry."""
         self._disk.save(entry_path(self.path, entry.artifact_id), entry.model_dump_json().encode())
 
     def drop(self, artifact_id: str) -> None:
-        """Storage has it."""
+        """Remove an entry and its bytes."""
         self._disk.remove(entry_path(self.path, artifact_id))
         self._disk.remove(bytes_path(self.path, artifact_id))
 
     def set_aside(self, artifact_id: str, reason: str) -> None:
-        """Keep an entry that cannot be registered for somebody to look at, out of the others' way."""
+        """Move an entry that cannot be registered to the `failed` folder, with the reason."""
         failed = self.path.parent / FAILED
         self._disk.make_folder(failed)
         self._disk.save(failed / f"{artifact_id}.reason.txt", reason.encode())
-        # The bytes first: an entry that lost its bytes is set aside again, bytes without an entry are swept.
+        # The bytes first: an entry that lost its bytes is set aside again, bytes without an entry are removed.
         self._disk.move(bytes_path(self.path, artifact_id), failed)
         self._disk.move(entry_path(self.path, artifact_id), failed)
         logger().error("buffered artifact set aside", artifact_id=artifact_id, folder=str(failed), reason=reason)
@@ -85,29 +120,29 @@ class BufferFolder:
         return all(path.name == _LOCK for path in self.path.iterdir())
 
     def close(self) -> None:
-        """Let go of it; an empty one disappears."""
+        """Unlock the folder, and remove it where it is empty."""
         if self.is_empty():
             (self.path / _LOCK).unlink()
-            # Another instance may have put its own lock there at this very moment; then the folder is its to remove.
+            # Another instance may have locked it just now; then that instance removes it.
             with suppress(OSError):
                 self.path.rmdir()
         self.unlock()
 
     def unlock(self) -> None:
-        """Leave it to others as it is, as the death of its process would."""
+        """Release the lock, as the end of the process would."""
         os.close(self._lock)
 
     def _is_half_set_aside(self, artifact_id: str) -> bool:
         failed = self.path.parent / FAILED
         return bytes_path(failed, artifact_id).exists() and not entry_path(failed, artifact_id).exists()
 
-    def _read(self, path: Path) -> Entry:
-        entry = Entry.model_validate_json(path.read_bytes())
+    def _read(self, path: Path) -> BufferEntry:
+        entry = BufferEntry.model_validate_json(path.read_bytes())
         if entry.artifact_id != path.stem:
             raise DamagedEntry(f"it is the entry of {entry.artifact_id}")
         if self._is_half_set_aside(path.stem):
             raise DamagedEntry("it was being set aside")
-        # Where there are no bytes, they have been moved to where they are staged; storage may have them already.
+        # Missing bytes have been moved to their staging key; storage may have them already.
         with suppress(FileNotFoundError):
             size = bytes_path(self.path, path.stem).stat().st_size
             if size != entry.manifest.size_bytes:

@@ -1,7 +1,6 @@
-"""Dialogues, as storage keeps them."""
+"""Dialogues kept by storage, and histories kept by the history worker."""
 
-import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import TypeVar
@@ -26,98 +25,94 @@ from bus_schema.dialogue import (
     Transcript,
     conversation_trace,
 )
+from bus_schema.history import (
+    MAX_APPENDED,
+    AppendHistory,
+    ChatMessage,
+    GetHistory,
+    HistoryMessage,
+    ShowHistory,
+)
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.aside import aside
-from mindbus.sdk.asking import ask
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, BufferFull, StorageAway
+from mindbus.sdk.errors import ArtifactError
+from mindbus.sdk.requests import in_id_scope, scoped_request
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
-_LARGEST_TRANSCRIPT_BYTES = 256 * 1024**2
-_LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
+_MAX_TRANSCRIPT_BYTES = 256 * 1024**2
+_MAX_TEXT_BYTES = 4 * MAX_MESSAGE_CHARS
 
 
 class Conversations:
-    """What was said, to read or to add to. Everything here raises Rejected, TemporaryFailure or BusUnavailable."""
+    """Dialogues kept by storage. Every method raises Rejected, TemporaryFailure or BusUnavailable."""
 
     def __init__(self, bus: Client, artifacts: Artifacts, *, largest_inline_bytes: int) -> None:
         self._bus, self._artifacts, self._largest_inline_bytes = bus, artifacts, largest_inline_bytes
 
     async def keep(self, message: DialogueMessage) -> Saved:
-        """Store it; said again under its id with other words, it is refused as a conflict."""
-        said = message.model_dump(include=set(DialogueMessage.model_fields))
-        words = sha256(message.model_dump_json(exclude={"time"}).encode()).hexdigest()
-        command = SaveMessage.model_validate(said)
-        return await aside(f"{message.message_id}/{words}", lambda: ask(self._bus, command, trace=message.trace_id))
+        """Store a message; with other words under the same id it is rejected as a conflict."""
+        fields = message.model_dump(include=set(DialogueMessage.model_fields))
+        digest = sha256(message.model_dump_json(exclude={"time"}).encode()).hexdigest()
+        command = SaveMessage.model_validate(fields)
+        return await scoped_request(self._bus, command, f"{message.message_id}/{digest}", trace=message.trace_id)
 
     async def recent(self, user_id: str, limit: int) -> list[DialogueMessage]:
-        """The last so many messages, oldest first, with their words."""
-        page = await self._ask(GetMessages(user_id=user_id, order="newest", limit=limit))
+        """The last messages, oldest first, with their text."""
+        page = await scoped_request(self._bus, GetMessages(user_id=user_id, order="newest", limit=limit))
         return [await self.worded(message) for message in reversed(page.items)]
 
     async def find(self, user_id: str, message_id: str) -> DialogueMessage | None:
-        """One message, if it is there."""
-        try:
-            return await self._ask(GetMessage(user_id=user_id, message_id=message_id))
-        except Rejected as no:
-            if no.code is Code.NOT_FOUND:
-                return None
-            raise
+        """One message, or None."""
+        return await self._found(GetMessage(user_id=user_id, message_id=message_id))
 
     async def worded(self, message: DialogueMessage) -> DialogueMessage:
-        """The message with its words, where it came as a pointer to them."""
+        """The message with its text, where it came as a pointer to it."""
         if message.ref is None:
             return message
-        text = await self._read(message.ref, message.user_id, _LONGEST_BYTES)
+        content = await self._read(message.ref, message.user_id, _MAX_TEXT_BYTES)
         try:
-            words = text.decode()[:MAX_MESSAGE_CHARS]
-        except UnicodeDecodeError as not_text:
-            raise PermanentFailure(f"{message.ref.artifact_id} is no text", Code.INVALID) from not_text
-        return message.model_copy(update={"content": words, "ref": None})
+            text = content.decode()[:MAX_MESSAGE_CHARS]
+        except UnicodeDecodeError as error:
+            raise PermanentFailure(f"{message.ref.artifact_id} is no text", Code.INVALID) from error
+        return message.model_copy(update={"content": text, "ref": None})
 
     async def buffer(self, user_id: str) -> DialogueState | None:
-        """What no fragment has been made of, if anything."""
-        page = await self._ask(GetAllActiveDialogues(user_id=user_id))
+        """The messages that are in no fragment yet, if any."""
+        page = await scoped_request(self._bus, GetAllActiveDialogues(user_id=user_id))
         return next(iter(page.items), None)
 
     async def silent_since(self, moment: datetime) -> AsyncIterator[str]:
-        """The users with whom nothing was said after a moment, in whose dialogues there is something to end."""
-        wanted = GetAllActiveDialogues(silent_since=moment)
+        """Users whose dialogue has a buffer and no message after a moment."""
+        query = GetAllActiveDialogues(silent_since=moment)
         while True:
-            page = await self._ask(wanted)
+            page = await scoped_request(self._bus, query)
             for state in page.items:
                 yield state.user_id
             if page.next_cursor is None:
                 return
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+            query = query.model_copy(update={"cursor": page.next_cursor})
 
     async def fragment(self, fragment_id: str) -> DialogueFragment | None:
-        """A fragment that has been saved, ready to be told once more."""
-        try:
-            found = await self._ask(GetDialogueFragment(fragment_id=fragment_id))
-        except Rejected as no:
-            if no.code is Code.NOT_FOUND:
-                return None
-            raise
-        return await self._portable(found)
+        """A saved fragment, ready to be published again, or None."""
+        fragment = await self._found(GetDialogueFragment(fragment_id=fragment_id))
+        return None if fragment is None else await self._portable(fragment)
 
     async def keep_fragment(self, fragment: DialogueFragment) -> DialogueFragment:
-        """Store it, which empties the buffer; what is too large for a message is told by pointer."""
+        """Store a fragment, which empties the buffer; one too large for a message is returned with a pointer."""
         portable = await self._portable(fragment)
-        command = SaveDialogueFragment(fragment=portable)
         trace = conversation_trace(fragment.user_id)
-        await aside(fragment.fragment_id, lambda: ask(self._bus, command, trace=trace))
+        await scoped_request(self._bus, SaveDialogueFragment(fragment=portable), fragment.fragment_id, trace=trace)
         return portable
 
     async def whole(self, fragment: DialogueFragment) -> DialogueFragment:
-        """The fragment with all words in it, wherever they lie."""
+        """The fragment with all its messages and their text."""
         messages: Iterable[DialogueMessage] = fragment.messages
         if fragment.ref is not None:
-            content = await self._read(fragment.ref, fragment.user_id, _LARGEST_TRANSCRIPT_BYTES)
+            content = await self._read(fragment.ref, fragment.user_id, _MAX_TRANSCRIPT_BYTES)
             messages = Transcript.model_validate_json(content).messages
         worded = tuple([await self.worded(message) for message in messages])
         return fragment.model_copy(update={"messages": worded, "ref": None})
@@ -134,8 +129,8 @@ class Conversations:
                 content_type="application/json",
                 trace=conversation_trace(fragment.user_id),
             )
-        except (BufferFull, StorageAway, OSError) as away:
-            raise TemporaryFailure(str(away)) from away
+        except OSError as error:
+            raise TemporaryFailure(str(error)) from error
         if put.outcome == "pending":
             raise TemporaryFailure("the transcript waits for storage")
         return fragment.model_copy(update={"messages": (), "ref": put.manifest.ref})
@@ -143,13 +138,43 @@ class Conversations:
     async def _read(self, ref: ArtifactRef, user_id: str, max_bytes: int) -> bytes:
         trace = conversation_trace(user_id)
         try:
-            return await aside(
+            return await in_id_scope(
                 ref.artifact_id, lambda: self._artifacts.get(ref.artifact_id, trace=trace, max_bytes=max_bytes)
             )
-        except (StorageAway, OSError) as away:
-            raise TemporaryFailure(str(away)) from away
-        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable) as no:
-            raise Rejected(Code.NOT_FOUND, f"{ref.artifact_id}: {no}") from no
+        except OSError as error:
+            raise TemporaryFailure(str(error)) from error
+        except ArtifactError as error:
+            raise Rejected(Code.NOT_FOUND, f"{ref.artifact_id}: {error}") from error
 
-    async def _ask(self, query: Command[ResultT]) -> ResultT:
-        return await aside(secrets.token_hex(8), lambda: ask(self._bus, query))
+    async def _found(self, query: Command[ResultT]) -> ResultT | None:
+        try:
+            return await scoped_request(self._bus, query)
+        except Rejected as error:
+            if error.code is Code.NOT_FOUND:
+                return None
+            raise
+
+
+class HistoryClient:
+    """Conversations as models are shown them, kept by the history worker. Raises as Conversations does.
+
+    Every request has an id of its own, so that it is answered anew after a crash; a repeated append is recognised by
+    the ids of its messages.
+    """
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+
+    async def window(self, key: str, messages: int | None = None) -> list[ChatMessage]:
+        """The last messages, as a model is shown them; without a number as many as the service decides."""
+        return list((await scoped_request(self._bus, GetHistory(key=key, context_window=messages))).messages)
+
+    async def stored(self, key: str) -> list[HistoryMessage]:
+        """All messages, with ids."""
+        return list((await scoped_request(self._bus, ShowHistory(key=key))).messages)
+
+    async def append(self, key: str, messages: Sequence[HistoryMessage]) -> None:
+        """Append messages, confirmed; a message whose id is there already stays as it is."""
+        for start in range(0, len(messages), MAX_APPENDED):
+            batch = tuple(messages[start : start + MAX_APPENDED])
+            await scoped_request(self._bus, AppendHistory(key=key, messages=batch))

@@ -1,7 +1,7 @@
-"""Locks with counters that agents share."""
+"""Distributed locks and counters."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TypedDict, Unpack
 
@@ -17,26 +17,26 @@ from bus_schema.swm import (
 )
 from mindbus.errors import ReplyError
 from mindbus.logs import logger
-from mindbus.sdk.lease import kept
-from mindbus.sdk.memory_failures import LockLost, MemoryAway
-from mindbus.sdk.memory_link import OnMemory, minted
+from mindbus.sdk.errors import LockLost, MemoryAway
+from mindbus.sdk.memory_link import SdkPart, minted
+from mindbus.tasks import end
 
-# Of a lease: whoever renews it has time to ask more than once.
-_ANSWERED_WITHIN = 1 / 6
+# Share of a lease that one renewal may take, so that there is time for several.
+_RENEWAL_SHARE = 1 / 6
 
 
-class Terms(TypedDict, total=False):
-    """For how long a lock is taken, how long it is waited for."""
+class LockTerms(TypedDict, total=False):
+    """Duration of a lock, and how long to wait for it."""
 
     lease_ms: int
     wait_ms: int
 
 
-class Coordination(OnMemory):
-    """The part of the SDK by which agents keep out of each other's way."""
+class CoordinationClient(SdkPart):
+    """Locks, taken in turn, and counters."""
 
-    async def acquire_distributed_lock(self, name: str, **terms: Unpack[Terms]) -> Lock:
-        """Take a lock, in turn, until its lease ends.
+    async def acquire_distributed_lock(self, name: str, **terms: Unpack[LockTerms]) -> Lock:
+        """Take a lock until its lease ends.
 
         Raises MemoryAway, ReplyError: `conflict` where it is not free in time.
         """
@@ -46,23 +46,23 @@ class Coordination(OnMemory):
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            # Its turn comes all the same; a lock for nobody would keep everybody waiting.
-            self.link.see_to(self._give_back(name, asking))
+            # The lock may be granted all the same, and nobody would release it.
+            self.link.run_in_background(self._give_back(name, asking))
             raise
 
     async def release_distributed_lock(self, name: str, token: str) -> None:
-        """Let go of a lock. Raises MemoryAway, ReplyError: `conflict` where it has been lost."""
+        """Release a lock. Raises MemoryAway, ReplyError: `conflict` where it has been lost."""
         await self.link.ask(ReleaseLock(name=name, token=token))
 
     async def get_distributed_lock_info(self, name: str) -> LockInfo:
-        """Who holds a lock, how many wait for it. Raises MemoryAway."""
+        """Holder of a lock and length of its queue. Raises MemoryAway."""
         return await self.link.ask(GetLockInfo(name=name))
 
     @asynccontextmanager
-    async def distributed_lock(self, name: str, **terms: Unpack[Terms]) -> AsyncIterator[Lock]:
-        """Hold a lock for as long as the block runs: its lease is renewed. What the block writes bears its `fencing`.
+    async def distributed_lock(self, name: str, **terms: Unpack[LockTerms]) -> AsyncIterator[Lock]:
+        """Hold a lock while the block runs, renewing its lease. What the block writes bears its `fencing`.
 
-        Where the lease ends all the same, the block is cancelled. Raises LockLost, MemoryAway, ReplyError:
+        Where the lease ends before the block, the block is cancelled. Raises LockLost, MemoryAway, ReplyError:
         `conflict` where it is not free in time.
         """
         asked_at = asyncio.get_running_loop().time()
@@ -71,7 +71,9 @@ class Coordination(OnMemory):
         renewing = RenewLock(name=name, token=lock.token, lease_ms=lease_ms)
         lease_s = lease_ms / 1000
         try:
-            async with kept(lambda: self.link.ask(renewing, timeout_s=lease_s * _ANSWERED_WITHIN), lease_s, asked_at):
+            async with renewed_lease(
+                lambda: self.link.ask(renewing, timeout_s=lease_s * _RENEWAL_SHARE), lease_s, asked_at
+            ):
                 yield lock
         except LockLost:
             raise
@@ -79,15 +81,15 @@ class Coordination(OnMemory):
             with suppress(ReplyError):
                 await self.release_distributed_lock(name, lock.token)
             raise
-        await self._let_go(name, lock.token)
+        await self._release(name, lock.token)
 
     async def increment_distributed_counter(self, name: str, by: int = 1, *, operation_id: str | None = None) -> int:
-        """Add to a counter, once for each operation id; what it stands at. Raises MemoryAway, ReplyError."""
+        """Add to a counter, once for each operation id; returns its value. Raises MemoryAway, ReplyError."""
         operation_id = operation_id or minted("op")
         return (await self.link.ask(IncrementCounter(name=name, by=by, operation_id=operation_id))).value
 
     async def get_distributed_counter(self, name: str) -> int:
-        """What a counter stands at; one that nobody has ever added to, at 0. Raises MemoryAway."""
+        """Value of a counter, 0 where nobody has added to it. Raises MemoryAway."""
         return (await self.link.ask(GetCounter(name=name))).value
 
     async def _give_back(self, name: str, asking: "asyncio.Task[Lock]") -> None:
@@ -95,10 +97,71 @@ class Coordination(OnMemory):
             lock = await asking
             await self.release_distributed_lock(name, lock.token)
 
-    async def _let_go(self, name: str, token: str) -> None:
+    async def _release(self, name: str, token: str) -> None:
         try:
             await self.release_distributed_lock(name, token)
-        except MemoryAway as away:
-            logger().warning("lock left to its lease", lock=name, reason=str(away))
-        except ReplyError as lost:
-            raise LockLost(LockLost.__doc__) from lost
+        except MemoryAway as error:
+            logger().warning("lock left to its lease", lock=name, reason=str(error))
+        except ReplyError as error:
+            raise LockLost from error
+
+
+# Share of the lease after which it is renewed, and tried again.
+RENEWED_AFTER = 1 / 3
+_RETRIED_AFTER = 1 / 20
+
+
+@asynccontextmanager
+async def renewed_lease(renew: Callable[[], Awaitable[object]], lease_s: float, asked_at: float) -> AsyncIterator[None]:
+    """Renew a lease until the block ends; where the lease ends before, the block is cancelled. Raises LockLost.
+
+    Times are those of the loop's clock: a lease began no earlier than it was requested, whatever other clocks say.
+    """
+    lease = _Lease(renew, lease_s, asked_at + lease_s)
+    if asyncio.get_running_loop().time() > asked_at + lease_s * RENEWED_AFTER:
+        # The lock was waited for, so its lease began at an unknown moment.
+        await lease.renew()
+    ending = asyncio.timeout_at(lease.until)
+    try:
+        async with ending:
+            keeping = asyncio.create_task(lease.keep(ending), name="lease")
+            try:
+                yield
+            finally:
+                await end(keeping)
+    except TimeoutError as error:
+        if ending.expired():
+            raise LockLost from error
+        raise
+
+
+class _Lease:
+    def __init__(self, renew: Callable[[], Awaitable[object]], lease_s: float, until: float) -> None:
+        self._renew, self._lease_s, self.until = renew, lease_s, until
+
+    async def renew(self) -> None:
+        began = asyncio.get_running_loop().time()
+        try:
+            await self._renew()
+        except MemoryAway:
+            raise
+        except ReplyError as error:
+            raise LockLost from error
+        self.until = began + self._lease_s
+
+    async def keep(self, ending: asyncio.Timeout) -> None:
+        loop = asyncio.get_running_loop()
+        pause_s = self.until - self._lease_s * (1 - RENEWED_AFTER) - loop.time()
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = self._lease_s * RENEWED_AFTER
+            try:
+                await self.renew()
+            except MemoryAway as error:
+                logger().warning("lease not renewed yet", reason=str(error))
+                pause_s = self._lease_s * _RETRIED_AFTER
+            except LockLost:
+                ending.reschedule(loop.time())
+                return
+            else:
+                ending.reschedule(self.until)

@@ -1,4 +1,4 @@
-"""Writing so that it survives a power cut."""
+"""File operations that survive a power cut."""
 
 import os
 import secrets
@@ -8,27 +8,27 @@ from typing import IO
 
 
 class Disk:
-    """Each method is one effect, done as a whole or not at all, durable when it returns; but for removal."""
+    """Each method is atomic, and durable when it returns; `remove` is atomic only."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder along with those above it."""
+        """Make a folder and its parents."""
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             _sync_folder(folder.parent)
 
     def sync(self, file: IO[bytes]) -> None:
-        """Bring what has been written to the disk."""
+        """Flush and fsync."""
         file.flush()
         os.fsync(file.fileno())
 
     def publish(self, part: Path, final: Path) -> None:
-        """Give a finished file its name."""
+        """Rename a finished file."""
         part.replace(final)
         _sync_folder(final.parent)
 
     def save(self, path: Path, content: bytes) -> None:
-        """Write a small file whole, or replace it."""
+        """Write or replace a small file."""
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         with part.open("wb") as file:
             file.write(content)
@@ -38,16 +38,16 @@ class Disk:
         _sync_folder(path.parent)
 
     def move(self, path: Path, folder: Path) -> None:
-        """Put a file into another folder, if it is there."""
+        """Move a file into another folder, if it exists."""
         with suppress(FileNotFoundError):
             path.replace(folder / path.name)
             _sync_folder(folder)
             _sync_folder(path.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; gone already is as good.
+        """Remove a file, if it exists, without a sync.
 
-        It is not waited for: what a power cut brings back is registered or swept once more, to no effect.
+        What a power cut brings back is registered or removed once more, to no effect.
         """
         path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""What the SDK asks of memory, over the bus: the one place that is patient."""
+"""Requests of the SDK to memory, with retries and circuit breakers."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -14,38 +14,37 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
-from mindbus.sdk.breaker import Breaker
+from mindbus.sdk.errors import MemoryFailed, MemorySilent
 from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.memory_failures import NoAnswer, Silence
-from mindbus.sdk.patience import Patience
+from mindbus.sdk.retry import CircuitBreaker, RetryPolicy
 from mindbus.tasks import end
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
-_AWAY = (Code.UNAVAILABLE, Code.EXPIRED)
+_UNAVAILABLE = (Code.UNAVAILABLE, Code.EXPIRED)
 
 
 class MemoryLink:
-    """A service that is silent is left in peace; one that refuses a kind of question for now, with these alone.
+    """Requests to memory; one breaker per service for silence, one per type of request for refusals.
 
-    So where locks are away, units may still be there.
+    So where locks are unavailable, units may still be read.
     """
 
     def __init__(
         self,
         bus: Client,
-        patience: Patience,
+        retries: RetryPolicy,
         timeout_s: float = 10.0,
-        breaker: Callable[[type[NoAnswer]], Breaker] = lambda counts: Breaker(counts=counts),
+        breaker: Callable[[type[MemoryFailed]], CircuitBreaker] = lambda counts: CircuitBreaker(counts=counts),
     ) -> None:
-        self.bus, self.timeout_s, self._patience = bus, timeout_s, patience
-        self._services = defaultdict[str | None, Breaker](lambda: breaker(Silence))
-        self._kinds = defaultdict[str, Breaker](lambda: breaker(NoAnswer))
-        self._aside: set[asyncio.Task[None]] = set()
+        self.bus, self.timeout_s, self._retries = bus, timeout_s, retries
+        self._services = defaultdict[str | None, CircuitBreaker](lambda: breaker(MemorySilent))
+        self._kinds = defaultdict[str, CircuitBreaker](lambda: breaker(MemoryFailed))
+        self._background: set[asyncio.Task[None]] = set()
 
     async def ask(
         self, command: Command[ResultT], *, timeout_s: float | None = None, trace: str | None = None
     ) -> ResultT:
-        """Its result, asked for as often as it takes, carried out once. Raises MemoryAway, ReplyError."""
+        """Result of a request, tried again as the policy says, carried out once. Raises MemoryAway, ReplyError."""
         message_id = _message_id(command)
 
         async def once() -> ResultT:
@@ -54,53 +53,53 @@ class MemoryLink:
                 return await self.bus.request(
                     command, timeout_s=timeout_s or self.timeout_s, trace=trace, message_id=message_id
                 )
-            except (BusUnavailable, NoReply) as silence:
-                # It may have been carried out: under the same id the answer is what it was.
-                raise Silence(str(silence)) from silence
-            except ReplyError as no:
-                if no.code not in _AWAY:
+            except (BusUnavailable, NoReply) as error:
+                # It may have been carried out: under the same id the reply is the same.
+                raise MemorySilent(str(error)) from error
+            except ReplyError as error:
+                if error.code not in _UNAVAILABLE:
                     raise
-                # An answer belongs to its id for good.
+                # A reply is stored under its id for good.
                 message_id = _message_id(command)
-                raise NoAnswer(no.message) from no
+                raise MemoryFailed(error.message) from error
 
         async def watched() -> ResultT:
             wire = command.wire
-            with self._services[wire.service].watching(), self._kinds[wire.type].watching():
+            with self._services[wire.service].guard(), self._kinds[wire.type].guard():
                 return await once()
 
-        return await self._patience.until_it_works(watched, NoAnswer)
+        return await self._retries.run(watched, MemoryFailed)
 
-    def see_to(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have it done while whoever asked goes on."""
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work in a task of its own."""
         task = asyncio.create_task(work)
-        self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def close(self) -> None:
-        """See to nothing any more."""
-        await end(*self._aside)
+        """Cancel the background tasks."""
+        await end(*self._background)
 
 
-class OnMemory(ABC):
-    """A part of the SDK."""
+class SdkPart(ABC):
+    """Base of the parts of AgentSDK."""
 
     local_memory: LocalAgentMemory
 
     @property
     @abstractmethod
     def link(self) -> MemoryLink:
-        """The way to memory. Raises NotOpen."""
+        """The connection to memory. Raises NotOpen."""
 
 
 def minted(prefix: str) -> str:
-    """A new id of a thing; the same again where the message at hand is handled again."""
+    """A new id; the same id where the current message is handled again."""
     context = current_message()
     return mint(prefix) if context is None else f"{prefix}_{context.next_id(f'memory/{prefix}').replace('-', '')}"
 
 
 def _message_id(command: Command[ResultT]) -> str:
-    """Of its own kind: local memory may save a question that was asked the time before."""
+    """Counted by type: local memory may make a request unnecessary that was sent the time before."""
     context = current_message()
     if context is None or isinstance(command, Query):
         return str(uuid7())

@@ -1,4 +1,4 @@
-"""Access to the bytes of artifacts by addresses that storage signs, for who has no access to the file store."""
+"""Access to the bytes of artifacts by presigned addresses, for processes without access to the file store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,115 +11,120 @@ from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
 from mindbus.files.presigned import AddressExpired, BytesRefused, PresignedTransfer
 from mindbus.logs import logger
-from mindbus.sdk.access import Pieces
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import BytesMissing, NothingSigned, StorageAway, StorageStumbled
-from mindbus.sdk.progress import Progress, nobody, told
-from mindbus.sdk.sources import CHUNK_BYTES, chunks_of
+from mindbus.sdk.access import ByteStream
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import BytesMissing, PresigningUnavailable, StorageAway, StorageFailed
+from mindbus.sdk.sources import CHUNK_BYTES, Progress, chunks_of, no_progress, with_progress
 
-_TRIES = 3
-_WAIT_S = 0.2
+_ATTEMPTS = 3
+_RETRY_S = 0.2
 
 T = TypeVar("T")
 
 
-class Signing(Protocol):
-    """Storage, as far as signed addresses are concerned."""
+class UploadSigner(Protocol):
+    """The part of storage that signs addresses."""
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
-        """Where to send the bytes. Raises StorageAway, ArtifactRefused."""
+        """The address for the bytes, or None where storage signs nothing. Raises StorageAway, ArtifactRefused."""
         ...
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
-        """Where to read them. Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
+        """The address to read from, or None where storage signs nothing.
+
+        Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
         ...
 
 
 class PresignedAccess:
-    """Sends and fetches without credentials; an address is asked for when it is needed, kept nowhere."""
+    """ArtifactAccess without credentials; an address is requested when it is needed, and kept nowhere."""
 
-    def __init__(self, storage: Signing, courier: PresignedTransfer | None = None) -> None:
-        self._storage, self._courier = storage, courier or PresignedTransfer()
+    def __init__(self, storage: UploadSigner, transfer: PresignedTransfer | None = None) -> None:
+        self._storage, self._transfer = storage, transfer or PresignedTransfer()
 
     def address(self, key: str) -> str:
-        """As in Access: the key alone, since whoever has no access need not know where the store is."""
+        """The key alone: this process need not know where the store is."""
         return key
 
-    async def stage(self, entry: Entry, source: Path, progress: Progress = nobody) -> None:
-        """As in Access; an address is for these bytes alone, so what is there already is what was to be sent."""
+    async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
+        """An address is for these bytes alone, so what is staged already is the same."""
         try:
             await self._send(entry, source, progress)
-        except BytesRefused as refused:
-            raise StorageStumbled(str(refused)) from refused
-        except OSError as trouble:
-            raise StorageAway(f"file store: {trouble}") from trouble
+        except BytesRefused as error:
+            raise StorageFailed(str(error)) from error
+        except OSError as error:
+            raise StorageAway(f"file store: {error}") from error
 
-    async def shelter(self, entry: Entry, source: Path) -> None:
-        """As in Access; the buffer has not let go of them."""
+    async def shelter(self, entry: BufferEntry, source: Path) -> None:
+        """Nothing to do: the buffer keeps the bytes."""
 
-    async def unstage(self, entry: Entry) -> None:
-        """As in Access: nothing is signed to remove what lies in staging, so storage collects it."""
+    async def unstage(self, entry: BufferEntry) -> None:
+        """Nothing to do: storage collects what is staged."""
 
-    async def open(self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None) -> Pieces:
-        """As in Access; a fresh address is asked for whenever one has expired."""
+    async def open(
+        self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None
+    ) -> ByteStream:
+        """A new address is requested whenever one has expired."""
 
         async def address() -> str:
             signed = await self._storage.address_to_read(manifest.id, trace)
             if signed is None:
-                raise NothingSigned(NothingSigned.__doc__)
+                raise PresigningUnavailable
             return signed.url
 
         end = manifest.size_bytes if length is None else min(start + length, manifest.size_bytes)
-        pieces = SignedPieces(self._courier, address, manifest.id, (start, end))
+        pieces = PresignedByteStream(self._transfer, address, manifest.id, (start, end))
         await pieces.begin()
         return pieces
 
-    async def _send(self, entry: Entry, source: Path, progress: Progress) -> None:
-        """Twice at most: an address that is refused may have been on its way for too long, a fresh one has not."""
+    async def _send(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
+        """Send, once more with a new address where the first is refused: it may have expired."""
         try:
             await self._send_once(entry, source, progress)
-        except AddressExpired as expired:
-            logger().warning("signed address refused", artifact_id=entry.artifact_id, reason=str(expired))
+        except AddressExpired as error:
+            logger().warning("signed address refused", artifact_id=entry.artifact_id, reason=str(error))
             await self._send_once(entry, source, progress)
 
-    async def _send_once(self, entry: Entry, source: Path, progress: Progress) -> None:
+    async def _send_once(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
         signed = await self._storage.address_to_stage(entry.manifest)
         if signed is None:
-            raise StorageAway(NothingSigned.__doc__)
-        content = told(chunks_of(source), "send", progress, entry.manifest.size_bytes)
-        await self._courier.send(signed.url, signed.headers, content)
+            raise StorageAway(PresigningUnavailable.__doc__)
+        content = with_progress(chunks_of(source), "send", progress, entry.manifest.size_bytes)
+        await self._transfer.send(signed.url, signed.headers, content)
 
 
-class SignedPieces:
-    """Pieces of an object, taken up where they broke off, under a fresh address each time."""
+class PresignedByteStream:
+    """ByteStream of an object, taken up where they broke off, under a fresh address each time."""
 
     def __init__(
-        self, courier: PresignedTransfer, address: Callable[[], Awaitable[str]], artifact_id: str, part: tuple[int, int]
+        self,
+        transfer: PresignedTransfer,
+        address: Callable[[], Awaitable[str]],
+        artifact_id: str,
+        part: tuple[int, int],
     ) -> None:
-        self._courier, self._address, self._artifact_id = courier, address, artifact_id
+        self._transfer, self._address, self._artifact_id = transfer, address, artifact_id
         self._at, self._end = part
-        self._under_way = AsyncExitStack()
+        self._response = AsyncExitStack()
         self._stream: AsyncIterator[bytes] | None = None
 
     async def begin(self) -> None:
-        """Connect, so that what is missing is known at once. Raises BytesMissing, StorageAway."""
+        """Connect, so that a missing object is known at once. Raises BytesMissing, StorageAway."""
         if self._at < self._end:
-            await self._patiently(self._streaming)
+            await self._retried(self._streaming)
 
     async def read(self) -> bytes:
-        """As in Pieces."""
         if self._at >= self._end:
             return b""
-        piece = await self._patiently(self._next)
+        piece = await self._retried(self._next)
         self._at += len(piece)
         return piece
 
     async def close(self) -> None:
-        """As in Pieces."""
         self._stream = None
-        # What broke off may break once more when it is put away.
+        # Closing a broken response may fail again.
         with suppress(OSError):
-            await self._under_way.aclose()
+            await self._response.aclose()
 
     async def _next(self) -> bytes:
         stream, arrived = await self._streaming(), bytearray()
@@ -129,26 +134,26 @@ class SignedPieces:
         except OSError:
             if not arrived:
                 raise
-            # What has arrived is good; the rest is read on from there.
+            # Keep what has arrived; the rest is read from there.
             await self.close()
         return bytes(arrived)
 
     async def _streaming(self) -> AsyncIterator[bytes]:
         if self._stream is None:
-            fetching = self._courier.fetch(await self._address(), self._at, self._end)
-            self._stream = await self._under_way.enter_async_context(fetching)
+            fetching = self._transfer.fetch(await self._address(), self._at, self._end)
+            self._stream = await self._response.enter_async_context(fetching)
         return self._stream
 
-    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        for tries in count(1):
+    async def _retried(self, work: Callable[[], Awaitable[T]]) -> T:
+        for attempt in count(1):
             try:
                 return await work()
-            except FileNotFoundError as missing:
-                raise BytesMissing(f"{BytesMissing.__doc__} ({self._artifact_id})") from missing
-            except OSError as trouble:
+            except FileNotFoundError as error:
+                raise BytesMissing(f"{BytesMissing.__doc__} ({self._artifact_id})") from error
+            except OSError as error:
                 await self.close()
-                if tries == _TRIES:
-                    raise StorageAway(f"file store: {trouble}") from trouble
-                logger().info("reading on under a fresh address", artifact_id=self._artifact_id, reason=str(trouble))
-            await asyncio.sleep(_WAIT_S * tries)
+                if attempt == _ATTEMPTS:
+                    raise StorageAway(f"file store: {error}") from error
+                logger().info("reading on under a fresh address", artifact_id=self._artifact_id, reason=str(error))
+            await asyncio.sleep(_RETRY_S * attempt)
         raise AssertionError("unreachable: it counts for ever")

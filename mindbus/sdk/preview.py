@@ -1,4 +1,4 @@
-"""What an artifact looks like, without fetching all of it."""
+"""Preview of an artifact from its first bytes."""
 
 import codecs
 import json
@@ -21,7 +21,7 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Where it begins, how, what it is then.
+# Offset, signature, description.
 _SIGNATURES = (
     (0, b"\x89PNG\r\n\x1a\n", "PNG image"),
     (0, b"\xff\xd8\xff", "JPEG image"),
@@ -50,7 +50,7 @@ _SIGNATURES = (
 
 
 class Preview(BaseModel):
-    """Text to look at; `is_cut` where there is more."""
+    """Text to show; `is_cut` where there is more."""
 
     kind: Literal["json", "text", "binary", "empty"]
     looks_like: str
@@ -59,7 +59,7 @@ class Preview(BaseModel):
 
 
 def preview(manifest: Manifest, head: bytes, lines: int) -> Preview:
-    """What the first bytes tell; nothing in it does anything to a terminal."""
+    """Preview of the first bytes, safe to print to a terminal."""
     is_cut = len(head) < manifest.size_bytes
     if not head:
         return Preview(kind="empty", looks_like="nothing", text="", is_cut=is_cut)
@@ -77,7 +77,7 @@ def preview(manifest: Manifest, head: bytes, lines: int) -> Preview:
 
 
 def as_text(head: bytes, *, is_cut: bool) -> str | None:
-    """The text whose beginning these bytes are, without the half of a character at a cut; None if it is no text."""
+    """The text that begins with these bytes, without a partial character at a cut; None where it is no text."""
     encoding = next((name for bom, name in _BOMS.items() if head.startswith(bom)), "utf-8")
     decoder = codecs.getincrementaldecoder(encoding)()
     try:

@@ -1,4 +1,4 @@
-"""The base of agents that make something of what was said."""
+"""Base class of agents that process the fragments of dialogues."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,19 +17,19 @@ from mindbus.bus.handlers import Send, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import Unroutable
 from mindbus.logs import logger
+from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.aside import aside
 from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.notebook import Notebook, Said
+from mindbus.sdk.requests import in_id_scope
 
 StateT = TypeVar("StateT", bound=BaseModel)
 
 
 class ProcessingAgent(Worker, ABC, Generic[StateT]):
-    """Hears every fragment of every dialogue, on a queue of its own: name it, give it a `state`, write `process`.
+    """Receives every fragment of every dialogue, on a queue of its own: give it a name, a `state` and `process`.
 
-    A fragment is processed once: the new state is kept together with what is to be told, so that a crash in between
-    repeats neither. Fragments of one key come in their order; keys run side by side.
+    A fragment is processed once: the new state is stored together with the messages about it, so that a crash repeats
+    neither. Fragments of one key are processed in order, keys in parallel.
     """
 
     state: ClassVar[type[BaseModel]]
@@ -42,66 +42,68 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         self.conversations = Conversations(
             self.bus, self.artifacts, largest_inline_bytes=context.settings.max_body_bytes // 2
         )
-        self.notebook: Notebook[StateT] = Notebook(self.bus, self.name, self.state)  # type: ignore[arg-type]
+        self.state_store: AgentStateStore[StateT] = AgentStateStore(self.bus, self.name, self.state)  # type: ignore[arg-type]
 
     @abstractmethod
     async def process(self, fragment: DialogueFragment, state: StateT) -> tuple[StateT, Sequence[Event | Send]]:
-        """The state after a fragment, with what is to be told, to whom it may concern or to a service.
+        """The state after a fragment, with events to publish and commands to send.
 
-        All of its words are in it. A service that was never started here is told nothing.
+        The fragment has the text of all its messages. A command to a service that was never started is dropped.
         """
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[Said]) -> Sequence[Send]:
-        """What services are to do because of a fragment, made of what was said about it, the same after a crash.
+    def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
+        """Commands because of a fragment, derived from the messages about it, the same after a crash.
 
-        Override where there is more than `process` returned: what can be made of its events need not be kept with them.
+        Override to add commands that can be derived from the events and so need not be stored with them.
         """
         return [each for each in said if isinstance(each, Send)]
 
     def key(self, user_id: str) -> str:
-        """Under which key the state is that a user's fragments change: everybody has their own, unless overridden."""
+        """The key of the state that a user's fragments change: by default a state per user."""
         return user_id
 
     def without(self, state: StateT, user_id: str) -> tuple[StateT | None, dict[str, int]]:
-        """What is left of a state once a user is to be forgotten, with what was removed, counted by kind.
+        """A state without a user, None where nothing is left, with the number of removed things by kind.
 
-        Override along with `key`: of a state that is one user's alone nothing is left.
+        Override along with `key`: by default the state is the user's alone.
         """
         return (None, {"notes": 1}) if self.key(user_id) == user_id else (state, {})
 
     async def forgotten(self, user_id: str) -> None:
-        """Override to do what follows from having forgotten a user."""
+        """Override for what follows the removal of a user."""
 
     @property
     def identity(self) -> str:
-        """An agent, no service."""
+        """Identity of an agent, not of a service."""
         return f"agent.{self.name}"
 
     def order_key(self, message: Message | Envelope) -> str | None:
-        """One fragment after the other changes a state."""
+        """The key of the state: its fragments are processed one after the other."""
         return self.key(message.user_id) if isinstance(message, DialogueFragment | DeleteUser) else None
 
     async def start(self) -> None:
-        """Open the way to what is told by pointer."""
+        """Open the artifacts."""
         await self.artifacts.start()
 
     async def stop(self) -> None:
-        """Close it."""
+        """Close the artifacts."""
         await self.artifacts.stop()
 
     @on_event
-    async def hear(self, fragment: DialogueFragment, context: MessageContext) -> list[Said]:
+    async def process_fragment(self, fragment: DialogueFragment, context: MessageContext) -> list[OutgoingMessage]:
         began = time.monotonic()
         about = fragment.fragment_id
         await self.bus.publish(AgentActivityStarted(agent=self.name, about=about))
         whole = await self.conversations.whole(fragment)
         try:
-            said = await self.notebook.turn(self.key(fragment.user_id), about, lambda state: self.process(whole, state))
+            said = await self.state_store.process_once(
+                self.key(fragment.user_id), about, lambda state: self.process(whole, state)
+            )
         except Exception:
             failed = self._result(about, "failed", began)
-            await aside(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
+            await in_id_scope(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
             raise
-        await aside("orders", lambda: self._order(self.orders(whole, said)))
+        await in_id_scope("orders", lambda: self._order(self.orders(whole, said)))
         await self.after(fragment)
         return [
             *(each for each in said if not isinstance(each, Send)),
@@ -110,7 +112,7 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
 
     @on_command
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
-        """Forget what a user has said; what others said stays."""
+        """Delete what comes from a user; what comes from others stays."""
         context.require_operator()
         user_id = command.user_id
         counts: dict[str, int] = {}
@@ -120,20 +122,20 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
             counts.update(removed)
             return left
 
-        await self.notebook.forget(self.key(user_id), user_id, forgetting)
+        await self.state_store.forget(self.key(user_id), user_id, forgetting)
         await self.forgotten(user_id)
         return Removed.of(counts)
 
     async def after(self, fragment: DialogueFragment) -> None:
-        """Override to do what follows from a new state; after a crash it is done once more."""
+        """Override for what follows a new state; repeated after a crash."""
 
     async def _order(self, orders: Sequence[Send]) -> None:
-        """Confirmed before the fragment is done with; a crash in between repeats them under the same ids."""
+        """Send, confirmed before the fragment is acknowledged; a crash repeats them under the same ids."""
         for order in orders:
             try:
                 await self.bus.send(order.command, to=order.service, trace=order.trace)
-            except Unroutable as nobody:
-                logger().info("nobody takes it", type=order.command.wire.type, reason=str(nobody))
+            except Unroutable as error:
+                logger().info("command dropped", type=order.command.wire.type, reason=str(error))
 
     def _result(self, about: str, outcome: str, began: float) -> AgentResult:
         took_ms = int(1000 * (time.monotonic() - began))

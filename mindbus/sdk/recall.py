@@ -1,50 +1,99 @@
-"""What memory knows of a matter, for whoever is about to speak or to write."""
+"""Recall from shared memory and from long-term memory, for an agent that is about to speak or to write.
 
-import secrets
+Both are optional: where memory is away, slow or was never started, nothing is found, and it is not asked again for a
+while, so that not everybody waits for it in vain.
+"""
 
-from bus_schema.glm import FoundKem, KemPage, RetrieveKems
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from bus_schema.glm import FoundKem, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
+from bus_schema.lsm_search import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
+from bus_schema.messages import Query
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
-from mindbus.sdk.aside import aside
-from mindbus.sdk.breaker import Breaker
-from mindbus.sdk.memory_failures import MemoryAway, NoAnswer
+from mindbus.sdk.errors import MemoryAway, MemoryFailed
+from mindbus.sdk.requests import ResultT, in_random_scope
+from mindbus.sdk.retry import CircuitBreaker
 
-_LONGEST_QUESTION = 2000
-_LEFT_ALONE_S = 15.0
+_MAX_QUESTION_CHARS = 2000
+_PAUSE_S = 15.0
+# Budgets of the episodes that answer the question, and of the current ones.
+_FOUND_WORDS, _HOT_WORDS = 250, 150
 
 
-class Recall:
-    """Asks in the name of the person for whom it is, so that nothing comes up but what they may read.
+@dataclass(frozen=True)
+class RecalledText:
+    """A turn of long ago with its day and its speaker, or the summary of an episode."""
 
-    Memory is a help, not a need: where it is away, slow or was never started, nothing is remembered. Nor is it asked
-    again for a while, so that not everybody waits for it in vain.
-    """
+    id: str
+    text: str
 
-    def __init__(self, bus: Client, within_s: float, breaker: Breaker | None = None) -> None:
+
+class _Recall:
+    def __init__(self, bus: Client, within_s: float, breaker: CircuitBreaker | None = None) -> None:
         self._bus, self._within_s = bus, within_s
-        self._breaker = breaker or Breaker(opens_after=1, opens_for_s=_LEFT_ALONE_S)
+        self._breaker = breaker or CircuitBreaker(opens_after=1, opens_for_s=_PAUSE_S)
+
+    async def _request(self, query: Query[ResultT], identity: str) -> ResultT:
+        bus = self._bus.acting_as(identity)
+        try:
+            return await in_random_scope(lambda: bus.request(query, timeout_s=self._within_s))
+        except (BusUnavailable, ReplyError) as error:
+            raise MemoryFailed(str(error)) from error
+
+
+class KemRecall(_Recall):
+    """Asks in the name of a person, so that nothing is found but what they may read."""
 
     async def about(self, question: str, identity: str, limit: int = 8) -> tuple[FoundKem, ...]:
-        """What comes nearest, the best first, without what is known to hold no longer; `within_s` of 0: nothing."""
-        wanted = question.strip()[:_LONGEST_QUESTION]
-        if not wanted or not self._within_s:
+        """The nearest units, best first, without superseded ones; nothing where `within_s` is 0."""
+        text = question.strip()[:_MAX_QUESTION_CHARS]
+        if not text or not self._within_s:
             return ()
         query = RetrieveKems(
-            query=KemQuery(text_query=wanted, metadata_filters=NoneOf(NOT={"status": "superseded"})),
+            query=KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"})),
             page_size=limit,
             explain=True,
         )
         try:
-            with self._breaker.watching():
-                return (await aside(secrets.token_hex(8), lambda: self._asked(query, identity))).items
-        except MemoryAway as away:
-            logger().warning("nothing is remembered", reason=str(away))
+            with self._breaker.guard():
+                return (await self._request(query, identity)).items
+        except MemoryAway as error:
+            logger().warning("shared memory not asked", reason=str(error))
             return ()
 
-    async def _asked(self, query: RetrieveKems, identity: str) -> KemPage:
+
+class EpisodeRecall(_Recall):
+    """Turns of a chat that are long past."""
+
+    async def about(self, question: str, chat_id: str, before: datetime) -> tuple[RecalledText, ...]:
+        """What answers the question, best first, then the current episodes; nothing where `within_s` is 0."""
+        text = question.strip()[:MAX_QUERY_CHARS]
+        if not text or not self._within_s:
+            return ()
+        search = SearchEpisodes(query=text, chat_id=chat_id, budget_words=_FOUND_WORDS, until=before)
+        hot = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, before=before)
         try:
-            return await self._bus.acting_as(identity).request(query, timeout_s=self._within_s)
-        except (BusUnavailable, ReplyError) as silence:
-            raise NoAnswer(str(silence)) from silence
+            with self._breaker.guard():
+                results = await asyncio.gather(*(self._request(query, f"user.{chat_id}") for query in (search, hot)))
+        except MemoryAway as error:
+            logger().warning("long-term memory not asked", reason=str(error))
+            return ()
+        # The question itself may have been recorded already.
+        return tuple({each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}.values())
+
+
+def _texts(results: Iterable[FoundEpisodes]) -> Iterator[RecalledText]:
+    for result in results:
+        for episode in result.episodes if result.confidence != "nothing" else ():
+            if episode.text is not None:
+                yield RecalledText(episode.episode_id, f"{episode.started_at:%Y-%m-%d}\n{episode.text}")
+            for turn in episode.turns:
+                yield RecalledText(
+                    turn.raw_log_id, f"{turn.time:%Y-%m-%d}, {turn.speaker or turn.role}\n{turn.content}"
+                )

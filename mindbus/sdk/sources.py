@@ -2,17 +2,38 @@
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
-from mindbus.sdk.failures import NoTextMode
+from mindbus.sdk.errors import NoTextMode
+
+# In this order. Bytes that are only moved are not sent; to register them, storage reads them all.
+Phase = Literal["receive", "send", "register", "read"]
+# Called with the phase, its bytes so far and in total (None: unknown), from any thread.
+Progress = Callable[[Phase, int, int | None], None]
+
+
+def no_progress(_phase: Phase, _done_bytes: int, _total_bytes: int | None) -> None:
+    """Ignore the progress."""
+
+
+async def with_progress(
+    pieces: AsyncIterator[bytes], phase: Phase, progress: Progress, total_bytes: int | None
+) -> AsyncIterator[bytes]:
+    """The pieces; each is reported when the next one is requested."""
+    done_bytes = 0
+    async for piece in pieces:
+        yield piece
+        done_bytes += len(piece)
+        progress(phase, done_bytes, total_bytes)
+
 
 CHUNK_BYTES = 1024 * 1024
 
 Source = Path | bytes | IO[bytes] | AsyncIterable[bytes]
 
-# Not known to every machine's own table.
+# Types that not every system knows.
 _TYPES = {
     ".md": "text/markdown",
     ".yaml": "application/yaml",
@@ -22,7 +43,7 @@ _TYPES = {
 
 
 async def chunks_of(source: Source) -> AsyncIterator[bytes]:
-    """The bytes in pieces, read off the loop. Raises OSError, NoTextMode."""
+    """The bytes in pieces, read in a thread. Raises OSError, NoTextMode."""
     if isinstance(source, bytes):
         yield source
     elif isinstance(source, Path):
@@ -38,21 +59,21 @@ async def chunks_of(source: Source) -> AsyncIterator[bytes]:
 
 
 def size_of(source: Source) -> int | None:
-    """How many bytes will come, where that is known beforehand. Raises OSError."""
+    """Number of bytes, None where it is not known beforehand. Raises OSError."""
     if isinstance(source, Path):
         return source.stat().st_size
     return len(source) if isinstance(source, bytes) else None
 
 
 def guess_content_type(source: Source) -> str:
-    """By the file's name, where it has one."""
+    """MIME type by the file's name, where there is one."""
     name = source if isinstance(source, Path) else getattr(source, "name", "")
     path = Path(name) if isinstance(name, str | Path) else Path()
     return _TYPES.get(path.suffix.lower()) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
 async def _gathered(source: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Each piece goes to the disk in a thread: from a socket, they would be too small for that."""
+    """Larger pieces: each is written in a thread, for which those of a socket are too small."""
     pieces: list[bytes] = []
     size_bytes = 0
     async for piece in source:

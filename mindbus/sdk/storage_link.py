@@ -1,5 +1,6 @@
-"""What the SDK asks of the storage service, over the bus."""
+"""Requests to the storage service, and its heartbeat."""
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,128 +10,153 @@ from pydantic import ValidationError
 
 from bus_schema.artifacts import ArtifactRef, Manifest
 from bus_schema.envelope import explain
+from bus_schema.fleet import Heartbeat
+from bus_schema.messages import Query
 from bus_schema.replies import Code
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SearchArtifacts
 from bus_schema.uploads import FoundManifest, PresignedGet, PresignedPut, RequestUpload
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
-from mindbus.sdk.aside import aside
-from mindbus.sdk.failures import (
+from mindbus.sdk.errors import (
     ArtifactConflict,
     ArtifactNotFound,
-    ArtifactRefused,
+    ArtifactRejected,
     StagedCopyLost,
     StorageAway,
-    StorageStumbled,
+    StorageFailed,
 )
+from mindbus.sdk.requests import ResultT, in_id_scope, in_random_scope
+from mindbus.tasks import end
 
-# What storage needs for a copy besides the answering: it hashes all that it publishes.
-_PATIENCE_S = 6.0
+# Storage hashes all that it publishes: an answer may take this long besides the copy.
+_TIMEOUT_S = 6.0
 _SLOWEST_COPY_BYTES_PER_S = 20e6
+_STORAGE = "storage"
 
 
 class StorageLink(Protocol):
-    """Storage, as far as artifacts are concerned."""
+    """The storage service, as far as artifacts are concerned."""
 
     async def register(self, manifest: Manifest) -> Registration:
-        """Raises StorageAway, StagedCopyLost, ArtifactRefused."""
+        """Raises StorageAway, StagedCopyLost, ArtifactRejected."""
         ...
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
-        """Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
+        """Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
         ...
 
     async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
-        """What an agent has made in a step. Raises StorageAway, ArtifactRefused."""
+        """Artifacts that an agent has made in a step. Raises StorageAway, ArtifactRejected."""
         ...
 
 
-class StorageOnBus:
-    """Storage, wherever it listens."""
+class StorageClient:
+    """StorageLink over the bus."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
-        # An answer goes to whoever asked first, so another process must not ask under the same message id.
+        # The reply goes to whoever asked first, so another process must not ask under the same message id.
         self._scope = secrets.token_hex(8)
 
     async def register(self, manifest: Manifest) -> Registration:
-        """As in StorageLink; asked again, it is the same message as long as the staged copy is the same."""
-        timeout_s = _PATIENCE_S + manifest.size_bytes / _SLOWEST_COPY_BYTES_PER_S
+        """A repeated registration is the same message as long as the staged copy is the same."""
+        timeout_s = _TIMEOUT_S + manifest.size_bytes / _SLOWEST_COPY_BYTES_PER_S
         command = RegisterArtifact(manifest=manifest)
-        with _understanding():
-            return await aside(
+        with _translated():
+            return await in_id_scope(
                 f"{self._scope}/{manifest.uri}",
                 lambda: self._bus.request(command, timeout_s=timeout_s, trace=manifest.trace_id, step=manifest.step_id),
             )
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
-        """As in StorageLink."""
-        return await self._found(artifact_id, trace)
+        return await self._get(artifact_id, trace)
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
-        """As in Signing."""
-        found = await self._found(artifact_id, trace, presigned=True)
-        return found.presigned_url
+        """As in UploadSigner."""
+        return (await self._get(artifact_id, trace, presigned=True)).presigned_url
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
-        """As in Signing."""
+        """As in UploadSigner."""
         query = RequestUpload(
             content_type=manifest.content_type,
             size_bytes=manifest.size_bytes,
             checksum=manifest.checksum,
             uri=manifest.uri,
         )
-        with _understanding():
-            upload = await aside(secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S))
-        return upload.presigned_put
+        return (await self._request(query)).presigned_put
 
     async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
-        """As in StorageLink; the newest are beyond what one page holds only where a step has hundreds of attempts."""
+        """One page, which holds the newest unless a step has hundreds of attempts."""
         query = SearchArtifacts(trace_id=trace, agent=owner, step_id=step, limit=200)
-        with _understanding():
-            page = await aside(
-                secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
-            )
-        return page.items
+        return (await self._request(query, trace)).items
 
-    async def _found(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:
+    async def _get(self, artifact_id: str, trace: str | None, *, presigned: bool = False) -> FoundManifest:
         try:
             query = GetArtifact(artifact_id=artifact_id, presigned=presigned)
-        except ValidationError as invalid:
-            raise ArtifactRefused(Code.INVALID, explain(invalid)) from invalid
+        except ValidationError as error:
+            raise ArtifactRejected(Code.INVALID, explain(error)) from error
         try:
-            with _understanding():
-                return await aside(
-                    secrets.token_hex(8), lambda: self._bus.request(query, timeout_s=_PATIENCE_S, trace=trace)
-                )
-        except ArtifactRefused as refused:
-            if refused.code is Code.NOT_FOUND:
-                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from refused
+            return await self._request(query, trace)
+        except ArtifactRejected as error:
+            if error.code is Code.NOT_FOUND:
+                raise ArtifactNotFound(f"{ArtifactNotFound.__doc__} ({artifact_id})") from error
             raise
+
+    async def _request(self, query: Query[ResultT], trace: str | None = None) -> ResultT:
+        with _translated():
+            return await in_random_scope(lambda: self._bus.request(query, timeout_s=_TIMEOUT_S, trace=trace))
+
+
+class StorageHeartbeat:
+    """Wakes those who wait for storage."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+        self._beat = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Listen from now on, as soon as the bus is connected."""
+        self._listening = asyncio.create_task(self._listen(), name="storage heartbeat")
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._listening is not None:
+            await end(self._listening)
+
+    async def next(self) -> None:
+        """Wait for the next heartbeat."""
+        await self._beat.wait()
+
+    async def _listen(self) -> None:
+        async with self._bus.subscribe(Heartbeat) as heartbeats:
+            async for heartbeat in heartbeats:
+                if heartbeat.service == _STORAGE and heartbeat.ready:
+                    # All waiting tasks go on; a task that waits from now on waits for the next heartbeat.
+                    self._beat.set()
+                    self._beat = asyncio.Event()
 
 
 @contextmanager
-def _understanding() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     try:
         yield
-    except BusUnavailable as away:
-        raise StorageAway(str(away)) from away
-    except NoReply as silence:
-        raise StorageAway(str(silence)) from silence
-    except ReplyError as no:
-        raise _meaning(no) from no
+    except (BusUnavailable, NoReply) as error:
+        raise StorageAway(str(error)) from error
+    except ReplyError as error:
+        raise _translate(error) from error
 
 
-def _meaning(no: ReplyError) -> Exception:
-    if no.code in (Code.UNAVAILABLE, Code.EXPIRED):
-        return StorageAway(no.message)
-    if no.code is Code.INTERNAL:
-        return StorageStumbled(no.message)
-    if no.code in (Code.FILE_NOT_FOUND, Code.CHECKSUM_MISMATCH):
-        return StagedCopyLost(no.message)
-    if no.code is Code.CONFLICT:
-        return ArtifactConflict(no.message, _existing(no))
-    return ArtifactRefused(no.code, no.message)
+def _translate(reply: ReplyError) -> Exception:
+    if reply.code in (Code.UNAVAILABLE, Code.EXPIRED):
+        return StorageAway(reply.message)
+    if reply.code is Code.INTERNAL:
+        return StorageFailed(reply.message)
+    if reply.code in (Code.FILE_NOT_FOUND, Code.CHECKSUM_MISMATCH):
+        return StagedCopyLost(reply.message)
+    if reply.code is Code.CONFLICT:
+        return ArtifactConflict(reply.message, _existing(reply))
+    return ArtifactRejected(reply.code, reply.message)
 
 
 def _existing(conflict: ReplyError) -> ArtifactRef | None:

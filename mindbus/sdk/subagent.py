@@ -2,33 +2,153 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from cachetools import TTLCache
 
-from bus_schema.messages import Nothing
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.dialogue import conversation_trace
+from bus_schema.history import ChatMessage, HistoryToolCall
+from bus_schema.ids import derived
+from bus_schema.messages import Event, Nothing
 from bus_schema.replies import Code
-from bus_schema.subagent import MAX_TASK_CHARS, SERVICE_PREFIX, CancelTask, ExecuteTask, TaskDone
+from bus_schema.subagent import (
+    MAX_SHOWN_CHARS,
+    MAX_STEPS,
+    MAX_TASK_CHARS,
+    SERVICE_PREFIX,
+    CancelTask,
+    ExecuteTask,
+    SubagentAssistantWithTools,
+    SubagentCompletion,
+    SubagentTool,
+    SubagentToolResult,
+    TaskDone,
+    TaskStep,
+)
+from mindbus.bus.client import Client
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
-from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
+from mindbus.errors import PermanentFailure, Rejected
 from mindbus.logs import logger
-from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.delegated import Delegated
-from mindbus.sdk.failures import BufferFull, StorageAway
+from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.tasks import end
 
+_STATUS_CHARS = 280
+
+
+class Delegated:
+    """A delegated task; its progress is published in order, tool calls and results are kept as steps."""
+
+    def __init__(
+        self, order: ExecuteTask, name: str, bus: Client, artifacts: Artifacts, clock: Callable[[], datetime]
+    ) -> None:
+        self._order, self._name, self._bus, self._artifacts, self._clock = order, name, bus, artifacts, clock
+        self.trace = conversation_trace(order.chat_id)
+        self.steps: list[TaskStep] = []
+        # Position 0 is the delegation itself, published by the delegating agent.
+        self._position = 0
+
+    @property
+    def task(self) -> str:
+        """Text of the task."""
+        return self._order.task
+
+    @property
+    def chat_id(self) -> str:
+        """The chat in whose name it is done."""
+        return self._order.chat_id
+
+    @property
+    def depth(self) -> int:
+        """Number of delegations that led here; one more for a delegation of its own."""
+        return self._order.depth
+
+    @property
+    def history(self) -> Sequence[ChatMessage]:
+        """Earlier messages with this sub-agent in this chat."""
+        return self._order.history
+
+    @property
+    def context(self) -> Sequence[ChatMessage]:
+        """The conversation with the user that the task comes from."""
+        return self._order.context
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another round of tools can be kept."""
+        return len(self.steps) < MAX_STEPS // 2
+
+    async def called(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
+        """Report tool calls before they run; report each result with `answered`, in the same order."""
+        self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
+        told = SubagentAssistantWithTools(**self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls))
+        await self._publish(told)
+
+    async def working(self, tool: str, status: str) -> None:
+        """Publish what a tool is doing; it is not kept."""
+        await self._publish(SubagentTool(**self._place(), name=tool, status=" ".join(status.split())[:_STATUS_CHARS]))
+
+    async def answered(self, call: HistoryToolCall, content: str, *, is_error: bool = False) -> str:
+        """Report a tool's result; returns what a model is shown of it. A long result is put whole into an artifact.
+
+        Raises BufferFull; OSError where the disk fails.
+        """
+        name, ref = call.function.name, None
+        if len(content) > MAX_SHOWN_CHARS:
+            ref = await self._put(call, content)
+            note = f"\n[… {len(content)} characters in all: artifact {ref.artifact_id}]"
+            content = content[: MAX_SHOWN_CHARS - len(note)] + note
+        self.steps.append(TaskStep(role="tool", content=content, tool_call_id=call.id, name=name, ref=ref))
+        result = SubagentToolResult(
+            **self._place(), tool_call_id=call.id, name=name, content=content, ref=ref, is_error=is_error
+        )
+        await self._publish(result)
+        return content
+
+    async def completed(self, response: str) -> None:
+        """Report the response."""
+        await self._publish(SubagentCompletion(**self._place(), response=response[:MAX_SHOWN_CHARS]))
+
+    async def _put(self, call: HistoryToolCall, content: str) -> ArtifactRef:
+        # Repeated after a crash, the tool may return another result, which is another artifact.
+        number = derived(self._order.delegation_id, call.id, content).replace("-", "")
+        put = await self._artifacts.put(
+            content.encode(),
+            artifact_type="tool_result",
+            artifact_id=f"art_{number}",
+            content_type="text/plain",
+            trace=self.trace,
+        )
+        return put.ref
+
+    def _place(self) -> dict[str, object]:
+        self._position += 1
+        return {
+            "chat_id": self._order.chat_id,
+            "subagent": self._name,
+            "delegation_id": self._order.delegation_id,
+            "position": self._position,
+            "time": self._clock(),
+        }
+
+    async def _publish(self, event: Event) -> None:
+        message_id = derived(self._order.delegation_id, event.wire.type, self._position)
+        await self._bus.publish(event, trace=self.trace, message_id=message_id)
+
+
 MAX_DEPTH = 3
-_REMEMBERED = timedelta(hours=1)
-_MOST_REMEMBERED = 1000
+_RESULTS_KEPT = timedelta(hours=1)
+_MAX_RESULTS = 1000
 
 
 class SubAgent(Worker, ABC):
-    """A consumer of its own: name it `subagent-…`, say in `description` what it is good for, write `execute`.
+    """A worker with a name `subagent-…`, a `description` for the master and an `execute` method.
 
-    A delegation that comes again, since whoever asked has died, waits for the one at work or gets its answer: it is
-    not done twice as long as this process lives. Past its deadline, or once it is cancelled, `execute` is cancelled.
+    A repeated delegation, as after a crash of the master, waits for the running one or gets its result: it is not
+    executed twice as long as this process lives. `execute` is cancelled at the deadline or by CancelTask.
     """
 
     description: ClassVar[str] = ""
@@ -40,30 +160,30 @@ class SubAgent(Worker, ABC):
         self.settings, self.clock = context.settings, context.clock
         self.artifacts = open_artifacts(self.bus, context.settings, context.clock)
         self._at_work: dict[str, asyncio.Task[TaskDone]] = {}
-        self._done: TTLCache[str, TaskDone] = TTLCache(_MOST_REMEMBERED, _REMEMBERED.total_seconds())
+        self._done: TTLCache[str, TaskDone] = TTLCache(_MAX_RESULTS, _RESULTS_KEPT.total_seconds())
 
     @abstractmethod
     async def execute(self, work: Delegated) -> str:
-        """The answer to a task, told to the master; `work` is where to tell of tools that were used on the way."""
+        """The response to a task; tool calls on the way are reported to `work`."""
 
     @property
     def identity(self) -> str:
-        """An agent, no service."""
+        """Identity of an agent, not of a service."""
         return f"agent.{self.name}"
 
     async def start(self) -> None:
-        """Open the way to artifacts."""
+        """Open the artifacts."""
         await self.artifacts.start()
 
     async def stop(self) -> None:
-        """Close it; what is at work is given up, so that it comes again."""
+        """Close the artifacts; running tasks are cancelled, so that they come again."""
         for task in list(self._at_work.values()):
             await end(task)
         await self.artifacts.stop()
 
     @on_command
     async def execute_task(self, order: ExecuteTask) -> TaskDone:
-        """Do the task, unless it has been done."""
+        """Execute the task, unless it has been executed."""
         if order.depth > MAX_DEPTH:
             raise Rejected(Code.INVALID, f"{order.depth} delegations deep: sub-agents go in a circle; do it yourself")
         done = self._done.get(order.delegation_id)
@@ -74,7 +194,7 @@ class SubAgent(Worker, ABC):
             task = asyncio.create_task(self._do(order), name=f"delegation {order.delegation_id}")
             self._at_work[order.delegation_id] = task
             task.add_done_callback(lambda _done: self._at_work.pop(order.delegation_id, None))
-        # Whoever asked first may be gone, others wait for the same.
+        # Several requests may wait for the same task; the first may be gone.
         await asyncio.wait([task])
         if task.cancelled():
             raise Rejected(Code.EXPIRED, "the delegation was cancelled")
@@ -82,7 +202,7 @@ class SubAgent(Worker, ABC):
 
     @on_command
     async def cancel_task(self, command: CancelTask) -> Nothing:
-        """Give it up, if it is at work."""
+        """Cancel a running task."""
         task = self._at_work.get(command.delegation_id)
         if task is not None:
             await end(task)
@@ -96,12 +216,10 @@ class SubAgent(Worker, ABC):
         try:
             async with asyncio.timeout(left_s):
                 response = (await self.execute(work)).replace("\0", "").strip()[:MAX_TASK_CHARS]
-        except TimeoutError as late:
-            raise Rejected(Code.EXPIRED, f"not done within {left_s:.3g} s") from late
-        except (BufferFull, StorageAway) as away:
-            raise TemporaryFailure(str(away)) from away
+        except TimeoutError as error:
+            raise Rejected(Code.EXPIRED, f"not done within {left_s:.3g} s") from error
         if not response:
-            raise PermanentFailure(f"{self.name} has answered nothing")
+            raise PermanentFailure(f"{self.name} has returned no response")
         await work.completed(response)
         done = self._done[order.delegation_id] = TaskDone(response=response, steps=tuple(work.steps))
         logger().info("delegation done", worker=self.name, chat=order.chat_id, tool_calls=done.tool_calls_made)

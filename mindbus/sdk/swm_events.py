@@ -1,4 +1,4 @@
-"""What an agent hears of the units that it has subscribed to (spec 000 §7.2.2)."""
+"""Events of the memory units that an agent has subscribed to (spec 000 §7.2.2)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,10 +16,9 @@ from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted, KemPublished, Subscribe, SubscriptionTopic, Unsubscribe
 from mindbus.errors import ReplyError
 from mindbus.logs import logger
-from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.memory_failures import NotOpen
-from mindbus.sdk.memory_link import MemoryLink, OnMemory
-from mindbus.sdk.notices import heeding_notices
+from mindbus.sdk.errors import NotOpen
+from mindbus.sdk.local_memory import LocalAgentMemory, dropping_stale
+from mindbus.sdk.memory_link import MemoryLink, SdkPart
 from mindbus.tasks import end
 
 EventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED"]
@@ -33,7 +32,7 @@ _KINDS: dict[str, tuple[EventType, type[Event]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SwmEvent:
-    """What has happened to a unit; of one that is gone, or may no longer be read, there is the id alone."""
+    """A change of a unit; of a unit that is gone, or may no longer be read, the id alone."""
 
     event_type: EventType
     kem_id: str
@@ -42,45 +41,45 @@ class SwmEvent:
 
 
 class SwmEvents(AsyncIterator[SwmEvent]):
-    """Events of one subscription, in order: `async with`, then iterate over it, as often as there is time for.
+    """Events of one subscription, in order: `async with` it, then iterate.
 
-    Local memory is as the event says when it is handed out. An event stays until the next one is asked for, so what
-    was not finished comes again. A subscription with a name stays when nobody listens: whoever listens under that name
-    next hears what was told meanwhile.
+    Local memory is up to date with an event when it is yielded. An event is acknowledged when the next one is
+    requested, so an unfinished one comes again. A subscription with a name outlives its listener: the next listener of
+    that name gets the events since.
     """
 
     def __init__(self, link: MemoryLink, local_memory: LocalAgentMemory, command: Subscribe) -> None:
         self._link, self._local_memory, self._command = link, local_memory, command
         self._open = AsyncExitStack()
-        self._told: AsyncIterator[Envelope] | None = None
+        self._envelopes: AsyncIterator[Envelope] | None = None
         self._next: asyncio.Task[Envelope] | None = None
         self.subscription_id = ""
 
     async def __aenter__(self) -> Self:
         """Listen from here on. Raises MemoryAway, ReplyError: `invalid`, with the position in a malformed filter."""
         async with AsyncExitStack() as opening:
-            await opening.enter_async_context(heeding_notices(self._link.bus, self._local_memory))
+            await opening.enter_async_context(dropping_stale(self._link.bus, self._local_memory))
             self.subscription_id = (await self._link.ask(self._command)).subscription_id
             if self._command.name is None:
                 opening.push_async_callback(self._unsubscribe)
-            hearing = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
-            self._told = aiter(hearing)
+            envelopes = await opening.enter_async_context(self._link.bus.heard_by(self.subscription_id))
+            self._envelopes = aiter(envelopes)
             self._open = opening.pop_all()
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
         """Stop listening."""
-        self._told = None
+        self._envelopes = None
         if self._next is not None:
             await end(self._next)
         await self._open.aclose()
 
     async def __anext__(self) -> SwmEvent:
-        """Whoever gives up waiting for it can wait for it again. Raises NotOpen."""
+        """The next event; a cancelled wait can be repeated. Raises NotOpen."""
         while True:
-            if self._told is None:
+            if self._envelopes is None:
                 raise NotOpen(NotOpen.__doc__)
-            self._next = self._next or asyncio.create_task(_next(self._told), name="next event of memory")
+            self._next = self._next or asyncio.create_task(_next(self._envelopes), name="next event of memory")
             envelope = await asyncio.shield(self._next)
             self._next = None
             event = _event(envelope)
@@ -92,7 +91,7 @@ class SwmEvents(AsyncIterator[SwmEvent]):
         try:
             await self._link.ask(Unsubscribe(subscription_id=self.subscription_id))
         except ReplyError as failed:
-            # A queue that nobody reads goes by itself.
+            # A queue without readers expires.
             logger().warning("subscription left behind", subscription_id=self.subscription_id, reason=str(failed))
 
     def _refresh(self, event: SwmEvent) -> None:
@@ -102,13 +101,13 @@ class SwmEvents(AsyncIterator[SwmEvent]):
             self._local_memory.keep(event.kem)
 
 
-class Listening(OnMemory):
-    """The part of the SDK that hears of changes."""
+class SubscriptionClient(SdkPart):
+    """Subscriptions to changes of units."""
 
     def handle_swm_events(self, *filters: str, name: str | None = None) -> SwmEvents:
-        """What happens to units that meet any of the filters, such as `metadata.project_id=alpha`; else to all.
+        """Changes of units that match any of the filters, such as `metadata.project_id=alpha`, or of all units.
 
-        Local memory follows. The same `name` goes on where it was, whatever has become of the process meanwhile.
+        Local memory is updated. A subscription of the same `name` goes on where it was, even in another process.
         """
         topics = tuple(SubscriptionTopic(filter_criteria=text) for text in filters)
         return SwmEvents(
@@ -117,7 +116,7 @@ class Listening(OnMemory):
 
     @asynccontextmanager
     async def kept_fresh(self, *filters: str, name: str | None = None) -> AsyncIterator[None]:
-        """Have local memory follow what `handle_swm_events` would hear, by itself, until the block ends."""
+        """Update local memory with the events of `handle_swm_events` until the block ends."""
         async with self.handle_swm_events(*filters, name=name) as events:
             following = asyncio.create_task(_follow(events), name="local memory follows")
             try:
@@ -133,13 +132,13 @@ async def _follow(events: SwmEvents) -> None:
         logger().debug("local memory follows", event_type=event.event_type, kem_id=event.kem_id)
 
 
-async def _next(told: AsyncIterator[Envelope]) -> Envelope:
-    return await anext(told)
+async def _next(envelopes: AsyncIterator[Envelope]) -> Envelope:
+    return await anext(envelopes)
 
 
 def _event(envelope: Envelope) -> SwmEvent | None:
     if envelope.type not in _KINDS:
-        # Told by a newer service.
+        # Published by a newer service.
         return None
     event_type, kind = _KINDS[envelope.type]
     try:

@@ -12,9 +12,9 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.swm import Lock
 from mindbus.sdk.agent import AgentSDK
-from mindbus.sdk.coordination import Terms
-from mindbus.sdk.memory_failures import NotOpen
-from mindbus.sdk.patience import Patience
+from mindbus.sdk.coordination import LockTerms
+from mindbus.sdk.errors import NotOpen
+from mindbus.sdk.retry import RetryPolicy
 from mindbus.sdk.swm_events import SwmEvent
 from mindbus.settings import Settings
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def _waiting(
     method: Callable[Concatenate[AgentSDK, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["SyncAgentSDK", P], T]:
-    """The same, for a thread that waits for it."""
+    """The blocking form of a method, for callers in a thread."""
 
     @functools.wraps(method)
     def wait_for(self: "SyncAgentSDK", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -34,13 +34,13 @@ def _waiting(
     return wait_for
 
 
-class Options(TypedDict, total=False):
-    """As of AgentSDK, which has a connection of its own here."""
+class SdkOptions(TypedDict, total=False):
+    """Options of AgentSDK, which has a connection of its own here."""
 
     lpa_indexed_keys: Iterable[str]
     lpa_max_bytes: int
     settings: Settings | None
-    patience: Patience | None
+    retry_policy: RetryPolicy | None
 
 
 class SyncAgentSDK:
@@ -62,7 +62,7 @@ class SyncAgentSDK:
     increment_distributed_counter = _waiting(AgentSDK.increment_distributed_counter)
     get_distributed_counter = _waiting(AgentSDK.get_distributed_counter)
 
-    def __init__(self, agent_id: str = "user.local", **options: Unpack[Options]) -> None:
+    def __init__(self, agent_id: str = "user.local", **options: Unpack[SdkOptions]) -> None:
         self.asynchronous = AgentSDK(agent_id, **options)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="agent sdk", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -92,8 +92,8 @@ class SyncAgentSDK:
             self.wait(events.__aexit__())
 
     @contextmanager
-    def distributed_lock(self, name: str, **terms: Unpack[Terms]) -> Iterator[Lock]:
-        """As AgentSDK.distributed_lock, except that a thread cannot be cancelled: it hears LockLost at its end."""
+    def distributed_lock(self, name: str, **terms: Unpack[LockTerms]) -> Iterator[Lock]:
+        """As AgentSDK.distributed_lock, but no thread is cancelled: LockLost is raised at the end of the block."""
         held: concurrent.futures.Future[Lock] = concurrent.futures.Future()
         done = asyncio.Event()
 
@@ -103,7 +103,7 @@ class SyncAgentSDK:
                     held.set_result(lock)
                     await done.wait()
             except BaseException as failure:
-                # What comes later is heard at the end of the block.
+                # A later failure is raised at the end of the block.
                 if held.done():
                     raise
                 held.set_exception(failure)
@@ -116,7 +116,7 @@ class SyncAgentSDK:
             holding.result()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have it done in the thread of the bus. Raises NotOpen."""
+        """Run the work in the thread of the bus. Raises NotOpen."""
         waiting = self._begin(work)
         try:
             return waiting.result()
@@ -125,7 +125,7 @@ class SyncAgentSDK:
             raise
 
     def __enter__(self) -> Self:
-        """Go on the bus. Raises NoBroker."""
+        """Connect to the bus. Raises NoBroker."""
         self._thread.start()
         self._begun.wait()
         try:
@@ -136,7 +136,7 @@ class SyncAgentSDK:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Leave it."""
+        """Close the connection."""
         try:
             self.wait(self.asynchronous.__aexit__())
         finally:

@@ -27,7 +27,7 @@ from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
-from mindbus.sdk.failures import ArtifactRefused
+from mindbus.sdk.errors import ArtifactRejected
 from mindbus.tasks import end
 from mindbus_fleet.cli.memory_options import Meta, Reader, Writer, rights_of
 from mindbus_fleet.cli.memory_options import Visibility as WhoReads
@@ -168,7 +168,7 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
     try:
         ref = await _artifact(path, wanted, artifacts, bus)
         processed = await _processed(ref, about, wanted, bus)
-    except (ReplyError, ArtifactRefused) as no:
+    except (ReplyError, ArtifactRejected) as no:
         if no.code.retryable:
             raise
         details = no.details if isinstance(no, ReplyError) else {}

@@ -16,8 +16,8 @@ from bus_schema.glm import KemChanges
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from mindbus import AgentSDK, ReplyError, Settings, SyncAgentSDK
-from mindbus.sdk.memory_failures import LockLost, MemoryAway, NotOpen
-from mindbus.sdk.patience import Patience
+from mindbus.sdk.errors import LockLost, MemoryAway, NotOpen
+from mindbus.sdk.retry import RetryPolicy
 from mindbus.sdk.swm_events import SwmEvent
 from mindbus.testing.wait import until
 from tests.brokers import Broker
@@ -411,7 +411,7 @@ async def test_a_program_without_asyncio_does_the_same(settings: Settings, bob: 
 async def test_without_the_working_memory_units_are_read_all_the_same(vhost_url: str, tmp_path: Path) -> None:
     alone = settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
     async with fleet_of(FLEET["glm"], settings=alone) as fleet:
-        memory = AgentSDK(bus=fleet.bus, patience=Patience(sleep=Naps()))
+        memory = AgentSDK(bus=fleet.bus, retry_policy=RetryPolicy(sleep=Naps()))
         stored = (await memory.store_kems([a_draft("Kept.")])).items[0].kem_id
         memory.local_memory.clear()
 

@@ -20,11 +20,11 @@ from mindbus import Client, ReplyError, Settings, connect
 from mindbus.bus.worker import utc_now
 from mindbus.files.presigned import BytesRefused, PresignedTransfer
 from mindbus.files.store import open_files
-from mindbus.sdk.access import Pieces
+from mindbus.sdk.access import ByteStream
 from mindbus.sdk.artifacts import Artifacts, open_access, open_artifacts
-from mindbus.sdk.failures import ArtifactNotFound, NothingSigned
+from mindbus.sdk.errors import ArtifactNotFound, PresigningUnavailable
 from mindbus.sdk.presigned_access import PresignedAccess
-from mindbus.sdk.storage_link import StorageOnBus
+from mindbus.sdk.storage_link import StorageClient
 from storage_service.blobs import Declared
 from storage_service.presigning import GET_WITHIN, PUT_WITHIN, Presigner
 from storage_service.signing_account import open_presigner
@@ -65,7 +65,7 @@ async def put(artifacts: Artifacts, source: Any = CONTENT, **about: Any) -> str:
     return made.ref.artifact_id
 
 
-async def all_of(pieces: Pieces) -> list[bytes]:
+async def all_of(pieces: ByteStream) -> list[bytes]:
     found = []
     while piece := await pieces.read():
         found.append(piece)
@@ -179,7 +179,7 @@ async def requested(bus: Client, content: bytes = CONTENT) -> PresignedPut:
 class SlowPost:
     """Hands on what storage signs, but the first address of either kind has been on its way for an hour."""
 
-    def __init__(self, storage: StorageOnBus, presigner: Presigner) -> None:
+    def __init__(self, storage: StorageClient, presigner: Presigner) -> None:
         self._storage = storage
         self._an_hour_ago = replace(presigner, clock=lambda: datetime.now(UTC) - timedelta(hours=1))
         self.told: list[str] = []
@@ -204,7 +204,7 @@ async def test_an_address_that_has_expired_is_refused_then_asked_for_anew(
     presigner = open_presigner(open_files(storage), utc_now)
     assert presigner is not None
     async with connect("agent.researcher", settings=settings) as bus:
-        post = SlowPost(StorageOnBus(bus), presigner)
+        post = SlowPost(StorageClient(bus), presigner)
         async with Artifacts(bus, PresignedAccess(post), settings.data_dir) as artifacts:
             back = await artifacts.get(await put(artifacts))
 
@@ -235,7 +235,7 @@ async def test_where_storage_keeps_a_folder_it_says_so_rather_than_signing(setti
             artifact_id = await put(artifacts, visibility="public")
         async with an_agent(settings) as (bus, artifacts):
             upload = await bus.request(RequestUpload(content_type="a/b", size_bytes=0, checksum=f"sha256:{'0' * 64}"))
-            with pytest.raises(NothingSigned, match="MINDBUS_ARTIFACTS_ACCESS=direct"):
+            with pytest.raises(PresigningUnavailable, match="MINDBUS_ARTIFACTS_ACCESS=direct"):
                 await artifacts.get(artifact_id)
 
     assert upload.presigned_put is None

@@ -13,8 +13,8 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from bus_schema.swm import Lock
 from mindbus import AgentSDK
-from mindbus.sdk.memory_failures import MemoryAway
-from mindbus.sdk.patience import Patience
+from mindbus.sdk.errors import MemoryAway
+from mindbus.sdk.retry import RetryPolicy
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
@@ -43,7 +43,7 @@ async def memory(vhost_url: str, tmp_path: Path, redises: list[PrivateRedis]) ->
     where = {"cache_redis_url": redises[0].url, "redis_url": redises[1].url}
     settings = settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim, **where)
     async with fleet_of(FLEET["glm"], FLEET["swm"], settings=settings) as fleet:
-        yield AgentSDK(bus=fleet.bus.acting_as("agent.alice"), patience=Patience(attempts=1))
+        yield AgentSDK(bus=fleet.bus.acting_as("agent.alice"), retry_policy=RetryPolicy(attempts=1))
 
 
 @dataclass

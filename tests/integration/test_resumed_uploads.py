@@ -15,7 +15,7 @@ from mindbus.files.s3_upload import WHOLE_BYTES
 from mindbus.files.store import open_files
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts
-from mindbus.sdk.degradation import Degradation
+from mindbus.sdk.registration import StoragePolicy
 from mindbus.testing.wait import until
 from tests.metered_link import MeteredLink, metered_link
 from tests.sdk_kit import TRACE, FakeStorage, Naps
@@ -67,7 +67,7 @@ async def agent(place: Place, link_url: str, folder: Path) -> AsyncIterator[tupl
     settings: Settings = place.settings(**more, **parts)
     storage = FakeStorage(place.files())
     access = DirectAccess(await asyncio.to_thread(open_files, settings))
-    policy = Degradation(sleep=Naps(), attempts=1)
+    policy = StoragePolicy(sleep=Naps(), attempts=1)
     async with (
         connect("agent.researcher", settings=settings) as bus,
         Artifacts(bus, access, settings.data_dir, policy=policy, storage=storage) as artifacts,

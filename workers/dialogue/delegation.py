@@ -41,8 +41,8 @@ from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable
 from mindbus.logs import logger
-from mindbus.sdk.aside import aside
-from mindbus.sdk.histories import Histories
+from mindbus.sdk.conversations import HistoryClient
+from mindbus.sdk.requests import in_id_scope
 from workers.dialogue.transcript import ExchangeRecord
 
 # What the master needs of its own asker's patience for an answer of its own.
@@ -91,7 +91,7 @@ class Subagents:
         timed, trace = order.model_copy(update={"deadline": deadline}), conversation_trace(order.chat_id)
         # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
         # predecessor; what is asked again is known by the delegation's id.
-        return await aside(
+        return await in_id_scope(
             secrets.token_hex(8),
             lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace),
         )
@@ -107,7 +107,7 @@ class Subagents:
         """It would work for nobody; one that cannot be told ends by its deadline."""
         with suppress(BusUnavailable):
             cancel = CancelTask(delegation_id=order.delegation_id)
-            await aside(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
+            await in_id_scope(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
 
     async def _tell(self, event: SubagentDelegation | SubagentCompletion) -> None:
         message_id = derived(event.delegation_id, event.wire.type, event.position)
@@ -127,7 +127,9 @@ class DelegationRounds:
     of the calls, since each may build upon the one before.
     """
 
-    def __init__(self, subagents: Subagents, histories: Histories, record: ExchangeRecord, most_rounds: int) -> None:
+    def __init__(
+        self, subagents: Subagents, histories: HistoryClient, record: ExchangeRecord, most_rounds: int
+    ) -> None:
         self._subagents, self._histories, self._record = subagents, histories, record
         self._language = language_of(record.said.content or "")
         self._subagent_contexts: dict[str, list[ChatMessage]] = {}

@@ -13,8 +13,7 @@ from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
-from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.histories import Histories
+from mindbus.sdk.conversations import Conversations, HistoryClient
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.memory import MemoryLookup
 from workers.dialogue.transcript import ExchangeRecord
@@ -48,7 +47,7 @@ class Assistant:
 class ExchangeProcessor:
     """Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say."""
 
-    def __init__(self, talks: Conversations, histories: Histories, mind: Assistant) -> None:
+    def __init__(self, talks: Conversations, histories: HistoryClient, mind: Assistant) -> None:
         self._talks, self._histories, self._mind = talks, histories, mind
 
     async def have(

@@ -9,9 +9,8 @@ from agents.dialogue.agent import MemorySnippet
 from agents.models.prompt import memory_materials
 from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem
-from mindbus.sdk.episode_recall import EpisodeRecall, SaidBefore
-from mindbus.sdk.pictures import Known, Pictures
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.recall import EpisodeRecall, KemRecall, RecalledText
+from mindbus.sdk.user_context import ContextItem, UserContexts
 
 # Leaves room for the picture.
 _RECALLED_WORDS = 250
@@ -40,7 +39,7 @@ class RetrievedMemory:
 class MemoryLookup:
     """Raises what Pictures raises; memory that is away is no failure."""
 
-    def __init__(self, pictures: Pictures, recall: Recall, episodes: EpisodeRecall) -> None:
+    def __init__(self, pictures: UserContexts, recall: KemRecall, episodes: EpisodeRecall) -> None:
         self._pictures, self._recall, self._episodes = pictures, recall, episodes
 
     async def about(self, said: DialogueMessage) -> RetrievedMemory:
@@ -56,7 +55,7 @@ class MemoryLookup:
             return ()
         return await self._recall.about(said.content, f"user.{said.user_id}")
 
-    async def _said_before(self, said: DialogueMessage) -> Sequence[SaidBefore]:
+    async def _said_before(self, said: DialogueMessage) -> Sequence[RecalledText]:
         """In the same chat, however long ago; what was said just now, the model is shown anyway."""
         if said.kind is MessageKind.HIDDEN or said.content is None:
             return ()
@@ -64,7 +63,7 @@ class MemoryLookup:
 
 
 def _remembered(
-    found: Sequence[FoundKem], said_before: Sequence[SaidBefore], pictured: Sequence[Known]
+    found: Sequence[FoundKem], said_before: Sequence[RecalledText], pictured: Sequence[ContextItem]
 ) -> RetrievedMemory:
     recalled = memory_materials(found, _RECALLED_WORDS)
     shown = {material.id for material in recalled}

@@ -10,7 +10,7 @@ from agents.models.language_model import ModelMessage
 from agents.models.messages import history_calls, last_complete, model_messages
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
-from mindbus.sdk.histories import Histories
+from mindbus.sdk.conversations import HistoryClient
 
 _CONTEXT_MESSAGES = 10
 
@@ -23,7 +23,7 @@ class ExchangeRecord:
 
     def __init__(
         self,
-        histories: Histories,
+        histories: HistoryClient,
         said: DialogueMessage,
         answer_id: str,
         clock: Callable[[], datetime],

@@ -35,12 +35,10 @@ from mindbus.errors import ReplyError
 from mindbus.logs import logger
 from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.aside import aside
-from mindbus.sdk.conversations import Conversations
-from mindbus.sdk.episode_recall import EpisodeRecall
-from mindbus.sdk.histories import Histories
-from mindbus.sdk.pictures import Pictures
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.conversations import Conversations, HistoryClient
+from mindbus.sdk.recall import EpisodeRecall, KemRecall
+from mindbus.sdk.requests import in_id_scope
+from mindbus.sdk.user_context import UserContexts
 from workers.dialogue.closing import Closing
 from workers.dialogue.delegation import Subagents
 from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor
@@ -77,15 +75,15 @@ class DialogueWorker(Worker):
         mind = Assistant(
             DialogueAgent(self._model),
             MemoryLookup(
-                Pictures(context.bus),
-                Recall(context.bus, settings.recall_timeout_s),
+                UserContexts(context.bus),
+                KemRecall(context.bus, settings.recall_timeout_s),
                 EpisodeRecall(context.bus, settings.recall_timeout_s),
             ),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             context.clock,
         )
-        self._exchanges = ExchangeProcessor(self._talks, Histories(context.bus), mind)
+        self._exchanges = ExchangeProcessor(self._talks, HistoryClient(context.bus), mind)
         self._closing = Closing(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
@@ -171,7 +169,7 @@ class DialogueWorker(Worker):
             end = EndDialogue(user_id=user_id, reason="timeout", silent_since=silent_since)
             try:
                 ask = partial(self._bus.request, end, trace=conversation_trace(user_id))
-                ended = await aside(user_id, ask)
+                ended = await in_id_scope(user_id, ask)
             except ReplyError as failed:
                 logger().warning("dialogue not ended yet", user_id=user_id, reason=str(failed))
                 continue

@@ -9,8 +9,7 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.sdk.aside import aside
-from mindbus.sdk.failures import ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, StorageAway
+from mindbus.sdk.requests import in_id_scope
 
 
 class Texts:
@@ -26,13 +25,11 @@ class Texts:
             return await own_text(row)
         ref = ArtifactRef.model_validate(row.ref)
         try:
-            return await aside(f"text/{row.id}/{row.version}", lambda: self._read(row, ref))
-        except StorageAway as away:
-            raise TemporaryFailure(f"storage: {away}") from away
-        except OSError as trouble:
-            raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
-        except (ArtifactNotFound, ArtifactRefused, ArtifactUnreadable, Rejected) as no:
-            logger().warning("a unit is left without a vector", kem_id=row.id, reason=str(no))
+            return await in_id_scope(f"text/{row.id}/{row.version}", lambda: self._read(row, ref))
+        except OSError as error:
+            raise TemporaryFailure(f"{type(error).__name__}: {error}") from error
+        except Rejected as error:
+            logger().warning("a unit is left without a vector", kem_id=row.id, reason=str(error))
             return None
 
     async def close(self) -> None:

@@ -10,8 +10,8 @@ from memory.lsm.service import LongTermMemory
 from mindbus.bus.client import Client
 from mindbus.errors import PermanentFailure, Rejected
 from mindbus.logs import logger
-from mindbus.sdk.asking import ask
 from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.requests import request
 
 _PAGE = 200
 
@@ -57,7 +57,7 @@ class Gaps:
         gap = self._gaps[0]
         note = self.memory.recording.forgettings.note(gap.user_id)
         query = GetMessages(user_id=gap.user_id, cursor=gap.cursor, limit=_PAGE)
-        page = await ask(self.bus, query)
+        page = await request(self.bus, query)
         worded = [each for message in page.items if (each := await self._worded(message)) is not None]
         # Only now: whatever failed above is tried again from the same place.
         gap.cursor = page.next_cursor
@@ -76,7 +76,7 @@ class Gaps:
     async def _look(self) -> None:
         cursor: str | None = None
         while True:
-            page = await ask(self.bus, ListDialogues(cursor=cursor, limit=_PAGE))
+            page = await request(self.bus, ListDialogues(cursor=cursor, limit=_PAGE))
             self._gaps += await self._lacking(page.items)
             cursor = page.next_cursor
             if cursor is None:

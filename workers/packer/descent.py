@@ -22,8 +22,7 @@ from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import Rejected
 from mindbus.logs import logger
-from mindbus.sdk.aside import aside
-from mindbus.sdk.asking import ask
+from mindbus.sdk.requests import in_id_scope, request
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -61,7 +60,7 @@ class Descent:
     async def ask(self, scope: str, command: Command[ResultT]) -> ResultT:
         """Under ids of its own: what is gone on with asks something else than what was cut short."""
         context = current_message()
-        return await aside(f"{scope}/{context.attempt if context else 0}", lambda: ask(self.bus, command))
+        return await in_id_scope(f"{scope}/{context.attempt if context else 0}", lambda: request(self.bus, command))
 
     async def _proposal(self, episode: Episode) -> Proposal | None:
         """What a language model would keep, where there is one that helps."""

@@ -20,7 +20,7 @@ from mindbus.bus.handlers import Publish, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
-from mindbus.sdk.notebook import Notebook, Said
+from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.tasks import end
 from workers.sim.player import SimPlayer, SimProgress
 
@@ -51,7 +51,7 @@ class SimWorker(Worker):
     def __init__(self, context: WorkerContext) -> None:
         self._bus, self._clock = context.bus, context.clock
         self._library = SimLibrary(context.settings.sim_dir)
-        self._notes = Notebook(context.bus, self.name, SimRecord)
+        self._notes = AgentStateStore(context.bus, self.name, SimRecord)
         self._play: SimPlayer | None = None
         self._playing: asyncio.Task[None] | None = None
 
@@ -67,12 +67,12 @@ class SimWorker(Worker):
             await self._play.abandon()
 
     @on_command
-    async def begin(self, command: StartSim, context: MessageContext) -> list[Said | sim.Simulation]:
+    async def begin(self, command: StartSim, context: MessageContext) -> list[OutgoingMessage | sim.Simulation]:
         """Raise the curtain, unless another simulation is on."""
         scenario = self._performance(command)[1]
         sim_id = f"sim_{derived(context.message_id, 'simulation')}"
 
-        async def begun(last: SimRecord) -> tuple[SimRecord, Sequence[Said]]:
+        async def begun(last: SimRecord) -> tuple[SimRecord, Sequence[OutgoingMessage]]:
             if last.is_running:
                 raise Rejected(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
             told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
@@ -81,7 +81,7 @@ class SimWorker(Worker):
             )
             return record, [Publish(SimStarted.model_validate(told))]
 
-        said = await self._notes.turn(_ONLY, context.message_id, begun)
+        said = await self._notes.process_once(_ONLY, context.message_id, begun)
         record = await self._notes.state(_ONLY)
         if self._play is None and record.is_running:
             self._raise_curtain(record)
@@ -138,7 +138,7 @@ class SimWorker(Worker):
             self._play = self._played_from(record)
             await self._run(self._play, record)
         elif not record.is_running:
-            await self._written(lambda: self._notes.unasked(_ONLY, lambda last: (last, ()), self._bus.publish))
+            await self._written(lambda: self._notes.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
 
     async def _last(self) -> SimRecord:
         while True:
@@ -169,7 +169,7 @@ class SimWorker(Worker):
             stopped = SimStopped(counts=play.tally.counts(record.sim_id), reason=reason)
             return last.model_copy(update=_progress(play.tally, record.sim_id) | {"is_running": False}), (stopped,)
 
-        await self._written(lambda: self._notes.unasked(_ONLY, ended, self._bus.publish))
+        await self._written(lambda: self._notes.publish_due(_ONLY, ended, self._bus.publish))
         self._play = None
 
     async def _save(self, play: SimPlayer, sim_id: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from bus_schema.replies import Code
 from mindbus import ReplyError
-from mindbus.sdk.breaker import Breaker
-from mindbus.sdk.memory_failures import CircuitOpen, NoAnswer
+from mindbus.sdk.errors import CircuitOpen, MemoryFailed
+from mindbus.sdk.retry import CircuitBreaker
 
 
 @dataclass
@@ -24,61 +24,61 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def breaker(watch: Watch) -> Breaker:
-    return Breaker(opens_after=2, opens_for_s=5, clock=watch)
+def breaker(watch: Watch) -> CircuitBreaker:
+    return CircuitBreaker(opens_after=2, opens_for_s=5, clock=watch)
 
 
-def fail(breaker: Breaker, failure: Exception | None = None) -> None:
-    failure = failure or NoAnswer("silence")
-    with pytest.raises(type(failure)), breaker.watching():
+def fail(breaker: CircuitBreaker, failure: Exception | None = None) -> None:
+    failure = failure or MemoryFailed("silence")
+    with pytest.raises(type(failure)), breaker.guard():
         raise failure
 
 
-def test_after_so_many_failures_in_a_row_nobody_gets_through(breaker: Breaker) -> None:
+def test_after_so_many_failures_in_a_row_nobody_gets_through(breaker: CircuitBreaker) -> None:
     fail(breaker)
-    with breaker.watching():
+    with breaker.guard():
         pass
     fail(breaker)
     fail(breaker)
 
-    with pytest.raises(CircuitOpen), breaker.watching():
+    with pytest.raises(CircuitOpen), breaker.guard():
         pytest.fail("it got through")
 
 
-def test_after_a_while_one_tries_for_all(breaker: Breaker, watch: Watch) -> None:
+def test_after_a_while_one_tries_for_all(breaker: CircuitBreaker, watch: Watch) -> None:
     fail(breaker)
     fail(breaker)
     watch.now_s = 5
-    with breaker.watching(), pytest.raises(CircuitOpen), breaker.watching():
+    with breaker.guard(), pytest.raises(CircuitOpen), breaker.guard():
         pytest.fail("another one got through")
-    with breaker.watching():
+    with breaker.guard():
         pass
 
 
-def test_where_the_one_fails_the_while_begins_anew(breaker: Breaker, watch: Watch) -> None:
+def test_where_the_one_fails_the_while_begins_anew(breaker: CircuitBreaker, watch: Watch) -> None:
     fail(breaker)
     fail(breaker)
     watch.now_s = 5
     fail(breaker)
     watch.now_s = 9
 
-    with pytest.raises(CircuitOpen), breaker.watching():
+    with pytest.raises(CircuitOpen), breaker.guard():
         pytest.fail("it got through")
 
 
-def test_that_another_one_is_open_says_nothing(breaker: Breaker) -> None:
+def test_that_another_one_is_open_says_nothing(breaker: CircuitBreaker) -> None:
     fail(breaker)
     fail(breaker, CircuitOpen())
     fail(breaker)
 
-    with pytest.raises(CircuitOpen), breaker.watching():
+    with pytest.raises(CircuitOpen), breaker.guard():
         pytest.fail("it got through")
 
 
-def test_a_no_is_an_answer(breaker: Breaker) -> None:
+def test_a_no_is_an_answer(breaker: CircuitBreaker) -> None:
     fail(breaker)
     fail(breaker, ReplyError(Code.CONFLICT, "taken"))
     fail(breaker)
 
-    with breaker.watching():
+    with breaker.guard():
         pass

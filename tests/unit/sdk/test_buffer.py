@@ -9,8 +9,8 @@ import pytest
 
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import Buffer, BufferLimits
+from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.disk import Disk
-from mindbus.sdk.entry import Entry
 from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench
@@ -55,8 +55,8 @@ class BrittleDisk(Disk):
             raise Crashed(name)
 
 
-def an_entry(bench: Bench, artifact_id: str = "art_1") -> Callable[[str, int], Entry]:
-    def describe(sha256: str, size_bytes: int) -> Entry:
+def an_entry(bench: Bench, artifact_id: str = "art_1") -> Callable[[str, int], BufferEntry]:
+    def describe(sha256: str, size_bytes: int) -> BufferEntry:
         key = "staging/2026/03/14/agent_researcher/" + "a" * 32
         manifest = {
             "id": artifact_id,
@@ -70,7 +70,7 @@ def an_entry(bench: Bench, artifact_id: str = "art_1") -> Callable[[str, int], E
             "checksum": f"sha256:{sha256}",
             "owner": "agent.researcher",
         }
-        return Entry.model_validate({"manifest": manifest, "upload_key": key, "buffered_at": NOON})
+        return BufferEntry.model_validate({"manifest": manifest, "upload_key": key, "buffered_at": NOON})
 
     return describe
 
@@ -81,7 +81,7 @@ def opened(bench: Bench, disk: Disk | None = None) -> Buffer:
     return buffer
 
 
-def kept(buffer: Buffer, bench: Bench, content: bytes = b"text", artifact_id: str = "art_1") -> Entry:
+def kept(buffer: Buffer, bench: Bench, content: bytes = b"text", artifact_id: str = "art_1") -> BufferEntry:
     incoming = buffer.begin()
     try:
         incoming.write(content)

@@ -14,10 +14,10 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
 from mindbus.files.store import open_folder
+from mindbus.sdk.access import FolderAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import ArtifactRefused
-from mindbus.sdk.folder_access import FolderAccess
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import ArtifactRejected
 from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench, FakeStorage
@@ -159,7 +159,7 @@ async def test_what_storage_has_already_need_not_be_here(bench: Bench) -> None:
 async def test_what_storage_refuses_keeps_its_bytes(bench: Bench) -> None:
     bench.storage.refuses.add("art_bad")
     async with bench.artifacts() as artifacts:
-        with pytest.raises(ArtifactRefused):
+        with pytest.raises(ArtifactRejected):
             await artifacts.put(CONTENT, artifact_type="draft", trace=TRACE, artifact_id="art_bad")
 
     assert (bench.buffer / "failed" / "art_bad.bytes").read_bytes() == CONTENT
@@ -204,7 +204,7 @@ async def _died_after_staging(bench: Bench) -> str:
     return entry.upload_key
 
 
-def _entry(bench: Bench) -> Entry:
+def _entry(bench: Bench) -> BufferEntry:
     key = "staging/2026/03/14/agent_researcher/" + "a" * 32
     manifest = {
         "id": "art_1",
@@ -218,4 +218,4 @@ def _entry(bench: Bench) -> Entry:
         "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
         "owner": "agent.researcher",
     }
-    return Entry.model_validate({"manifest": manifest, "upload_key": key, "buffered_at": NOON})
+    return BufferEntry.model_validate({"manifest": manifest, "upload_key": key, "buffered_at": NOON})

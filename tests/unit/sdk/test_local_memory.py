@@ -7,8 +7,8 @@ import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
+from mindbus.sdk.errors import RankedQueryUnsupported
 from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.memory_failures import NotAtHand
 from tests.clocks import NOON
 
 
@@ -42,7 +42,7 @@ def test_units_are_found_by_metadata_the_newest_first(memory: LocalAgentMemory) 
 
 
 def test_nearness_is_not_looked_for_here(memory: LocalAgentMemory) -> None:
-    with pytest.raises(NotAtHand, match="retrieve_kems"):
+    with pytest.raises(RankedQueryUnsupported, match="retrieve_kems"):
         memory.query(KemQuery(text_query="Friday"))
 
 

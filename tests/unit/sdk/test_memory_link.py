@@ -10,10 +10,9 @@ from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from bus_schema.swm import Count, GetCounter, IncrementCounter
 from mindbus import MessageContext, Rejected, ReplyError, Settings, Worker, WorkerContext, on_command
-from mindbus.sdk.breaker import Breaker
-from mindbus.sdk.memory_failures import CircuitOpen, MemoryAway, NoAnswer, Silence
+from mindbus.sdk.errors import CircuitOpen, MemoryAway, MemoryFailed, MemorySilent
 from mindbus.sdk.memory_link import MemoryLink, minted
-from mindbus.sdk.patience import Patience
+from mindbus.sdk.retry import CircuitBreaker, RetryPolicy
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
 from tests.raw_amqp import an_envelope
@@ -66,7 +65,9 @@ def naps() -> Naps:
 
 @pytest.fixture
 def link(fleet: Fleet, naps: Naps) -> MemoryLink:
-    return MemoryLink(fleet.bus, Patience(sleep=naps), timeout_s=10, breaker=lambda counts: Breaker(3, counts=counts))
+    return MemoryLink(
+        fleet.bus, RetryPolicy(sleep=naps), timeout_s=10, breaker=lambda counts: CircuitBreaker(3, counts=counts)
+    )
 
 
 async def test_an_answer_that_is_slow_is_waited_for_not_caused_twice(
@@ -107,7 +108,7 @@ async def test_what_is_away_is_said_to_be_unavailable_then_left_in_peace(
     link: MemoryLink, counters: MoodyCounters
 ) -> None:
     counters.refusals = [Code.UNAVAILABLE] * 9
-    with pytest.raises(NoAnswer) as away:
+    with pytest.raises(MemoryFailed) as away:
         await link.ask(ADD)
     with pytest.raises(CircuitOpen) as open_circuit:
         await link.ask(ADD)
@@ -122,7 +123,7 @@ async def test_a_service_that_is_silent_is_left_in_peace_whatever_it_is_asked(
 ) -> None:
     link.timeout_s = 0.1
     counters.gate.clear()
-    with pytest.raises(Silence):
+    with pytest.raises(MemorySilent):
         await link.ask(ADD)
     with pytest.raises(CircuitOpen):
         await link.ask(GetCounter(name="drafts"))

@@ -2,23 +2,26 @@
 
 from pydantic import BaseModel
 
-from mindbus.sdk.notebook import Page, Saying, Turn
+from mindbus.sdk.agent_state import MessageOutcome, StoredMessage, StoredState
 
 
 class Count(BaseModel):
     tasks: int = 0
 
 
-def told(*, trace: str | None = None, **data: object) -> Saying:
-    return Saying.model_validate({"type": "mb.evt.processed.tasks_found.v1", "data": data, "trace": trace})
+def told(*, trace: str | None = None, **data: object) -> StoredMessage:
+    return StoredMessage.model_validate({"type": "mb.evt.processed.tasks_found.v1", "data": data, "trace": trace})
 
 
 def test_what_was_said_about_a_forgotten_user_is_not_said_again() -> None:
     of_anna, of_her_talk = told(user_id="anna"), told(trace="conv_anna", text="релиз")
     deep, other = told(items=[{"task": {"asked_by": "anna"}}]), told(user_id="boris", text="anna knows")
-    page = Page[Count](
+    page = StoredState[Count](
         state=Count(tasks=2),
-        turns=(Turn(cause="frag_1", said=(of_anna, of_her_talk, deep)), Turn(cause="frag_2", said=(other,))),
+        turns=(
+            MessageOutcome(cause="frag_1", said=(of_anna, of_her_talk, deep)),
+            MessageOutcome(cause="frag_2", said=(other,)),
+        ),
         owed=(of_anna, other),
     )
 

@@ -13,9 +13,9 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
-from mindbus.sdk.access import Pieces
-from mindbus.sdk.entry import Entry
-from mindbus.sdk.failures import BytesMissing, StorageAway, StorageStumbled
+from mindbus.sdk.access import ByteStream
+from mindbus.sdk.buffer_folder import BufferEntry
+from mindbus.sdk.errors import BytesMissing, StorageAway, StorageFailed
 from mindbus.sdk.presigned_access import PresignedAccess
 from tests.assignments import a_manifest
 from tests.clocks import NOON
@@ -87,7 +87,7 @@ async def a_store(*answers: Answer) -> AsyncIterator[Store]:
     assert store.answers == []
 
 
-async def read(pieces: Pieces) -> bytes:
+async def read(pieces: ByteStream) -> bytes:
     found = b""
     while piece := await pieces.read():
         found += piece
@@ -162,7 +162,7 @@ async def test_what_is_sent_arrives_once_or_was_there_before(tmp_path: Path, ans
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        ([says("400 Bad Request", "BadDigest")], StorageStumbled),
+        ([says("400 Bad Request", "BadDigest")], StorageFailed),
         ([says("403 Forbidden", "SignatureDoesNotMatch")] * 2, StorageAway),
         ([says("503 Slow Down", "SlowDown")], StorageAway),
         ([says("404 Not Found", "NoSuchBucket")], StorageAway),
@@ -194,7 +194,7 @@ async def test_where_nobody_listens_storage_counts_as_away(tmp_path: Path) -> No
     assert SECRET not in str(failure.value)
 
 
-def an_entry(folder: Path) -> tuple[Entry, Path]:
+def an_entry(folder: Path) -> tuple[BufferEntry, Path]:
     source = folder / "source.bytes"
     source.write_bytes(CONTENT)
-    return Entry(manifest=MANIFEST, upload_key=MANIFEST.uri, buffered_at=NOON), source
+    return BufferEntry(manifest=MANIFEST, upload_key=MANIFEST.uri, buffered_at=NOON), source

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mindbus.sdk.failures import ArtifactConflict, ArtifactRefused, BufferFull, NoTextMode
+from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BufferFull, NoTextMode
 from mindbus.sdk.sources import CHUNK_BYTES, chunks_of, guess_content_type
 from tests.sdk_kit import TRACE, Bench
 
@@ -117,7 +117,7 @@ async def test_other_bytes_under_a_waiting_id_are_a_conflict(bench: Bench) -> No
 async def test_what_storage_refuses_is_set_aside_and_unstaged(bench: Bench) -> None:
     bench.storage.refuses.add("art_bad")
     async with bench.artifacts() as artifacts:
-        with pytest.raises(ArtifactRefused):
+        with pytest.raises(ArtifactRejected):
             await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_bad")
 
     assert bench.set_aside() == ["art_bad"]
@@ -135,7 +135,7 @@ async def test_a_lost_staged_copy_is_staged_anew_from_the_buffer(bench: Bench) -
 async def test_a_copy_that_is_lost_every_time_is_given_up(bench: Bench) -> None:
     bench.storage.loses_staged = 99
     async with bench.artifacts() as artifacts:
-        with pytest.raises(ArtifactRefused, match="staged 3 times"):
+        with pytest.raises(ArtifactRejected, match="staged 3 times"):
             await artifacts.put(TEXT, artifact_type="draft", trace=TRACE, artifact_id="art_lost")
 
     assert bench.set_aside() == ["art_lost"]

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from bus_schema.artifacts import Manifest
-from mindbus.sdk.failures import (
+from mindbus.sdk.errors import (
+    ArtifactCorrupt,
     ArtifactNotFound,
     ArtifactTooLong,
-    BytesDiffer,
     BytesMissing,
+    InvalidArtifactKey,
     NoSuchRange,
-    NotAPermanentKey,
     StorageAway,
 )
 from tests.sdk_kit import TRACE, Bench
@@ -46,7 +46,7 @@ async def test_a_saved_file_is_whole_or_not_there(bench: Bench) -> None:
         target.unlink()
         _damage(bench, manifest, CONTENT[:-1] + b"y")
 
-        with pytest.raises(BytesDiffer):
+        with pytest.raises(ArtifactCorrupt):
             await artifacts.save(manifest.id, target)
 
     assert _names(target.parent) == []
@@ -58,7 +58,7 @@ async def test_other_bytes_are_never_passed_off_as_the_artifact(bench: Bench, da
     _damage(bench, manifest, damaged)
 
     async with bench.artifacts() as artifacts:
-        with pytest.raises(BytesDiffer):
+        with pytest.raises(ArtifactCorrupt):
             await artifacts.get(manifest.id)
 
 
@@ -86,7 +86,7 @@ async def test_an_address_is_recognised_and_never_opened_as_given(bench: Bench, 
     bench.storage.manifests[manifest.id] = manifest.model_copy(update={"uri": uri})
 
     async with bench.artifacts() as artifacts:
-        with pytest.raises(NotAPermanentKey):
+        with pytest.raises(InvalidArtifactKey):
             await artifacts.get(manifest.id)
 
 
@@ -168,9 +168,9 @@ async def test_a_range_is_not_checked_but_for_its_length_unless_it_is_the_whole(
 
     async with bench.artifacts() as artifacts:
         assert await artifacts.get(manifest.id, length=5) == b"0123X"
-        with pytest.raises(BytesDiffer):
+        with pytest.raises(ArtifactCorrupt):
             await artifacts.get(manifest.id, length=6)
-        with pytest.raises(BytesDiffer):
+        with pytest.raises(ArtifactCorrupt):
             await artifacts.get(manifest.id, length=10)
 
 

@@ -9,8 +9,8 @@ from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
 from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
 from mindbus.errors import TemporaryFailure
-from mindbus.sdk.breaker import Breaker
-from mindbus.sdk.recall import Recall
+from mindbus.sdk.recall import KemRecall
+from mindbus.sdk.retry import CircuitBreaker
 from tests.clocks import NOON
 from tests.fleets import fleet_of, settings_for
 
@@ -45,7 +45,7 @@ def ids(found: Iterable[FoundKem]) -> list[str]:
 
 async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: Settings) -> None:
     async with fleet_of(Memory, settings=settings) as fleet:
-        recall = Recall(fleet.bus.acting_as("svc.dialogue"), 5)
+        recall = KemRecall(fleet.bus.acting_as("svc.dialogue"), 5)
 
         assert ids(await recall.about("  Когда релиз?  ", "user.anna")) == ["kem_1"]
         assert ids(await recall.about("Когда релиз?", "user.boris")) == []
@@ -58,21 +58,21 @@ async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: 
 
 async def test_nothing_is_asked_where_nothing_was_said_or_nobody_waits(settings: Settings) -> None:
     async with fleet_of(Memory, settings=settings) as fleet:
-        assert await Recall(fleet.bus, 5).about(" \n", "user.anna") == ()
-        assert await Recall(fleet.bus, 0).about("When is it?", "user.anna") == ()
+        assert await KemRecall(fleet.bus, 5).about(" \n", "user.anna") == ()
+        assert await KemRecall(fleet.bus, 0).about("When is it?", "user.anna") == ()
         assert fleet[Memory].asked == []
 
 
 async def test_without_a_memory_nothing_is_remembered(settings: Settings) -> None:
     async with fleet_of(settings=settings) as fleet:
-        assert await Recall(fleet.bus, 5).about("When is it?", "user.anna") == ()
+        assert await KemRecall(fleet.bus, 5).about("When is it?", "user.anna") == ()
 
 
 async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings: Settings) -> None:
     now = 0.0
     async with fleet_of(Memory, settings=settings) as fleet:
         memory = fleet[Memory]
-        recall = Recall(fleet.bus, 0.1, Breaker(1, 15.0, lambda: now))
+        recall = KemRecall(fleet.bus, 0.1, CircuitBreaker(1, 15.0, lambda: now))
         memory.is_well = False
 
         assert await recall.about("When is it?", "user.anna") == ()
@@ -81,4 +81,6 @@ async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings:
         assert len(memory.asked) == asked
 
         now = 16.0
-        assert ids(await Recall(fleet.bus, 5, Breaker(1, 15.0, lambda: now)).about("When?", "user.anna")) == ["kem_1"]
+        assert ids(await KemRecall(fleet.bus, 5, CircuitBreaker(1, 15.0, lambda: now)).about("When?", "user.anna")) == [
+            "kem_1"
+        ]

@@ -1,4 +1,4 @@
-"""An artifact's bytes, checked while they are read."""
+"""Reading of an artifact, with its digest checked on the way."""
 
 import asyncio
 import secrets
@@ -8,23 +8,23 @@ from pathlib import Path
 
 from bus_schema.artifacts import Manifest
 from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
-from mindbus.sdk.access import Pieces
+from mindbus.sdk.access import ByteStream
 from mindbus.sdk.disk import Disk
-from mindbus.sdk.failures import ArtifactTooLong, BytesDiffer, NoSuchRange
-from mindbus.sdk.progress import Progress, nobody
+from mindbus.sdk.errors import ArtifactCorrupt, ArtifactTooLong, NoSuchRange
+from mindbus.sdk.sources import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Which bytes of an artifact are wanted."""
+class ByteRange:
+    """The bytes of an artifact that are to be read."""
 
     start: int
     length: int
     is_whole: bool
 
     @classmethod
-    def of(cls, manifest: Manifest, start: int, length: int | None) -> "Span":
-        """As a slice names them: a negative start counts from the end, what lies beyond it is left out.
+    def of(cls, manifest: Manifest, start: int, length: int | None) -> "ByteRange":
+        """As in a slice: a negative start counts from the end, bytes beyond it are left out.
 
         Raises NoSuchRange.
         """
@@ -38,33 +38,35 @@ class Span:
 
 
 class ArtifactReader:
-    """Reads in pieces; the last of them comes only if all of them were the artifact's.
+    """Reads in pieces; the last piece is returned only if the digest of all of them is right.
 
-    A range cannot be checked against the digest of the whole: of it, only the length is.
+    Of a range only the length can be checked.
     """
 
-    def __init__(self, manifest: Manifest, pieces: Pieces, span: Span, progress: Progress = nobody) -> None:
-        self.manifest, self.span = manifest, span
+    def __init__(
+        self, manifest: Manifest, pieces: ByteStream, byte_range: ByteRange, progress: Progress = no_progress
+    ) -> None:
+        self.manifest, self.byte_range = manifest, byte_range
         self._pieces, self._progress = pieces, progress
-        self._digest = BackgroundSha256() if self.span.is_whole else None
-        self._left = self.span.length
+        self._digest = BackgroundSha256() if self.byte_range.is_whole else None
+        self._left = self.byte_range.length
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises BytesDiffer, StorageAway."""
+        """Raises ArtifactCorrupt, StorageAway."""
         while piece := await self.read():
             yield piece
 
     async def read(self) -> bytes:
-        """The next piece; empty at the end. Raises BytesDiffer, StorageAway."""
+        """The next piece; empty at the end. Raises ArtifactCorrupt, StorageAway."""
         piece = await self._pieces.read()
         self._left -= len(piece)
         if not await asyncio.to_thread(self._fits, piece):
-            raise BytesDiffer(f"{BytesDiffer.__doc__} ({self.manifest.id})")
-        self._progress("read", self.span.length - self._left, self.span.length)
+            raise ArtifactCorrupt(f"{ArtifactCorrupt.__doc__} ({self.manifest.id})")
+        self._progress("read", self.byte_range.length - self._left, self.byte_range.length)
         return piece
 
     async def close(self) -> None:
-        """Let go of the bytes."""
+        """Release the connection or file."""
         if self._digest is not None:
             await asyncio.to_thread(self._digest.close)
         await self._pieces.close()
@@ -78,21 +80,21 @@ class ArtifactReader:
 
 
 async def read_whole(reader: ArtifactReader, max_bytes: int | None) -> bytes:
-    """All of it. Raises ArtifactTooLong."""
-    size_bytes = reader.span.length
+    """All the bytes. Raises ArtifactTooLong."""
+    size_bytes = reader.byte_range.length
     if max_bytes is not None and size_bytes > max_bytes:
         raise ArtifactTooLong(f"{ArtifactTooLong.__doc__} ({reader.manifest.id}: {size_bytes} bytes)")
     return b"".join([piece async for piece in reader])
 
 
 async def save_to(reader: ArtifactReader, path: Path) -> None:
-    """A file that is whole or not there. Raises BytesDiffer, StorageAway; OSError where it cannot be written."""
+    """Write the bytes to a file atomically. Raises ArtifactCorrupt, StorageAway; OSError where it cannot be written."""
     disk, part = Disk(), path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with await asyncio.to_thread(part.open, "wb") as file:
-            eager = WriteBehindFile(file)
+            target = WriteBehindFile(file)
             async for piece in reader:
-                await asyncio.to_thread(eager.write, piece)
+                await asyncio.to_thread(target.write, piece)
             await asyncio.to_thread(disk.sync, file)
         await asyncio.to_thread(disk.publish, part, path)
     finally:

@@ -1,0 +1,242 @@
+"""Memory units (KEMs) as agents read and write them."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypedDict, Unpack
+
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.glm import (
+    MAX_BATCH,
+    MAX_PAGE,
+    BatchItem,
+    BatchReport,
+    BatchStoreKems,
+    DeleteKem,
+    KemChanges,
+    KemPage,
+    RetrieveKems,
+    UpdateKem,
+)
+from bus_schema.kem import Kem, KemDraft, KemRights, Metadata
+from bus_schema.kem_query import KemQuery
+from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
+from bus_schema.links import Link
+from bus_schema.messages import Command
+from bus_schema.replies import Code
+from bus_schema.swm import LoadKemsFromGlm, PublishKems, QuerySwm
+from mindbus.errors import ReplyError
+from mindbus.sdk.errors import MemoryAway
+from mindbus.sdk.memory_link import SdkPart, minted
+
+KemSource = type[QuerySwm] | type[RetrieveKems]
+
+
+class KemReader(SdkPart):
+    """Reads units; what is found is kept in local memory."""
+
+    async def get_kem(self, kem_id: str, *, force_remote: bool = False) -> Kem | None:
+        """A unit from local, else working, else global memory; `force_remote` asks the global one at once.
+
+        None where the agent may read none. Raises MemoryAway.
+        """
+        if not force_remote and (known := self.local_memory.get(kem_id)) is not None:
+            return known
+        query = KemQuery(ids=(kem_id,))
+        found = await (self._from_glm(query) if force_remote else self._from_nearest(query))
+        return found[0] if found else None
+
+    def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
+        """As LocalAgentMemory.query: no request is sent. Raises NotAtHand."""
+        return self.local_memory.query(query)
+
+    async def query_swm(self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50) -> KemPage:
+        """A page of the units in working memory. Raises MemoryAway."""
+        return await self._page(QuerySwm(query=query, cursor=cursor, page_size=page_size))
+
+    async def retrieve_kems(
+        self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50, explain: bool = False
+    ) -> KemPage:
+        """A page of all units, nearest first where the query has a text or a vector.
+
+        Raises MemoryAway.
+        """
+        return await self._page(RetrieveKems(query=query, cursor=cursor, page_size=page_size, explain=explain))
+
+    async def load_kems_to_lpa_from_swm(self, query: KemQuery, limit: int = 50) -> list[Kem]:
+        """Load units from working memory into local memory. Raises MemoryAway."""
+        return await self._kept(lambda: self._all(QuerySwm, query, limit))
+
+    async def prefetch(self, query: KemQuery, limit: int = 50) -> list[Kem]:
+        """Load what the global memory finds into working and local memory, at most 200 units.
+
+        Without working memory, into local memory alone. Raises MemoryAway.
+        """
+        command = LoadKemsFromGlm(query=query, limit=limit)
+
+        async def loaded() -> list[Kem]:
+            try:
+                kem_ids = (await self.link.ask(command)).kem_ids
+                found = await self._all(QuerySwm, KemQuery(ids=kem_ids), limit) if kem_ids else []
+            except MemoryAway:
+                return await self._all(RetrieveKems, query, limit)
+            if gone := set(kem_ids) - {kem.id for kem in found}:
+                # Working memory has no room for so many.
+                found += await self._all(RetrieveKems, KemQuery(ids=tuple(gone)), limit)
+            return sorted(found, key=lambda kem: kem_ids.index(kem.id))
+
+        return await self._kept(loaded)
+
+    async def _from_nearest(self, query: KemQuery) -> list[Kem]:
+        try:
+            at_hand = await self.load_kems_to_lpa_from_swm(query, 1)
+        except MemoryAway:
+            # Working memory is only a shortcut.
+            return await self._from_glm(query)
+        return at_hand or await self.prefetch(query, 1)
+
+    async def _from_glm(self, query: KemQuery) -> list[Kem]:
+        return await self._kept(lambda: self._all(RetrieveKems, query, 1), query.ids)
+
+    async def _page(self, question: QuerySwm | RetrieveKems) -> KemPage:
+        moment = self.local_memory.moment()
+        page = await self.link.ask(question)
+        for item in page.items:
+            self.local_memory.keep(item.kem, moment)
+        return page
+
+    async def _all(self, place: KemSource, query: KemQuery, limit: int) -> list[Kem]:
+        found: list[Kem] = []
+        cursor = None
+        while True:
+            page_size = min(limit - len(found), MAX_PAGE)
+            page = await self.link.ask(place(query=query, cursor=cursor, page_size=page_size))
+            found += [item.kem for item in page.items]
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= limit:
+                return found
+
+    async def _kept(self, asking: Callable[[], Awaitable[list[Kem]]], wanted: Collection[str] = ()) -> list[Kem]:
+        """Keep what is found; drop the ids in `wanted` that are not."""
+        moment = self.local_memory.moment()
+        kems = await asking()
+        for kem in kems:
+            self.local_memory.keep(kem, moment)
+        for gone in set(wanted) - {kem.id for kem in kems}:
+            self.local_memory.drop(gone)
+        return kems
+
+
+# A document is parsed, split and embedded before the reply.
+_PROCESSING_S = 120.0
+
+Batch = tuple[KemDraft, ...]
+
+
+class RawData(TypedDict, total=False):
+    """Fields of the units made of a source; `trace` is that of an artifact."""
+
+    content_type: str
+    initial_metadata: Metadata
+    rights: KemRights
+    chunking: Chunking
+    links: tuple[Link, ...]
+    trace: str
+
+
+class KemWriter(KemReader):
+    """Writes units; what has been written is kept in local memory as it was stored."""
+
+    async def store_kems(self, drafts: Iterable[KemDraft]) -> BatchReport:
+        """Store units in the global memory, with a report of each. Raises MemoryAway where no batch got a reply."""
+        return await self._send(RetrieveKems, drafts, lambda some: BatchStoreKems(kems=some))
+
+    async def publish_kems_to_swm_batch(
+        self, drafts: Iterable[KemDraft], *, persist_to_glm_if_new_or_updated: bool = False
+    ) -> BatchReport:
+        """Store units in working memory; those that are to persist reach the global memory later, for certain.
+
+        Raises MemoryAway where no batch got a reply.
+        """
+        persist = persist_to_glm_if_new_or_updated
+        return await self._send(
+            QuerySwm, drafts, lambda some: PublishKems(kems=some, persist_to_glm_if_new_or_updated=persist)
+        )
+
+    async def update_kem(self, kem_id: str, changes: KemChanges, *, expected_version: int | None = None) -> Kem:
+        """Change fields of a unit of the global memory.
+
+        Raises MemoryAway, ReplyError: `conflict` where somebody else has changed the version expected.
+        """
+        moment = self.local_memory.moment()
+        command = UpdateKem(kem_id=kem_id, changes=changes, expected_version=expected_version)
+        with self._dropping_stale(kem_id):
+            kem = await self.link.ask(command)
+        self.local_memory.keep(kem, moment)
+        return kem
+
+    async def delete_kem(self, kem_id: str) -> None:
+        """Delete a unit from every memory. Raises MemoryAway, ReplyError."""
+        with self._dropping_stale(kem_id):
+            await self.link.ask(DeleteKem(kem_id=kem_id))
+        self.local_memory.drop(kem_id)
+
+    async def process_raw_data(self, source: str | ArtifactRef, **about: Unpack[RawData]) -> ProcessedData:
+        """Make units of a short text or of an artifact; repeated with the same settings it makes none.
+
+        Raises MemoryAway, ReplyError.
+        """
+        given = {"raw_content": source} if isinstance(source, str) else {"source": source}
+        told = {name: value for name, value in about.items() if name != "trace"}
+        command = ProcessRawData.model_validate({"content_type": "text/plain"} | given | told)
+        return await self.link.ask(command, timeout_s=_PROCESSING_S, trace=about.get("trace"))
+
+    async def _send(
+        self, place: KemSource, drafts: Iterable[KemDraft], command: Callable[[Batch], Command[BatchReport]]
+    ) -> BatchReport:
+        items: list[BatchItem] = []
+        for some in _batches(drafts):
+            moment = self.local_memory.moment()
+            try:
+                done = (await self.link.ask(command(some))).items
+            except MemoryAway as error:
+                if not items:
+                    raise
+                # The outcome of the batches before must be reported.
+                done = tuple(_failed(draft, error) for draft in some)
+            items += done
+            await self._refresh(place, [item.kem_id for item in done if item.version is not None], moment)
+        return BatchReport(items=tuple(items))
+
+    async def _refresh(self, place: KemSource, kem_ids: list[str], moment: int) -> None:
+        """Read the units back: an id, an owner or a time may differ from the draft."""
+        if not kem_ids:
+            return
+        try:
+            found = await self._all(place, KemQuery(ids=tuple(kem_ids)), len(kem_ids))
+        except MemoryAway:
+            found = []
+        for kem in found:
+            self.local_memory.keep(kem, moment)
+        for gone in set(kem_ids) - {kem.id for kem in found}:
+            self.local_memory.drop(gone)
+
+    @contextmanager
+    def _dropping_stale(self, kem_id: str) -> Iterator[None]:
+        """Drop the local unit where memory rejects a request since it has another version, or none."""
+        try:
+            yield
+        except ReplyError as error:
+            if error.code in (Code.CONFLICT, Code.NOT_FOUND):
+                self.local_memory.drop(kem_id)
+            raise
+
+
+def _batches(drafts: Iterable[KemDraft]) -> Iterator[Batch]:
+    """Batches of drafts; each draft has its id before it is sent, so that it is stored once."""
+    named = [draft if draft.id else draft.model_copy(update={"id": minted("kem")}) for draft in drafts]
+    for start in range(0, len(named), MAX_BATCH):
+        yield tuple(named[start : start + MAX_BATCH])
+
+
+def _failed(draft: KemDraft, error: MemoryAway) -> BatchItem:
+    return BatchItem(kem_id=str(draft.id), status="failed", code=error.code, error=error.message)
