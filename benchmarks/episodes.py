@@ -18,7 +18,7 @@ from sqlalchemy import insert
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.selection import open_embedder
-from memory.lsm.said import Said
+from memory.lsm.recording import Utterance
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow
@@ -97,7 +97,7 @@ async def measure(extent: Extent) -> Report:
 
 async def _measured(memory: LongTermMemory, settings: Settings, size: int, questions: int) -> Row:
     search = search_over(memory, settings, open_embedder)
-    search.questions.embedder = await open_embedder()
+    search.embeddings.embedder = await open_embedder()
     row = Row(size)
     began = time.perf_counter()
     await _ask(search, "to open it", size, 0)
@@ -107,7 +107,7 @@ async def _measured(memory: LongTermMemory, settings: Settings, size: int, quest
     # The same again: their vectors are known by now.
     again = asked[-min(questions, 200) :]
     row.ranked_ms = _cuts([await _ask(search, question, size, questions + n) for n, question in enumerate(again, 1)])
-    row.index_mib = round(search.shelf.size_bytes / 2**20, 1)
+    row.index_mib = round(search.indexes.size_bytes / 2**20, 1)
     row.process_mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     row.recorded_ms = _cuts([await _recorded(memory, size, number) for number in range(questions)])
     await search.close()
@@ -121,17 +121,19 @@ async def _ask(search: EpisodeSearch, question: str, size: int, number: int) -> 
     began = time.perf_counter()
     await search.find(query, at, search_id, "user.bench")
     took_s = time.perf_counter() - began
-    await search.keeping.write(search_id)
+    await search.log.write(search_id)
     return 1000 * took_s
 
 
 async def _recorded(memory: LongTermMemory, size: int, number: int) -> float:
     """An exchange of somebody else's, so that the chat stays as large as it is."""
     at = BEGIN + number * _A_TURN
-    said = [Said(f"msg_{size}-{number}-{role}", role, " ".join(_text(number)), at) for role in ("user", "assistant")]
+    said = [
+        Utterance(f"msg_{size}-{number}-{role}", role, " ".join(_text(number)), at) for role in ("user", "assistant")
+    ]
     began = time.perf_counter()
     async with memory.database.at_hand():
-        await memory.recording.record("other", said)
+        await memory.recorder.record("other", said)
     return 1000 * (time.perf_counter() - began)
 
 
@@ -141,7 +143,7 @@ async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
         said = [_said(number) for number in range(start, min(start + _BATCH, size))]
         vectors = chance.standard_normal((len(said), _DIM), dtype=np.float32)
         async with memory.database.at_hand() as session:
-            ids = (await memory.recording.record(CHAT, said)).raw_log_ids
+            ids = (await memory.recorder.record(CHAT, said)).raw_log_ids
             rows = [
                 {"raw_log_id": key, "model": "multilingual-e5-small", "data": vector.tobytes()}
                 for key, vector in zip(ids, vectors, strict=True)
@@ -149,9 +151,9 @@ async def _filled(memory: LongTermMemory, there: int, size: int) -> None:
             await session.execute(insert(TurnVectorRow), rows)
 
 
-def _said(number: int) -> Said:
+def _said(number: int) -> Utterance:
     role = ("user", "assistant")[number % 2]
-    return Said(f"msg_{number}", role, " ".join(_text(number)), BEGIN + number * _A_TURN)
+    return Utterance(f"msg_{number}", role, " ".join(_text(number)), BEGIN + number * _A_TURN)
 
 
 def _text(number: int, words: int = _WORDS) -> Iterator[str]:

@@ -9,13 +9,13 @@ from sqlalchemy import select
 
 from benchmarks.locomo_data import Conversation
 from memory.embedding.selection import configured_embedder
-from memory.lsm.search.choosing import fitting
-from memory.lsm.search.postings import Postings
-from memory.lsm.search.stretches import Stretches
+from memory.lsm.search.ranking import fit_budget
 from memory.lsm.tables import TurnVectorRow
 from memory.stems import questioned, stems
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
+from retrieval.segments import Segments
+from retrieval.sequence_postings import SequencePostings
 
 Verdicts = dict[int, list[tuple[str, bool, bool]]]
 
@@ -33,7 +33,7 @@ async def baselines(
     found: dict[str, Verdicts] = {name: {budget: [] for budget in budgets} for name in ("bm25_turns", "dense_turns")}
     for talk in talks:
         messages = [message for session in talk.sessions for message in session]
-        postings = Postings(Stretches(timedelta(0)))
+        postings = SequencePostings(Segments(timedelta(0)))
         for message in messages:
             postings.add(list(stems(f"{message.speaker}: {message.content}")))
         words = np.array([len(message.content.split()) for message in messages], dtype=np.uint32)
@@ -44,7 +44,7 @@ async def baselines(
             for name, scores in scored.items():
                 for budget in budgets:
                     order = [int(each) for each in np.argsort(-scores, kind="stable")]
-                    turns = {messages[place].message_id for place in fitting(order, words, budget)}
+                    turns = {messages[place].message_id for place in fit_budget(order, words, budget)}
                     there = [each in turns for each in question.evidence]
                     found[name][budget].append((question.category, any(there), all(there)))
     await embedder.close()

@@ -11,8 +11,7 @@ from bus_schema.episodes import ColdContent, Episode, Layer, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_packing import ApplyPack, PackReport
 from bus_schema.lsm_statistics import EpisodeStats
-from memory.lsm.recording import Outcome
-from memory.lsm.said import Said
+from memory.lsm.recording import RecordingResult, Utterance
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.cold import cold_of
@@ -24,11 +23,11 @@ from tests.clocks import NOON, Clock
 ANNA = "anna"
 
 
-def said(content: str, time: datetime = NOON, role: str = "user", **fields: Any) -> Said:
-    return Said(fields.pop("message_id", None), role, content, time, **fields)
+def said(content: str, time: datetime = NOON, role: str = "user", **fields: Any) -> Utterance:
+    return Utterance(fields.pop("message_id", None), role, content, time, **fields)
 
 
-def talk(*contents: str, begins: datetime = NOON, every: timedelta = timedelta(minutes=1)) -> list[Said]:
+def talk(*contents: str, begins: datetime = NOON, every: timedelta = timedelta(minutes=1)) -> list[Utterance]:
     """A dialogue, the user first."""
     roles = ("user", "assistant")
     return [said(text, begins + place * every, roles[place % 2]) for place, text in enumerate(contents)]
@@ -54,12 +53,12 @@ class Archive:
         async with self.database.at_hand():
             return await doing()
 
-    async def record(self, *messages: Said, chat: str = ANNA) -> Outcome:
-        outcome: Outcome = await self.work(lambda: self.memory.recording.record(chat, messages))
+    async def record(self, *messages: Utterance, chat: str = ANNA) -> RecordingResult:
+        outcome: RecordingResult = await self.work(lambda: self.memory.recorder.record(chat, messages))
         return outcome
 
     async def episode(self, episode_id: str, at: datetime = NOON) -> Episode:
-        return await self.memory.reading.episode(episode_id, at)
+        return await self.memory.queries.episode(episode_id, at)
 
     async def episodes(self, chat: str = ANNA) -> Sequence[EpisodeRow]:
         """In the order in which they began."""
@@ -78,7 +77,7 @@ class Archive:
             return await session.scalar(select(func.count()).select_from(table)) or 0
 
     async def due(self, at: datetime, after: str | None = None, limit: int = 50) -> list[tuple[str, Layer, str]]:
-        found = await self.memory.layers.due(at, after, limit)
+        found = await self.memory.schedule.due(at, after, limit)
         return [(item.episode_id, item.to, item.trigger) for item in found.items]
 
     async def pack(self, episode_id: str, at: datetime = NOON, **changes: Any) -> Any:
@@ -97,14 +96,14 @@ class Archive:
         return await self.work(lambda: self.memory.packs.apply(command, at))
 
     async def unpack(self, episode_id: str, at: datetime = NOON) -> Any:
-        return await self.work(lambda: self.memory.waking.unpack(episode_id, at))
+        return await self.work(lambda: self.memory.reactivation.unpack(episode_id, at))
 
     async def anchor(self, episode_id: str, **fields: Any) -> Any:
         command = SetAnchor(episode_id=episode_id, **fields)
-        return await self.work(lambda: self.memory.waking.set_anchor(command, self.clock()))
+        return await self.work(lambda: self.memory.reactivation.set_anchor(command, self.clock()))
 
     async def touch(self, episode_ids: Iterable[str], at: datetime = NOON) -> list[Any]:
-        return list(await self.work(lambda: self.memory.waking.touch(episode_ids, at, "srch_1")))
+        return list(await self.work(lambda: self.memory.reactivation.touch(episode_ids, at, "srch_1")))
 
     async def stats(self, chat: str | None = None) -> EpisodeStats:
         return await self.memory.statistics.count(chat)

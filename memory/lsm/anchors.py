@@ -1,4 +1,4 @@
-"""What is never to be forgotten, by the words in which it is said (spec 002 §4.6)."""
+"""Anchors: messages never to be forgotten, recognised by their wording (spec 002 §4.6)."""
 
 import re
 
@@ -7,7 +7,7 @@ from memory.packing.cues import TO_REMEMBER
 
 
 def anchor_reason(text: str) -> AnchorReason | None:
-    """Why what a user has said makes an anchor; the most explicit reason first."""
+    """Reason for which a user's message makes an anchor, the most explicit one first; None for most messages."""
     for reason, pattern in _PATTERNS:
         if pattern.search(text):
             return reason
@@ -18,7 +18,7 @@ def _any(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{phrase})" for phrase in phrases), re.IGNORECASE)
 
 
-# A name begins with a capital letter, whatever else is compared without regard to case.
+# Names are case-sensitive within patterns that are not.
 _NAME = r"(?-i:[A-ZА-ЯЁ])"
 _START = r"(?:^|[.!?;:,\n]\s*)(?:пожалуйста,?\s+|please,?\s+)?"
 _PATTERNS = (

@@ -1,32 +1,68 @@
-"""What was said goes into the log for good, into an episode at once."""
+"""Recording of messages: append to the log, assign to episodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import insert, select
 
-from bus_schema.dialogue import MessageKind
+from bus_schema.dialogue import DialogueMessage, MessageKind
+from bus_schema.ids import derived
+from bus_schema.lsm import SaidMessage
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
 from memory.lsm.anchors import anchor_reason
-from memory.lsm.chats import drop_if_empty, locked
-from memory.lsm.following import Followers
-from memory.lsm.forgettings import Forgettings
-from memory.lsm.growing import extend, make_anchor, opened_by
-from memory.lsm.placing import Bounds
-from memory.lsm.refusals import SaidOtherwise
-from memory.lsm.rules import Rules
-from memory.lsm.said import Said
+from memory.lsm.episode_updates import EpisodeLimits, extend, make_anchor, new_episode
+from memory.lsm.errors import MessageDiffers
+from memory.lsm.log_changes import ErasureCounter, LogListeners
+from memory.lsm.priority import LayerRules
+from memory.lsm.rows import delete_empty_chat, lock_chat
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 
+# Times from storage are clamped to this range, in which dates can be calculated with.
+_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)
+
 RecordingEvent = EpisodeOpened | EpisodeRecorded | EpisodeAnchored
 
 
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A message to be recorded; `is_heard` where storage has it too."""
+
+    message_id: str | None
+    role: str
+    content: str
+    time: datetime
+    speaker: str | None = None
+    kind: MessageKind = MessageKind.NATIVE
+    is_heard: bool = False
+
+    @classmethod
+    def from_command(cls, message: SaidMessage) -> "Utterance":
+        """A message of a RecordExchange command."""
+        return cls(message.message_id, message.role, message.content, message.time, message.speaker)
+
+    @classmethod
+    def from_storage(cls, message: DialogueMessage) -> "Utterance":
+        """A stored message with its text."""
+        content, time = message.content or "", min(max(message.time, _EARLIEST), _LATEST)
+        return cls(message.message_id, message.role, content, time, None, message.kind, is_heard=True)
+
+    def id_in(self, chat_id: str) -> str:
+        """Id in the log, derived from the message id or else from role, time and content."""
+        parts = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content)
+        return f"raw_{derived(chat_id, *parts)}"
+
+    def matches(self, row: TurnRow) -> bool:
+        """Whether the log has it with the same role, content and visibility."""
+        is_hidden = row.kind == MessageKind.HIDDEN
+        return (row.role, row.content, is_hidden) == (self.role, self.content, self.kind is MessageKind.HIDDEN)
+
+
 @dataclass(slots=True)
-class Outcome:
-    """The ids of what was to be kept, in its order; how many are new; the last one's episode; what is to be told."""
+class RecordingResult:
+    """Ids of the messages in their order, number of new ones, episode of the last one, events to publish."""
 
     raw_log_ids: tuple[str, ...]
     new: int = 0
@@ -34,70 +70,81 @@ class Outcome:
     events: list[RecordingEvent] = field(default_factory=list)
 
 
-class Recording:
-    """Every method is a part of the transaction of the message at hand; no model is waited for."""
+class Recorder:
+    """Writes in the current transaction; waits for no model."""
 
     def __init__(
-        self, database: Database, followers: Followers, rules: Rules, bounds: Bounds, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        listeners: LogListeners,
+        rules: LayerRules,
+        limits: EpisodeLimits,
+        clock: Callable[[], datetime],
     ) -> None:
-        self.database, self.followers, self.clock = database, followers, clock
-        self.rules, self.bounds = rules, bounds
-        self.forgettings = Forgettings()
+        self.database, self.listeners, self.clock = database, listeners, clock
+        self.rules, self.limits = rules, limits
+        self.erasures = ErasureCounter()
 
-    async def record(self, chat_id: str, said: Sequence[Said]) -> Outcome:
-        """All of it or nothing; what is there already changes nothing. Raises SaidOtherwise."""
-        chat = await locked(self.database.session, chat_id)
-        known = await self._known(chat_id, said)
-        for each in said:
-            if (row := known.get(each.id_in(chat_id))) is not None and not each.is_in(row):
-                raise SaidOtherwise(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, said, known)
+    async def record(self, chat_id: str, utterances: Sequence[Utterance]) -> RecordingResult:
+        """Record all or nothing; known ones change nothing. Raises MessageDiffers."""
+        chat = await lock_chat(self.database.session, chat_id)
+        known = await self._known(chat_id, utterances)
+        for each in utterances:
+            if (row := known.get(each.id_in(chat_id))) is not None and not each.matches(row):
+                raise MessageDiffers(message_id=row.message_id, raw_log_id=row.id, chat_id=chat_id)
+        return await self._record(chat, utterances, known)
 
-    async def take_over(self, chat_id: str, said: Sequence[Said], note: int) -> Outcome:
-        """What was read elsewhere, unless the chat was forgotten since the note; where words differ, the log's stay."""
-        chat = await locked(self.database.session, chat_id)
-        if self.forgettings.note(chat_id) != note:
-            await drop_if_empty(self.database.session, chat_id)
-            return Outcome(())
-        known = await self._known(chat_id, said)
-        for each in said:
-            if (row := known.get(each.id_in(chat_id))) is not None and not each.is_in(row):
-                logger().warning("said otherwise elsewhere", raw_log_id=row.id, chat_id=chat_id)
-        return await self._record(chat, said, known)
+    async def take_over(self, chat_id: str, utterances: Sequence[Utterance], erasures: int) -> RecordingResult:
+        """Record what was read elsewhere, unless the chat has been erased since that count of erasures.
 
-    async def _record(self, chat: ChatRow, said: Sequence[Said], known: dict[str, TurnRow]) -> Outcome:
+        Where texts differ, the log's stay.
+        """
+        chat = await lock_chat(self.database.session, chat_id)
+        if self.erasures.count(chat_id) != erasures:
+            await delete_empty_chat(self.database.session, chat_id)
+            return RecordingResult(())
+        known = await self._known(chat_id, utterances)
+        for each in utterances:
+            if (row := known.get(each.id_in(chat_id))) is not None and not each.matches(row):
+                logger().warning("message differs from the log", raw_log_id=row.id, chat_id=chat_id)
+        return await self._record(chat, utterances, known)
+
+    async def _record(
+        self, chat: ChatRow, utterances: Sequence[Utterance], known: dict[str, TurnRow]
+    ) -> RecordingResult:
         chat_id = chat.chat_id
-        ids = [each.id_in(chat_id) for each in said]
-        chat.heard += self._hear(known, said, ids)
-        turns = self._added(chat, {key: each for key, each in zip(ids, said, strict=True) if key not in known})
-        outcome = Outcome(tuple(ids), len(turns))
+        ids = [each.id_in(chat_id) for each in utterances]
+        by_id = list(zip(ids, utterances, strict=True))
+        heard = {key for key, each in by_id if each.is_heard and key in known}
+        chat.heard += self._mark_heard(known[key] for key in heard)
+        turns = self._added(chat, {key: each for key, each in by_id if key not in known})
+        result = RecordingResult(tuple(ids), len(turns))
         placed: dict[str, str] = {}
         if turns:
             await self._insert(TurnRow, [_columns(turn) for turn in turns])
-            placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], outcome)
-            self.followers.recorded(chat_id)
+            placed = await self._place(chat_id, [turn for turn in turns if turn.kind != MessageKind.HIDDEN], result)
+            self.listeners.notify_recorded(chat_id)
         last = next(reversed(ids), None)
-        outcome.episode_id = placed[last] if last in placed else await self._episode_of(last)
-        return outcome
+        result.episode_id = placed[last] if last in placed else await self._episode_of(last)
+        return result
 
     async def _episode_of(self, raw_log_id: str | None) -> str | None:
         of_turn = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id == raw_log_id)
         return await self.database.session.scalar(of_turn)
 
-    async def _known(self, chat_id: str, said: Sequence[Said]) -> dict[str, TurnRow]:
-        query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in said]))
+    async def _known(self, chat_id: str, utterances: Sequence[Utterance]) -> dict[str, TurnRow]:
+        query = select(TurnRow).where(TurnRow.id.in_([each.id_in(chat_id) for each in utterances]))
         return {row.id: row for row in await self.database.session.scalars(query)}
 
     @staticmethod
-    def _hear(known: dict[str, TurnRow], said: Sequence[Said], ids: Sequence[str]) -> int:
-        """Of what was told before, how much is now heard from storage, too."""
-        newly = {key for key, each in zip(ids, said, strict=True) if each.is_heard and key in known}
-        rows = [known[key] for key in newly if not known[key].is_heard]
-        for row in rows:
+    def _mark_heard(rows: Iterable[TurnRow]) -> int:
+        """Number of rows that were not known to be in storage before."""
+        new = [row for row in rows if not row.is_heard]
+        for row in new:
             row.is_heard = True
-        return len(rows)
+        return len(new)
 
-    def _added(self, chat: ChatRow, new: dict[str, Said]) -> list[TurnRow]:
+    def _added(self, chat: ChatRow, new: dict[str, Utterance]) -> list[TurnRow]:
         now = self.clock()
         ordered = sorted(new.items(), key=lambda item: item[1].time)
         turns = [
@@ -105,49 +152,53 @@ class Recording:
                 id=key,
                 chat_id=chat.chat_id,
                 position=chat.turns + offset,
-                message_id=said.message_id,
-                role=said.role,
-                kind=said.kind.value,
-                speaker=said.speaker,
-                content=said.content,
-                time=said.time,
-                word_count=len(said.content.split()),
-                is_heard=said.is_heard,
+                message_id=utterance.message_id,
+                role=utterance.role,
+                kind=utterance.kind.value,
+                speaker=utterance.speaker,
+                content=utterance.content,
+                time=utterance.time,
+                word_count=len(utterance.content.split()),
+                is_heard=utterance.is_heard,
                 recorded_at=now,
             )
-            for offset, (key, said) in enumerate(ordered)
+            for offset, (key, utterance) in enumerate(ordered)
         ]
         chat.turns += len(turns)
         chat.heard += sum(turn.is_heard for turn in turns)
         return turns
 
-    async def _place(self, chat_id: str, turns: Sequence[TurnRow], outcome: Outcome) -> dict[str, str]:
-        """The episode of each turn."""
+    async def _place(self, chat_id: str, turns: Sequence[TurnRow], result: RecordingResult) -> dict[str, str]:
+        """Assign turns to episodes; episode ids by turn ids."""
         if not turns:
             return {}
         near = await self._near(chat_id, turns[0].time, turns[-1].time)
         placed: dict[str, str] = {}
         for turn in turns:
-            row = self.bounds.place(turn, near)
+            row = self.limits.choose(turn, near)
             if row is None:
-                row = opened_by(turn, self.bounds.before(turn, near), self.rules)
+                row = new_episode(turn, self.limits.predecessor(turn, near), self.rules)
                 near.append(row)
                 self.database.session.add(row)
-                outcome.events.append(_news_of(row))
+                result.events.append(
+                    EpisodeOpened(episode_id=row.id, chat_id=row.chat_id, continues_from=row.continues_from)
+                )
             else:
                 extend(row, turn)
             placed[turn.id] = row.id
-            outcome.events += self._anchored(row, turn)
+            result.events += self._anchored(row, turn)
         await self.database.session.flush()
-        members: list[dict[str, object]] = [
-            {"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()
-        ]
-        await self._insert(EpisodeOfTurnRow, members)
-        outcome.events += self._recorded(placed, near)
+        await self._insert(
+            EpisodeOfTurnRow, [{"raw_log_id": turn, "episode_id": episode} for turn, episode in placed.items()]
+        )
+        for row in near:
+            if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
+                about = {"episode_id": row.id, "chat_id": row.chat_id, "version": row.version}
+                result.events.append(EpisodeRecorded.model_validate(about | {"raw_log_ids": ids}))
         return placed
 
     async def _near(self, chat_id: str, first: datetime, last: datetime) -> list[EpisodeRow]:
-        within = (EpisodeRow.ended_at >= first - self.bounds.gap, EpisodeRow.started_at <= last + self.bounds.gap)
+        within = (EpisodeRow.ended_at >= first - self.limits.gap, EpisodeRow.started_at <= last + self.limits.gap)
         query = select(EpisodeRow).where(EpisodeRow.chat_id == chat_id, *within).order_by(EpisodeRow.id)
         return list(await self.database.session.scalars(query.with_for_update()))
 
@@ -158,17 +209,8 @@ class Recording:
         if reason is not None:
             yield make_anchor(row, reason, "words", self.rules)
 
-    def _recorded(self, placed: dict[str, str], near: Iterable[EpisodeRow]) -> Iterable[EpisodeRecorded]:
-        for row in near:
-            if ids := tuple(turn for turn, episode in placed.items() if episode == row.id):
-                yield EpisodeRecorded(episode_id=row.id, chat_id=row.chat_id, raw_log_ids=ids, version=row.version)
-
     async def _insert(self, table: type[TurnRow | EpisodeOfTurnRow], rows: list[dict[str, object]]) -> None:
         await self.database.session.execute(insert(table), rows)
-
-
-def _news_of(row: EpisodeRow) -> EpisodeOpened:
-    return EpisodeOpened(episode_id=row.id, chat_id=row.chat_id, continues_from=row.continues_from)
 
 
 def _columns(row: TurnRow) -> dict[str, object]:

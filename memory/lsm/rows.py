@@ -1,22 +1,56 @@
-"""Turns, episodes as rows; rows as turns, episodes."""
+"""Rows of turns, episodes and chats: reading, locking and conversion to the schema's types."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.embeddings import Embedding
 from bus_schema.episodes import Content, Episode, EpisodeHead, HotContent, Layer, RawTurn
-from memory.lsm.rules import Rules
-from memory.lsm.tables import EpisodeRow, TurnRow
+from memory.lsm.priority import LayerRules
+from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
+from mindbus.sql.inserting import insert_unless_there
 
 _CONTENT: TypeAdapter[Content] = TypeAdapter(Content)
+_HEAD_COLUMNS = (
+    *("id", "chat_id", "created_at", "last_accessed", "access_count", "layer", "headline", "tags", "continues_from"),
+    *("related_to", "is_anchor", "anchor_reason", "started_at", "ended_at", "turns", "version"),
+)
+
+
+async def lock_chat(session: AsyncSession, chat_id: str) -> ChatRow:
+    """Lock a chat's row for this transaction; it is inserted where there is none."""
+    query = select(ChatRow).where(ChatRow.chat_id == chat_id).with_for_update()
+    query = query.execution_options(populate_existing=True)
+    if (row := await session.scalar(query)) is not None:
+        return row
+    await session.execute(insert_unless_there(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
+    return (await session.scalars(query)).one()
+
+
+async def delete_empty_chat(session: AsyncSession, chat_id: str) -> None:
+    """Delete a row that was only inserted to be locked."""
+    empty = delete(ChatRow).where(ChatRow.chat_id == chat_id, ChatRow.turns == 0)
+    await session.execute(empty.execution_options(synchronize_session=False))
+
+
+async def turns_of(session: AsyncSession, episode_id: str) -> Sequence[TurnRow]:
+    """Turns of an episode in the order of the dialogue."""
+    query = (
+        select(TurnRow)
+        .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+        .where(EpisodeOfTurnRow.episode_id == episode_id)
+        .order_by(TurnRow.time, TurnRow.position)
+    )
+    return (await session.scalars(query)).all()
 
 
 def as_turn(row: TurnRow) -> RawTurn:
-    """What was said; a row was looked at when it came in."""
+    """A turn; rows were validated when they were recorded."""
     return RawTurn.model_construct(
         raw_log_id=row.id,
         role=row.role,  # type: ignore[arg-type]  # a plain word in the row
@@ -26,26 +60,26 @@ def as_turn(row: TurnRow) -> RawTurn:
     )
 
 
-def as_head(row: EpisodeRow, rules: Rules, at: datetime) -> EpisodeHead:
+def as_head(row: EpisodeRow, rules: LayerRules, at: datetime) -> EpisodeHead:
     """An episode without its content, its priority as of `at`."""
     return EpisodeHead.model_validate(_head(row, rules, at))
 
 
-def as_episode(row: EpisodeRow, turns: Sequence[TurnRow], rules: Rules, at: datetime) -> Episode:
-    """The same as its layer keeps it; of a long hot one it takes its time."""
+def as_episode(row: EpisodeRow, turns: Sequence[TurnRow], rules: LayerRules, at: datetime) -> Episode:
+    """An episode with the content of its layer; slow for a long hot one."""
     content = as_hot(turns) if row.layer == Layer.HOT else packed(row)
     ids = tuple(turn.id for turn in turns)
     return Episode.model_validate(_head(row, rules, at) | {"content": content, "raw_log_ids": ids})
 
 
 def as_hot(rows: Sequence[TurnRow]) -> HotContent:
-    """The whole text, with what it names and decides; of much text it takes its time."""
+    """Raw turns with their entities and decisions; slow for long texts."""
     turns = tuple(map(as_turn, rows))
     return HotContent.model_construct(raw_messages=turns, entities=entities_of(turns), decisions=decisions_of(turns))
 
 
 def packed(row: EpisodeRow) -> Content:
-    """What the layer of a packed episode keeps, with its vector."""
+    """The pack of a warm or cold episode, with its vector."""
     stored = (row.content_warm if row.layer == Layer.WARM else row.content_cold) or {}
     content = _CONTENT.validate_python(stored)
     if row.embedding is None or row.model is None:
@@ -54,12 +88,10 @@ def packed(row: EpisodeRow) -> Content:
 
 
 def kept_words(row: EpisodeRow) -> int:
-    """How many its layer has."""
+    """Word count of the episode in its layer."""
     return row.word_count if row.layer_word_count is None else row.layer_word_count
 
 
-def _head(row: EpisodeRow, rules: Rules, at: datetime) -> dict[str, object]:
-    same = ("id", "chat_id", "created_at", "last_accessed", "access_count", "layer", "headline", "continues_from")
-    more = ("tags", "related_to", "is_anchor", "anchor_reason", "started_at", "ended_at", "turns", "version")
-    columns: dict[str, object] = {name: getattr(row, name) for name in (*same, *more)}
+def _head(row: EpisodeRow, rules: LayerRules, at: datetime) -> dict[str, object]:
+    columns: dict[str, object] = {name: getattr(row, name) for name in _HEAD_COLUMNS}
     return columns | {"priority": rules.priority(row, at), "words": row.word_count, "kept_words": kept_words(row)}

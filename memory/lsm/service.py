@@ -1,74 +1,68 @@
-"""All of long-term memory over one database.
+"""Long-term memory: all services over one database.
 
-For whoever searches: turns lie in `raw_log`, what belongs together in `episode_of_turn` (`memory.lsm.tables`); an index
-in memory is a `Follower` (`memory.followers.add(index)`), which reads the tables when it is opened, and again of each
-chat that it hears of. What a search has found is told by `memory.waking.touch(episode_ids, at, search_id)`, whose
-events the handler returns.
+A search index is a `LogListener` (`memory.listeners.add(index)`): it reads `raw_log` and `episode_of_turn` when opened
+and again for each chat that changes. `memory.reactivation.touch` counts what a search has returned as used; its events
+are to be published.
 
-For whoever packs: `get_due` names what is to go down, `get_episode` has its text, `apply_pack` takes the pack: only of
-the version that was read, only if it holds (`memory.packing.verifying`).
+The packer asks `get_due` for due episodes, `get_episode` for their text, and sends packs by `apply_pack`, which takes
+them only of the version that was read and only if they are verified (`memory.packing.verifying`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memory.lsm.erasing import Erasing
-from memory.lsm.following import Followers
-from memory.lsm.layer_history import LayerHistories
-from memory.lsm.layers import Layers
-from memory.lsm.old_searches import OldSearches
-from memory.lsm.packs import Packs
-from memory.lsm.placing import Bounds
-from memory.lsm.reading import Reading
-from memory.lsm.recording import Recording
-from memory.lsm.rules import Rules
-from memory.lsm.settling import Settling
-from memory.lsm.statistics import Statistics
-from memory.lsm.waking import Waking
+from memory.lsm.episode_updates import EpisodeLimits
+from memory.lsm.erasure import EpisodeErasure, SearchRetention
+from memory.lsm.layer_schedule import LayerSchedule
+from memory.lsm.layer_transitions import Packs, Reactivation
+from memory.lsm.log_changes import LogListeners
+from memory.lsm.priority import LayerRules
+from memory.lsm.queries import EpisodeQueries
+from memory.lsm.recording import Recorder
+from memory.lsm.segmentation import Segmentation
+from memory.lsm.statistics import EpisodeStatistics
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class LongTermMemory:
-    """What the lsm worker listens for."""
+    """Services of the lsm worker, beside the search."""
 
     database: Database
-    rules: Rules
+    rules: LayerRules
     clock: Callable[[], datetime]
-    followers: Followers
-    recording: Recording
-    reading: Reading
-    layers: Layers
+    listeners: LogListeners
+    recorder: Recorder
+    queries: EpisodeQueries
+    schedule: LayerSchedule
     packs: Packs
-    waking: Waking
-    settling: Settling
-    erasing: Erasing
-    statistics: Statistics
-    histories: LayerHistories
-    old_searches: OldSearches
+    reactivation: Reactivation
+    segmentation: Segmentation
+    erasure: EpisodeErasure
+    statistics: EpisodeStatistics
+    search_retention: SearchRetention
 
 
 def memory_over(database: Database, settings: Settings, clock: Callable[[], datetime]) -> LongTermMemory:
-    """Put the parts together; nothing is opened yet."""
-    rules, bounds, followers = Rules.of(settings), Bounds.of(settings), Followers(database)
-    recording = Recording(database, followers, rules, bounds, clock)
-    settling = Settling(database, followers, bounds)
-    followers.add(settling)
+    """Build long-term memory over a database; nothing is opened yet."""
+    rules, limits, listeners = LayerRules.of(settings), EpisodeLimits.of(settings), LogListeners(database)
+    recorder = Recorder(database, listeners, rules, limits, clock)
+    segmentation = Segmentation(database, listeners, limits)
+    listeners.add(segmentation)
     return LongTermMemory(
         database=database,
         rules=rules,
         clock=clock,
-        followers=followers,
-        recording=recording,
-        reading=Reading(database, rules),
-        layers=Layers(database, rules, bounds),
+        listeners=listeners,
+        recorder=recorder,
+        queries=EpisodeQueries(database, rules),
+        schedule=LayerSchedule(database, rules, limits),
         packs=Packs(database, rules),
-        waking=Waking(database, rules),
-        settling=settling,
-        erasing=Erasing(database, followers, recording.forgettings),
-        statistics=Statistics(database),
-        histories=LayerHistories(database),
-        old_searches=OldSearches(database, timedelta(days=settings.lsm_searches_days)),
+        reactivation=Reactivation(database, rules),
+        segmentation=segmentation,
+        erasure=EpisodeErasure(database, listeners, recorder.erasures),
+        statistics=EpisodeStatistics(database),
+        search_retention=SearchRetention(database, timedelta(days=settings.lsm_searches_days)),
     )

@@ -1,13 +1,15 @@
-"""The measures that memory learns from (spec 002 L9)."""
+"""Statistics of long-term memory (spec 002 L9), and the history of its layers."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_statistics import EpisodeStats, LayerStats
+from bus_schema.lsm_statistics import EpisodeStats, GetLayerHistory, LayerHistory, LayerMoment, LayerStats
 from memory.lsm.tables import (
     ChatRow,
     EpisodeRow,
@@ -15,110 +17,156 @@ from memory.lsm.tables import (
     SearchRow,
     TurnRow,
     TurnVectorRow,
+    of_chat,
     wants_vector,
 )
 from mindbus.sql.database import Database
 
-_AT_ONCE = 500
+_BATCH = 500
 
 
-class Statistics:
-    """Counts, for one chat or for all."""
+class EpisodeStatistics:
+    """Counts for one chat or for all, in read-only sessions."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def count(self, chat_id: str | None) -> EpisodeStats:
-        """Raises DatabaseAway."""
+        """All statistics. Raises DatabaseAway."""
         async with self.database.reading() as session:
-            searched = await self._searched(session, chat_id)
-            layers = await self._layers(session, chat_id, searched)
-            counted = await self._counted(session, chat_id)
+            searches = await self._searches(session, chat_id)
+            layers = await self._layers(session, chat_id, searches)
+            rated = searches["with feedback"]
             return EpisodeStats(
                 layers=layers,
                 episodes=sum(layer.episodes for layer in layers.values()),
-                searches=searched["searches"],
-                unpacked=searched["unpacked"],
-                with_feedback=searched["with feedback"],
-                hit_rate=searched["of use"] / searched["with feedback"] if searched["with feedback"] else None,
-                **counted,
+                searches=searches["searches"],
+                unpacked=searches["unpacked"],
+                with_feedback=rated,
+                hit_rate=searches["of use"] / rated if rated else None,
+                **await self._counts(session, chat_id),
                 verified_packs=sum(layer.packs for layer in layers.values()),
-                **await self._packed(session, chat_id),
+                **await self._repairs(session, chat_id),
             )
 
-    async def _counted(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
-        waiting = (
-            select(func.count())
-            .select_from(TurnRow)
-            .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
-            .where(TurnVectorRow.raw_log_id.is_(None), wants_vector(), *_of(TurnRow, chat_id))
+    async def layer_history(self, query: GetLayerHistory, now: datetime) -> LayerHistory:
+        """Words in each layer at equal intervals from the first word on; an episode counts from its beginning.
+
+        The end is `until`; without it now, or the last change, which an as-of time may put into the future.
+        """
+        statement = (
+            select(EpisodeRow.id, EpisodeRow.started_at, EpisodeRow.word_count)
+            .add_columns(LayerChangeRow.at, LayerChangeRow.layer, LayerChangeRow.word_count.label("words"))
+            .outerjoin(LayerChangeRow, LayerChangeRow.episode_id == EpisodeRow.id)
+            .where(*of_chat(EpisodeRow, query.chat_id))
+            .order_by(EpisodeRow.id, LayerChangeRow.position)
         )
+        async with self.database.reading() as session:
+            rows = [row async for row in await session.stream(statement.execution_options(yield_per=2 * _BATCH))]
+        until = query.until or max([now, *(row.at for row in rows if row.at is not None)])
+        deltas = sorted((delta for delta in _deltas(rows) if delta.at <= until), key=lambda delta: delta.at)
+        return LayerHistory(points=tuple(_points(deltas, until, query.steps)))
+
+    async def _counts(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
+        count = select(func.count())
         queries = {
-            "chats": select(func.count()).select_from(ChatRow).where(*_of(ChatRow, chat_id)),
-            "turns": select(func.count()).select_from(TurnRow).where(*_of(TurnRow, chat_id)),
-            "anchors": select(func.count())
-            .select_from(EpisodeRow)
-            .where(EpisodeRow.is_anchor, *_of(EpisodeRow, chat_id)),
-            "waiting_for_vectors": waiting,
+            "chats": count.select_from(ChatRow).where(*of_chat(ChatRow, chat_id)),
+            "turns": count.select_from(TurnRow).where(*of_chat(TurnRow, chat_id)),
+            "anchors": count.select_from(EpisodeRow).where(EpisodeRow.is_anchor, *of_chat(EpisodeRow, chat_id)),
+            "waiting_for_vectors": count.select_from(TurnRow)
+            .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
+            .where(TurnVectorRow.raw_log_id.is_(None), wants_vector(), *of_chat(TurnRow, chat_id)),
         }
         return {name: await session.scalar(query) or 0 for name, query in queries.items()}
 
     async def _layers(
-        self, session: AsyncSession, chat_id: str | None, searched: Counter[str]
+        self, session: AsyncSession, chat_id: str | None, searches: Counter[str]
     ) -> dict[Layer, LayerStats]:
         kept = func.coalesce(EpisodeRow.layer_word_count, EpisodeRow.word_count)
         query = (
             select(EpisodeRow.layer, func.count(), func.sum(kept), func.sum(EpisodeRow.word_count))
-            .where(*_of(EpisodeRow, chat_id))
+            .where(*of_chat(EpisodeRow, chat_id))
             .group_by(EpisodeRow.layer)
         )
         rows = {layer: numbers for layer, *numbers in await session.execute(query)}
         packs = await self._packs(session, chat_id)
-        return {
-            layer: LayerStats(
-                episodes=rows.get(layer, [0, 0, 0])[0],
-                words=rows.get(layer, [0, 0, 0])[1],
-                raw_words=rows.get(layer, [0, 0, 0])[2],
+        layers = {}
+        for layer in Layer:
+            episodes, words, raw_words = rows.get(layer, [0, 0, 0])
+            layers[layer] = LayerStats(
+                episodes=episodes,
+                words=words,
+                raw_words=raw_words,
                 packs=packs.get(layer, 0),
-                hits=searched[f"hits {layer}"],
-                used=searched[f"used {layer}"],
+                hits=searches[f"hits {layer}"],
+                used=searches[f"used {layer}"],
             )
-            for layer in Layer
-        }
+        return layers
 
     async def _packs(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
-        """How often an episode came down into each layer: with a pack that held, there is no other way."""
+        """Number of transitions down into each layer: each is a verified pack."""
         query = (
             select(LayerChangeRow.layer, func.count().label("packs"))
             .join(EpisodeRow, EpisodeRow.id == LayerChangeRow.episode_id)
-            .where(LayerChangeRow.layer != Layer.HOT.value, *_of(EpisodeRow, chat_id))
+            .where(LayerChangeRow.layer != Layer.HOT.value, *of_chat(EpisodeRow, chat_id))
             .group_by(LayerChangeRow.layer)
         )
         return {row.layer: row.packs for row in await session.execute(query)}
 
-    async def _searched(self, session: AsyncSession, chat_id: str | None) -> Counter[str]:
-        """`hits` name the layer of each turn that a search has returned, `feedback` the turns that were of use."""
-        counted: Counter[str] = Counter()
-        query = select(SearchRow.unpacked, SearchRow.hits, SearchRow.feedback).where(*_of(SearchRow, chat_id))
-        async for row in await session.stream(query.execution_options(yield_per=_AT_ONCE)):
+    async def _searches(self, session: AsyncSession, chat_id: str | None) -> Counter[str]:
+        """Counts of searches, of returned turns by layer, and of those that feedback names as useful."""
+        counts: Counter[str] = Counter()
+        query = select(SearchRow.unpacked, SearchRow.hits, SearchRow.feedback).where(*of_chat(SearchRow, chat_id))
+        async for row in await session.stream(query.execution_options(yield_per=_BATCH)):
             used = None if row.feedback is None else set(row.feedback.get("used", ()))
-            counted["searches"] += 1
-            counted["unpacked"] += row.unpacked
-            counted["with feedback"] += used is not None
-            counted["of use"] += bool(used)
-            counted.update(f"hits {hit['layer']}" for hit in row.hits)
-            counted.update(f"used {hit['layer']}" for hit in row.hits if hit["raw_log_id"] in (used or ()))
-        return counted
+            counts["searches"] += 1
+            counts["unpacked"] += row.unpacked
+            counts["with feedback"] += used is not None
+            counts["of use"] += bool(used)
+            counts.update(f"hits {hit['layer']}" for hit in row.hits)
+            counts.update(f"used {hit['layer']}" for hit in row.hits if hit["raw_log_id"] in (used or ()))
+        return counts
 
-    async def _packed(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
-        """Of the last pack of every episode."""
-        counted = Counter(put_back=0, struck_out=0)
-        query = select(EpisodeRow.report).where(EpisodeRow.report.is_not(None), *_of(EpisodeRow, chat_id))
-        async for (report,) in await session.stream(query.execution_options(yield_per=_AT_ONCE)):
-            counted["put_back"] += len(report["put_back"])
-            counted["struck_out"] += len(report["struck_out"])
-        return dict(counted)
+    async def _repairs(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
+        """Repairs in the last pack of every episode."""
+        counts = Counter(put_back=0, struck_out=0)
+        query = select(EpisodeRow.report).where(EpisodeRow.report.is_not(None), *of_chat(EpisodeRow, chat_id))
+        async for (report,) in await session.stream(query.execution_options(yield_per=_BATCH)):
+            counts["put_back"] += len(report["put_back"])
+            counts["struck_out"] += len(report["struck_out"])
+        return dict(counts)
 
 
-def _of(table: Any, chat_id: str | None) -> list[Any]:
-    return [] if chat_id is None else [table.chat_id == chat_id]
+class _Delta(NamedTuple):
+    """Change of a layer's words at a time; `raw_words` were newly recorded then."""
+
+    at: datetime
+    layer: Layer
+    words: int
+    raw_words: int = 0
+
+
+def _deltas(rows: Iterable[Any]) -> Iterator[_Delta]:
+    episode_id = before = None
+    for row in rows:
+        if row.id != episode_id:
+            episode_id, before = row.id, (Layer.HOT, row.word_count)
+            yield _Delta(row.started_at, Layer.HOT, row.word_count, row.word_count)
+        if row.at is not None and before is not None:
+            # Subtract what was added, whatever the episode has grown to since.
+            yield _Delta(row.at, before[0], -before[1])
+            before = Layer(row.layer), row.words
+            yield _Delta(row.at, *before)
+
+
+def _points(deltas: list[_Delta], until: datetime, count: int) -> Iterator[LayerMoment]:
+    if not deltas:
+        return
+    first, words, raw_words, done = deltas[0].at, Counter[Layer](), 0, 0
+    for number in range(count):
+        at = first + (until - first) * (number / (count - 1))
+        while done < len(deltas) and (deltas[done].at <= at or number == count - 1):
+            words[deltas[done].layer] += deltas[done].words
+            raw_words += deltas[done].raw_words
+            done += 1
+        yield LayerMoment(at=at, words={layer: words[layer] for layer in Layer}, raw_words=raw_words)

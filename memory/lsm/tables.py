@@ -30,21 +30,21 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
 
 _JSON = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
-# Episodes that have yet to be looked at: are they of one matter, do they go on from another?
+# Episodes whose topics and links have yet to be determined.
 _UNSETTLED = sql("NOT is_settled")
 _WITHOUT_FEEDBACK = sql("feedback IS NULL")
 
 
-class Base(DeclarativeBase):
-    """All tables of long-term memory."""
+class LsmBase(DeclarativeBase):
+    """Base of all tables of long-term memory."""
 
     metadata = named_metadata()
 
 
-class ChatRow(Base):
-    """A chat of which something is in the log; whoever writes to the chat locks it first.
+class ChatRow(LsmBase):
+    """A chat with turns in the log; writers lock it first.
 
-    `turns` is how many there are, hence the next one's position; `heard` counts those that storage has, too.
+    `turns` is their number, hence the next position; `heard` is the number of those that storage has too.
     """
 
     __tablename__ = "chats"
@@ -53,11 +53,11 @@ class ChatRow(Base):
     heard: Mapped[int] = mapped_column(BigInteger)
 
 
-class TurnRow(Base):
-    """What was said, for good: rows are added, never changed, until somebody is forgotten.
+class TurnRow(LsmBase):
+    """A turn of the append-only log, deleted only by an erasure.
 
-    Positions are those of arrival; the order of a dialogue is that of (`time`, `position`). A `hidden` turn is an
-    instruction that nobody has said: it is in no episode. `is_heard` where it came from storage.
+    Positions are in order of arrival; a dialogue is ordered by (`time`, `position`). A `hidden` turn is an instruction
+    and belongs to no episode. `is_heard` where storage has the message too.
     """
 
     __tablename__ = "raw_log"
@@ -76,12 +76,12 @@ class TurnRow(Base):
     recorded_at: Mapped[datetime] = mapped_column(Utc)
 
 
-class EpisodeRow(Base):
-    """An episode; what it says in full, while hot or when unpacked, is read from the log.
+class EpisodeRow(LsmBase):
+    """An episode; its raw text is in the log.
 
-    `layer_accesses` counts those since it came into its layer; `packed_version` is the version of which its pack was
-    made, `layer_word_count` how many words that pack has. `anchored_by` is `hand` where somebody has decided, either
-    way.
+    `layer_accesses` counts accesses since the last transition; `packed_version` is the version that the pack was made
+    of, `layer_word_count` the pack's number of words. `anchored_by` is `hand` where an anchor was set or removed by
+    command.
     """
 
     __tablename__ = "episodes"
@@ -122,8 +122,8 @@ class EpisodeRow(Base):
     fragment_id: Mapped[str | None] = mapped_column(String(69))
 
 
-class EpisodeOfTurnRow(Base):
-    """The one episode that a turn belongs to; the log itself knows nothing of episodes."""
+class EpisodeOfTurnRow(LsmBase):
+    """Episode of a turn."""
 
     __tablename__ = "episode_of_turn"
     __table_args__ = (Index(None, "episode_id"),)
@@ -131,8 +131,8 @@ class EpisodeOfTurnRow(Base):
     episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
 
 
-class LayerChangeRow(Base):
-    """An episode came into a layer, with so many words there; before the first of its changes it was hot."""
+class LayerChangeRow(LsmBase):
+    """Transition of an episode into a layer, with its words there; before the first one it was hot."""
 
     __tablename__ = "layer_changes"
     __table_args__ = (Index(None, "episode_id"),)
@@ -143,8 +143,8 @@ class LayerChangeRow(Base):
     word_count: Mapped[int] = mapped_column(Integer)
 
 
-class TurnVectorRow(Base):
-    """The vector of a turn, little-endian float32; a turn without a row here waits for one."""
+class TurnVectorRow(LsmBase):
+    """Vector of a turn, little-endian float32."""
 
     __tablename__ = "turn_vectors"
     raw_log_id: Mapped[str] = mapped_column(ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
@@ -153,14 +153,19 @@ class TurnVectorRow(Base):
 
 
 def wants_vector() -> ColumnElement[bool]:
-    """Whether a turn will ever have one: nobody looks for what was hidden, or for nothing."""
+    """Condition for a turn to be embedded: hidden and empty ones are not searched."""
     return and_(TurnRow.kind != MessageKind.HIDDEN.value, TurnRow.content != "")
 
 
-class SearchRow(Base):
-    """A search with what it has found; `feedback` is what of it was of use, none as long as nobody has said.
+def of_chat(table: Any, chat_id: str | None) -> list[ColumnElement[bool]]:
+    """Condition for the rows of one chat; none for those of all."""
+    return [] if chat_id is None else [table.chat_id == chat_id]
 
-    `noticed_at` is since when that is known; a search may be as of any time.
+
+class SearchRow(LsmBase):
+    """A search with the turns that it returned; `feedback` names the useful ones.
+
+    `noticed_at` is when the retention first saw it, since a search may be as of any time.
     """
 
     __tablename__ = "searches"
@@ -184,8 +189,8 @@ class SearchRow(Base):
     noticed_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
-class SearchWeightsRow(Base):
-    """A set of weights of the search, as it was shipped or as it was fitted."""
+class SearchWeightsRow(LsmBase):
+    """Tuned weights of the search."""
 
     __tablename__ = "search_weights"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -193,4 +198,4 @@ class SearchWeightsRow(Base):
     version: Mapped[int] = mapped_column(Integer)
 
 
-ledger = add_ledger_tables(Base.metadata)
+ledger = add_ledger_tables(LsmBase.metadata)

@@ -28,17 +28,17 @@ class CareDesk:
     @on_command
     async def layer_history(self, query: GetLayerHistory, context: MessageContext) -> LayerHistory:
         with answering(context):
-            return await self.memory.histories.read(query, self.memory.clock())
+            return await self.memory.statistics.layer_history(query, self.memory.clock())
 
     @every(seconds=60)
     async def forget_searches(self) -> None:
         """Those that nobody has said anything of for long."""
-        await self.memory.old_searches.step(self.memory.clock())
+        await self.memory.search_retention.step(self.memory.clock())
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
-        counts = await self.memory.erasing.clear()
+        counts = await self.memory.erasure.clear()
         await self.remembered.forget()
         return Removed.of(counts)
 
@@ -46,7 +46,7 @@ class CareDesk:
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         """All that was said with the user, also what is still on its way out."""
         context.require_operator()
-        counts = await self.memory.erasing.forget(command.user_id)
+        counts = await self.memory.erasure.erase(command.user_id)
         user_id = command.user_id
         await self.remembered.forget(user_id, conversation_trace(user_id), _UNPACKED)
         return Removed.of(counts)

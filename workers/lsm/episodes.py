@@ -20,27 +20,27 @@ class EpisodeDesk:
     @on_command
     async def get_episode(self, query: GetEpisode, context: MessageContext) -> Episode:
         with answering(context, query.episode_id):
-            return await self.memory.reading.episode(query.episode_id, query.at or self.memory.clock())
+            return await self.memory.queries.episode(query.episode_id, query.at or self.memory.clock())
 
     @on_command
     async def explain_episode(self, query: ExplainEpisode, context: MessageContext) -> ExplainedEpisode:
         with answering(context, query.episode_id):
-            return await self.memory.reading.explained(query.episode_id, query.at or self.memory.clock())
+            return await self.memory.queries.explained(query.episode_id, query.at or self.memory.clock())
 
     @on_command
     async def list_episodes(self, query: ListEpisodes, context: MessageContext) -> EpisodePage:
         with answering(context):
-            return await self.memory.reading.page(query, query.at or self.memory.clock())
+            return await self.memory.queries.page(query, query.at or self.memory.clock())
 
     @on_command
     async def get_hot(self, query: GetHotEpisodes, context: MessageContext) -> FoundEpisodes:
         with answering(context):
-            return await self.memory.reading.hot(query)
+            return await self.memory.queries.hot(query)
 
     @on_command
     async def get_due(self, query: GetDueEpisodes, context: MessageContext) -> DueEpisodes:
         with answering(context):
-            return await self.memory.layers.due(query.at or self.memory.clock(), query.after, query.limit)
+            return await self.memory.schedule.due(query.at or self.memory.clock(), query.after, query.limit)
 
     @on_command
     async def apply_pack(self, command: ApplyPack, context: MessageContext) -> tuple[EpisodeHead | Publish, ...]:
@@ -51,11 +51,13 @@ class EpisodeDesk:
     @on_command
     async def unpack(self, command: UnpackEpisode, context: MessageContext) -> tuple[HotContent | Publish, ...]:
         with answering(context, command.episode_id):
-            content, woken = await self.memory.waking.unpack(command.episode_id, command.at or self.memory.clock())
+            content, woken = await self.memory.reactivation.unpack(
+                command.episode_id, command.at or self.memory.clock()
+            )
         return (content,) if woken is None else (content, Publish(woken, conversation_trace(woken.chat_id)))
 
     @on_command
     async def set_anchor(self, command: SetAnchor, context: MessageContext) -> tuple[EpisodeHead | Publish, ...]:
         with answering(context, command.episode_id):
-            head, events = await self.memory.waking.set_anchor(command, self.memory.clock())
+            head, events = await self.memory.reactivation.set_anchor(command, self.memory.clock())
         return head, *(Publish(event, conversation_trace(head.chat_id)) for event in events)

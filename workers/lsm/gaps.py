@@ -55,7 +55,7 @@ class Gaps:
         if not self._gaps:
             return None
         gap = self._gaps[0]
-        note = self.memory.recording.forgettings.note(gap.user_id)
+        note = self.memory.recorder.erasures.count(gap.user_id)
         query = GetMessages(user_id=gap.user_id, cursor=gap.cursor, limit=_PAGE)
         page = await request(self.bus, query)
         worded = [each for message in page.items if (each := await self._worded(message)) is not None]
@@ -85,5 +85,5 @@ class Gaps:
             logger().info("gaps in the log", chats=len(self._gaps))
 
     async def _lacking(self, dialogues: Sequence[Dialogue]) -> list[_Gap]:
-        heard = await self.memory.reading.heard([each.user_id for each in dialogues])
+        heard = await self.memory.queries.stored_counts([each.user_id for each in dialogues])
         return [_Gap(each.user_id) for each in dialogues if heard.get(each.user_id, 0) < each.messages]

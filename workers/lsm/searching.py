@@ -36,7 +36,7 @@ class SearchDesk:
     async def keep(self) -> tuple[Publish, ...]:
         """What was found counts as used, unless the asker only looked."""
         try:
-            return told_of(await self.search.keeping.step())
+            return told_of(await self.search.log.step())
         except DatabaseAway as away:
             logger().warning("searches wait to be kept", reason=str(away))
             await asyncio.sleep(_AGAIN_S)
@@ -45,20 +45,20 @@ class SearchDesk:
     @on_command
     async def feedback(self, command: Feedback, context: MessageContext) -> None:
         with answering(context):
-            await self.search.keeping.write(command.search_id)
-            await self.search.searches.take(command, context.requester)
+            await self.search.log.write(command.search_id)
+            await self.search.log.take_feedback(command, context.requester)
 
     @on_command
     async def tune(self, command: TuneSearch, context: MessageContext) -> TuneReport:
         context.require_operator()
         with answering(context):
-            return await self.search.searches.tune(apply=command.apply)
+            return await self.search.tuning.tune(apply=command.apply)
 
     @every(seconds=0.05)
     async def fill(self) -> None:
         """Embed what was said; while the embedder is away, it is found by its words."""
         try:
-            await self.search.fill()
+            await self.search.embed()
         except EmbedderFailure as failure:
             logger().warning("turns wait for their vectors", reason=str(failure))
             await asyncio.sleep(_EMBED_AGAIN_S)

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from bus_schema.dialogue import conversation_trace
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
 from memory.lsm.recording import RecordingEvent
-from memory.lsm.settling import SettlingEvent
+from memory.lsm.segmentation import SegmentationEvent
 from mindbus.bus.handlers import Publish
 
-LsmEvent = RecordingEvent | SettlingEvent | EpisodeTouched | EpisodeReactivated
+LsmEvent = RecordingEvent | SegmentationEvent | EpisodeTouched | EpisodeReactivated
 
 
 def told_of(events: Iterable[LsmEvent]) -> tuple[Publish, ...]:

@@ -15,7 +15,7 @@ from gateway.ui.episodes.episode_list import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
-from memory.lsm.rules import FREQUENCY_WEIGHT, IMPORTANCE_WEIGHT, RECENCY_WEIGHT, RELEVANCE_WEIGHT
+from memory.lsm.priority import FREQUENCY_WEIGHT, IMPORTANCE_WEIGHT, RECENCY_WEIGHT, RELEVANCE_WEIGHT
 
 _SHORT_ID = 9
 _BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}

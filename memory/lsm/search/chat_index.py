@@ -1,4 +1,4 @@
-"""What a search knows of one chat, whatever layers its episodes are in."""
+"""Chat index: words, vectors, speakers and times of all turns of one chat, whatever layers its episodes are in."""
 
 import re
 from array import array
@@ -10,20 +10,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.lsm.search.directions import Directions
-from memory.lsm.search.postings import Postings
-from memory.lsm.search.stretches import Stretches
-from memory.stems import stems
+from language.words import stems
+from retrieval.segments import Segments
+from retrieval.sequence_postings import SequencePostings
+from retrieval.sequence_vectors import SequenceVectors
 
-# Where messages do not say who speaks, their texts may: «Anna: I moved to Riga.»
-_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
-_LEAST_SAID = 3
-_ASKS = re.compile(r"\?[)\"'»”\s]*(?:\[[^\]]*\]\s*)?$")
-_ENTRY_BYTES = 120
+# Where messages do not name their speaker, the text may: «Anna: I moved to Riga.»
+_SPEAKER_PREFIX = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
+_MIN_TURNS_OF_SPEAKER = 3
+_QUESTION_END = re.compile(r"\?[)\"'»”\s]*(?:\[[^\]]*\]\s*)?$")
+# Estimated memory of a turn beside its words and its vector.
+_TURN_BYTES = 120
 
 
 class IndexedTurn(NamedTuple):
-    """A turn as the log has it."""
+    """A turn of the log with its word count and, if known, its vector (little-endian float32)."""
 
     raw_log_id: str
     time: datetime
@@ -34,84 +35,82 @@ class IndexedTurn(NamedTuple):
 
 
 class ChatIndex:
-    """Words and vectors of all turns, in the order of the dialogue; the log is the truth, this is made from it."""
+    """Turns in the order of the dialogue, rebuilt from the log at any time."""
 
     def __init__(self, gap: timedelta) -> None:
         self.ids: list[str] = []
-        self.places: dict[str, int] = {}
-        self.stretches = Stretches(gap)
-        self.postings = Postings(self.stretches)
-        self.directions = Directions(self.stretches)
+        self.positions: dict[str, int] = {}
+        self.segments = Segments(gap)
+        self.postings = SequencePostings(self.segments)
+        self.vectors = SequenceVectors(self.segments)
         self._words: array[int] = array("I")
-        self._asking = bytearray()
+        self._questions = bytearray()
         self._speakers: array[int] = array("I")
         self._speaker_numbers: dict[str, int] = {"": 0}
-        self._said: Counter[str] = Counter()
-        self._is_prefix: set[str] = set()
+        self._turns_of: Counter[str] = Counter()
+        self._prefixes: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def size_bytes(self) -> int:
-        """About as much as is in memory."""
-        return self.postings.size_bytes + self.directions.size_bytes + _ENTRY_BYTES * len(self.ids)
+        """Estimated memory."""
+        return self.postings.size_bytes + self.vectors.size_bytes + _TURN_BYTES * len(self.ids)
 
     @property
     def words(self) -> NDArray[np.uint32]:
-        """How many words each turn has."""
+        """Word count of every turn, shape (turns,)."""
         return np.frombuffer(self._words, dtype=np.uint32)
 
     @property
-    def asking(self) -> NDArray[np.uint8]:
-        """1 for each turn that ends in a question: it asks for what others tell."""
-        return np.frombuffer(self._asking, dtype=np.uint8)
+    def questions(self) -> NDArray[np.uint8]:
+        """1 for every turn that ends in a question, shape (turns,)."""
+        return np.frombuffer(self._questions, dtype=np.uint8)
 
     def follows(self, time: datetime) -> bool:
-        """Whether a turn of this time may be added behind the others."""
-        return not self.ids or time.timestamp() >= self.stretches.times[-1]
+        """Whether a turn of this time may be appended."""
+        return not self.ids or time.timestamp() >= self.segments.times[-1]
 
     def add(self, turns: Iterable[IndexedTurn]) -> None:
-        """The next ones, in the order of the dialogue."""
+        """Append turns in the order of the dialogue."""
         for turn in turns:
-            self.places[turn.raw_log_id] = len(self.ids)
+            self.positions[turn.raw_log_id] = len(self.ids)
             self.ids.append(turn.raw_log_id)
-            speaker, text = self._spoken(turn)
-            self.stretches.add(turn.time)
-            self.postings.add(list(stems(text)))
+            speaker = turn.speaker or self._prefix_of(turn.content)
+            self.segments.add(turn.time)
+            # A prefix stays among the words: it may be no name.
+            self.postings.add(list(stems(turn.content)))
             self._words.append(turn.words)
-            self._asking.append(bool(_ASKS.search(text)))
+            self._questions.append(bool(_QUESTION_END.search(turn.content)))
             self._speakers.append(self._speaker_numbers.setdefault(speaker, len(self._speaker_numbers)))
-            self._said[speaker] += 1
+            self._turns_of[speaker] += 1
             if turn.vector is not None:
-                self.directions.put(len(self.ids) - 1, turn.vector)
+                self.vectors.put(len(self.ids) - 1, turn.vector)
 
     def put_vectors(self, vectors: Mapping[str, bytes]) -> None:
-        """Those of turns that are here."""
+        """Set the vectors of turns by their ids; unknown ids are passed over."""
         for raw_log_id, vector in vectors.items():
-            if raw_log_id in self.places:
-                self.directions.put(self.places[raw_log_id], vector)
+            if raw_log_id in self.positions:
+                self.vectors.put(self.positions[raw_log_id], vector)
 
     def speakers(self) -> list[str]:
-        """Whoever is known by name; a word before a colon is a name where most turns begin with one."""
-        is_script = 2 * sum(self._said[name] for name in self._is_prefix) >= len(self.ids)
+        """Names of the speakers; a prefix before a colon is a name only where most turns begin with one."""
+        is_script = 2 * sum(self._turns_of[name] for name in self._prefixes) >= len(self.ids)
         return [
             name
-            for name in self._said
-            if name and (name not in self._is_prefix or (is_script and self._said[name] >= _LEAST_SAID))
+            for name in self._turns_of
+            if name and (name not in self._prefixes or (is_script and self._turns_of[name] >= _MIN_TURNS_OF_SPEAKER))
         ]
 
-    def said_by(self, name: str) -> NDArray[np.bool_]:
-        """Which turns are this speaker's."""
+    def spoken_by(self, name: str) -> NDArray[np.bool_]:
+        """Mask of a speaker's turns, shape (turns,)."""
         numbers = np.frombuffer(self._speakers, dtype=np.uint32)
         return np.asarray(numbers == self._speaker_numbers[name])
 
-    def _spoken(self, turn: IndexedTurn) -> tuple[str, str]:
-        if turn.speaker:
-            return turn.speaker, turn.content
-        prefix = _PREFIX.match(turn.content)
+    def _prefix_of(self, content: str) -> str:
+        prefix = _SPEAKER_PREFIX.match(content)
         if prefix is None:
-            return "", turn.content
-        self._is_prefix.add(prefix[1])
-        # The name is left among the words: it may be none.
-        return prefix[1], turn.content
+            return ""
+        self._prefixes.add(prefix[1])
+        return prefix[1]

@@ -1,4 +1,4 @@
-"""The search of long-term memory, put together."""
+"""Episode search: index cache, embeddings, finder, search log and tuning, connected to the log."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -6,12 +6,11 @@ from datetime import datetime
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.embedder import Embedder
-from memory.lsm.search.filling import Filling
-from memory.lsm.search.finding import Finding, Found
-from memory.lsm.search.keeping import Keeping, SearchMade
-from memory.lsm.search.question_vectors import QuestionVectors
-from memory.lsm.search.searches import Searches
-from memory.lsm.search.shelf import Shelf
+from memory.lsm.search.embeddings import EmbeddingBacklog, QueryEmbeddings
+from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.search import EpisodeFinder, SearchOutcome
+from memory.lsm.search.search_log import FinishedSearch, SearchLog
+from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.service import LongTermMemory
 from mindbus.settings import Settings
 
@@ -20,48 +19,54 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSearch:
-    """Without an embedder, or until it is there, words alone are compared."""
+    """Search by words and vectors; without an embedder, or until it is open, by words alone."""
 
-    shelf: Shelf
-    questions: QuestionVectors
-    filling: Filling
-    finding: Finding
-    searches: Searches
-    keeping: Keeping
+    indexes: ChatIndexCache
+    embeddings: QueryEmbeddings
+    backlog: EmbeddingBacklog
+    finder: EpisodeFinder
+    log: SearchLog
+    tuning: WeightTuning
     opening: Callable[[], Awaitable[Embedder]]
 
-    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> Found:
-        """Answer with the weights in use; what the search leaves behind is written later. Raises DatabaseAway."""
-        found = await self.finding.find(query, at, search_id, await self.searches.weights())
-        self.keeping.put(SearchMade(search_id, query, requester, at, found))
-        return found
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> SearchOutcome:
+        """Search with the weights in use and queue the search for the log. Raises DatabaseAway."""
+        outcome = await self.finder.find(query, at, search_id, await self.tuning.weights())
+        self.log.put(FinishedSearch(search_id, query, requester, at, outcome))
+        return outcome
 
-    async def fill(self) -> None:
-        """Wait for turns without a vector, then embed some of them. Raises EmbedderFailure, DatabaseAway."""
-        if self.questions.embedder is None:
-            self.questions.embedder = await self.opening()
-            await self.filling.forget_others()
-        await self.filling.step()
+    async def embed(self) -> None:
+        """Wait for turns without a vector, embed a batch of them. Raises EmbedderFailure, DatabaseAway."""
+        if self.embeddings.embedder is None:
+            self.embeddings.embedder = await self.opening()
+            await self.backlog.delete_other_models()
+        await self.backlog.step()
 
     async def close(self) -> None:
-        """Write what waits, let go of the embedder."""
-        embedder, self.questions.embedder = self.questions.embedder, None
+        """Write the queued searches, close the embedder."""
+        embedder, self.embeddings.embedder = self.embeddings.embedder, None
         if embedder is not None:
             await embedder.close()
-        await self.keeping.close()
+        await self.log.close()
 
 
 def search_over(
     memory: LongTermMemory, settings: Settings, opening: Callable[[], Awaitable[Embedder]]
 ) -> EpisodeSearch:
-    """Nothing is opened yet; what is recorded or forgotten from now on, it hears of."""
-    database, gap = memory.database, memory.recording.bounds.gap
-    shelf = Shelf(database, gap, settings.lsm_index_mib * _MIB)
-    questions = QuestionVectors()
-    filling = Filling(database, questions, shelf)
-    finding = Finding(database, memory.rules, shelf, questions)
-    searches = Searches(database, shelf, questions)
-    keeping = Keeping(searches, memory.waking)
-    for follower in (shelf, filling, keeping):
-        memory.followers.add(follower)
-    return EpisodeSearch(shelf, questions, filling, finding, searches, keeping, opening)
+    """Build the search over a long-term memory and register it for changes of its log; nothing is opened yet."""
+    database, gap = memory.database, memory.recorder.limits.gap
+    indexes = ChatIndexCache(database, gap, settings.lsm_index_mib * _MIB)
+    embeddings = QueryEmbeddings()
+    backlog = EmbeddingBacklog(database, embeddings, indexes)
+    log = SearchLog(database, memory.reactivation)
+    for listener in (indexes, backlog, log):
+        memory.listeners.add(listener)
+    return EpisodeSearch(
+        indexes=indexes,
+        embeddings=embeddings,
+        backlog=backlog,
+        finder=EpisodeFinder(database, memory.rules, indexes, embeddings),
+        log=log,
+        tuning=WeightTuning(database, indexes, embeddings),
+        opening=opening,
+    )

@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
-from memory.lsm.tables import Base
+from memory.lsm.tables import LsmBase
 from mindbus.sql import migrations
 
-migrations.run(Base.metadata)
+migrations.run(LsmBase.metadata)

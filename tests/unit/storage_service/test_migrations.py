@@ -28,7 +28,7 @@ TABLES: dict[str, tuple[Path, MetaData]] = {
     "storage": (models.MIGRATIONS, models.Base.metadata),
     "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.GlmBase.metadata),
-    "lsm": (lsm_tables.MIGRATIONS, lsm_tables.Base.metadata),
+    "lsm": (lsm_tables.MIGRATIONS, lsm_tables.LsmBase.metadata),
     "history": (history_tables.MIGRATIONS, history_tables.HistoryBase.metadata),
     "swm": (swm_tables.MIGRATIONS, swm_tables.SwmBase.metadata),
 }

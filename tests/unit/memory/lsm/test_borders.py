@@ -11,9 +11,9 @@ import yaml
 from numpy.typing import NDArray
 
 from memory.embedding.selection import open_embedder
-from memory.lsm.borders import border_of
 from memory.lsm.tables import TurnRow
-from memory.lsm.texts import Text
+from memory.lsm.topic_boundaries import topic_boundary
+from memory.lsm.topics import EpisodeText
 from tests.clocks import NOON
 
 TALKS = yaml.safe_load((Path(__file__).parents[3] / "data" / "talks.yaml").read_text(encoding="utf-8"))
@@ -36,14 +36,14 @@ def turns_of(contents: Sequence[str]) -> list[TurnRow]:
     ]
 
 
-def text(turns: Sequence[TurnRow], rows: Rows | None = None) -> Text:
+def text(turns: Sequence[TurnRow], rows: Rows | None = None) -> EpisodeText:
     vectors = {} if rows is None else {turn.id: row.tobytes() for turn, row in zip(turns, rows, strict=True)}
-    return Text(turns, vectors)
+    return EpisodeText(turns, vectors)
 
 
 def borders(turns: Sequence[TurnRow], rows: Rows | None, first: int = 0) -> list[int]:
     """As settling does: both parts are looked at again."""
-    place = border_of(text(turns, rows))
+    place = topic_boundary(text(turns, rows))
     if place is None:
         return []
     before, after = (None, None) if rows is None else (rows[:place], rows[place:])
@@ -76,8 +76,8 @@ def test_a_talk_whose_turns_all_mean_much_the_same_is_not_cut() -> None:
 def test_words_that_come_back_hold_a_talk_together() -> None:
     held = [*different_words(10), *reversed(different_words(10))]
 
-    assert border_of(text(turns_of(different_words(20)), meanings(10, 10, apart=0.15))) == 10
-    assert border_of(text(turns_of(held), meanings(10, 10, apart=0.15))) is None
+    assert topic_boundary(text(turns_of(different_words(20)), meanings(10, 10, apart=0.15))) == 10
+    assert topic_boundary(text(turns_of(held), meanings(10, 10, apart=0.15))) is None
 
 
 def test_without_vectors_only_what_shares_no_words_is_cut() -> None:
@@ -92,7 +92,7 @@ def test_turns_without_words_stand_beside_the_matter() -> None:
     spoken = meanings(9, 11, apart=0.4)
     vectors = {turn.id: row.tobytes() for turn, row in zip(turns[1:], spoken, strict=True)}
 
-    assert border_of(Text(turns, vectors)) == 10
+    assert topic_boundary(EpisodeText(turns, vectors)) == 10
 
 
 @pytest.mark.proof

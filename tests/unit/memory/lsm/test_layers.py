@@ -7,7 +7,7 @@ import pytest
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
-from memory.lsm.refusals import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackDoesNotHold
+from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
@@ -87,7 +87,7 @@ async def test_a_pack_that_lost_a_decision_is_refused(archive: Archive) -> None:
     proposal = await archive.proposal(episode_id)
     poorer = proposal.content.model_copy(update={"decisions": ()})
 
-    with pytest.raises(PackDoesNotHold):
+    with pytest.raises(PackRejected):
         await archive.apply(proposal.model_copy(update={"content": poorer}))
 
     assert (await archive.episode(episode_id)).layer is Layer.HOT
@@ -99,7 +99,7 @@ async def test_a_pack_with_sources_in_other_episodes_is_refused(archive: Archive
     assert isinstance(proposal.content, WarmContent)
     points = {"key_points": ("We decided to use PostgreSQL.",), "key_point_sources": (("raw_other",),)}
 
-    with pytest.raises(PackDoesNotHold):
+    with pytest.raises(PackRejected):
         await archive.apply(proposal.model_copy(update={"content": proposal.content.model_copy(update=points)}))
 
 
@@ -253,7 +253,7 @@ async def test_whoever_is_forgotten_leaves_nothing(archive: Archive) -> None:
     await archive.pack(episode_id)
     await archive.record(*talk("Привет"), chat="boris")
 
-    counts = await archive.work(lambda: archive.memory.erasing.forget(ANNA))
+    counts = await archive.work(lambda: archive.memory.erasure.erase(ANNA))
 
     assert counts == {"packs": 1, "vectors": 0, "memberships": 4, "turns": 4, "episodes": 1, "searches": 0, "chats": 1}
     assert await archive.log() == []

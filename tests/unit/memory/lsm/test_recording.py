@@ -8,7 +8,7 @@ import pytest
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
-from memory.lsm.refusals import SaidOtherwise
+from memory.lsm.errors import MessageDiffers
 from memory.lsm.tables import TurnRow
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, said, talk
@@ -48,7 +48,7 @@ async def test_a_message_without_an_id_is_the_same_if_all_of_it_is(archive: Arch
 async def test_other_words_under_the_same_id_are_refused_with_all_that_came_with_them(archive: Archive) -> None:
     await archive.record(said("Hello", message_id="msg_1"))
 
-    with pytest.raises(SaidOtherwise):
+    with pytest.raises(MessageDiffers):
         await archive.record(said("New", message_id="msg_2"), said("Goodbye", message_id="msg_1"))
 
     assert await archive.log() == ["Hello"]
@@ -143,22 +143,22 @@ async def test_what_the_assistant_says_makes_no_anchor(archive: Archive) -> None
     assert [row.is_anchor for row in await archive.episodes()] == [False]
 
 
-async def test_whoever_follows_the_log_hears_of_it_once_it_is_committed(archive: Archive) -> None:
-    class Listening:
+async def test_listeners_of_the_log_are_called_after_the_commit(archive: Archive) -> None:
+    class Listener:
         def __init__(self) -> None:
-            self.heard: list[tuple[str, str | None]] = []
+            self.changes: list[tuple[str, str | None]] = []
 
-        def recorded(self, chat_id: str) -> None:
-            self.heard.append(("recorded", chat_id))
+        def on_recorded(self, chat_id: str) -> None:
+            self.changes.append(("recorded", chat_id))
 
-        def forgotten(self, chat_id: str | None) -> None:
-            self.heard.append(("forgotten", chat_id))
+        def on_erased(self, chat_id: str | None) -> None:
+            self.changes.append(("erased", chat_id))
 
-    follower = Listening()
-    archive.memory.followers.add(follower)
+    listener = Listener()
+    archive.memory.listeners.add(listener)
     await archive.record(said("Hello", message_id="msg_1"))
-    with pytest.raises(SaidOtherwise):
+    with pytest.raises(MessageDiffers):
         await archive.record(said("New"), said("Goodbye", message_id="msg_1"))
-    await archive.work(lambda: archive.memory.erasing.forget(ANNA))
+    await archive.work(lambda: archive.memory.erasure.erase(ANNA))
 
-    assert follower.heard == [("recorded", ANNA), ("forgotten", ANNA)]
+    assert listener.changes == [("recorded", ANNA), ("erased", ANNA)]

@@ -38,11 +38,11 @@ async def settled(archive: Archive) -> None:
     """As the worker does when it has waited long enough for vectors."""
     for hours in range(12):
         now = NOON + 400 * LATER + timedelta(hours=hours)
-        await archive.work(partial(archive.memory.settling.step, now))
+        await archive.work(partial(archive.memory.segmentation.step, now))
 
 
 async def end(archive: Archive, raw_log_ids: tuple[str, ...], fragment_id: str = "frag_1") -> list[object]:
-    return list(await archive.work(lambda: archive.memory.settling.end(ANNA, fragment_id, raw_log_ids)))
+    return list(await archive.work(lambda: archive.memory.segmentation.end(ANNA, fragment_id, raw_log_ids)))
 
 
 @pytest.fixture

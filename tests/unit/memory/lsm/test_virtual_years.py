@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from bus_schema.episodes import Layer
-from memory.lsm.rules import Rules
+from memory.lsm.priority import LayerRules
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
@@ -103,7 +103,7 @@ class Life:
                 assert doing == "pack_what_is_due"
                 assert idle >= 90 * DAY
                 assert not old.is_anchor
-                assert Rules().priority(old, self.now) <= 0.3
+                assert LayerRules().priority(old, self.now) <= 0.3
             case Layer.WARM, Layer.HOT:
                 assert doing == "unpack" or (doing == "use" and old.layer_accesses == 2)
             case Layer.COLD, Layer.HOT:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memory.lsm.search.directions import Directions
-from memory.lsm.search.nearness import Nearness
-from memory.lsm.search.stretches import Stretches
+from retrieval.segments import Segments
+from retrieval.sequence_vectors import SequenceVectors, Similarities
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -27,10 +26,10 @@ def topics(turns: int, seed: int = 5) -> Rows:
     return (shared + mixed + 0.02 * chance.standard_normal((turns, DIMS))).astype("<f4")
 
 
-def directions(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> Directions:
+def directions(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> SequenceVectors:
     """One stretch after another, of so many turns each."""
-    stretches = Stretches(gap=HOUR)
-    found = Directions(stretches)
+    stretches = Segments(gap=HOUR)
+    found = SequenceVectors(stretches)
     for position, row in enumerate(rows):
         stretches.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR)
         if position not in without:
@@ -62,8 +61,8 @@ class Book:
         return (self.own @ wanted).astype(np.float32), (self.blended @ wanted).astype(np.float32)
 
 
-def nearness(found: Directions, question: Rows) -> Nearness:
-    near = found.nearness(question.tobytes())
+def nearness(found: SequenceVectors, question: Rows) -> Similarities:
+    near = found.similarities(question.tobytes())
     assert near is not None
     return near
 
@@ -76,7 +75,7 @@ def test_turns_are_as_near_as_a_careful_reader_would_find(turns: int) -> None:
 
     alone, around = Book(rows).cosines(question)
     assert np.allclose(near.alone, alone, atol=2e-3)
-    assert np.allclose(near.around, around, atol=2e-3)
+    assert np.allclose(near.in_context, around, atol=2e-3)
 
 
 def test_a_turn_without_a_vector_adds_nothing_to_those_around_it() -> None:
@@ -86,7 +85,7 @@ def test_a_turn_without_a_vector_adds_nothing_to_those_around_it() -> None:
 
     alone, around = Book(rows, without).cosines(question)
     assert np.allclose(near.alone, alone, atol=2e-3)
-    assert np.allclose(near.around[near.has], around[near.has], atol=2e-3)
+    assert np.allclose(near.in_context[near.known], around[near.known], atol=2e-3)
     assert (near.signals["meaning"][sorted(without)] == 0).all()
 
 
@@ -96,7 +95,7 @@ def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
     for question in topics(20, seed=6):
         near = nearness(found, question)
         rough = near.signals["meaning"] + near.signals["meaning_in_context"]
-        found.look_closely(near, np.argsort(-rough)[:400].tolist())
+        found.refine(near, np.argsort(-rough)[:400].tolist())
 
         alone, around = book.cosines(question)
         true = (alone - alone.mean()) / alone.std() + (around - around.mean()) / around.std()
@@ -108,8 +107,8 @@ def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
 
 def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginning() -> None:
     rows, question = topics(6101)[:-1], topics(6101)[-1]
-    stretches = Stretches(gap=HOUR)
-    grown = Directions(stretches)
+    stretches = Segments(gap=HOUR)
+    grown = SequenceVectors(stretches)
     for position, row in enumerate(rows):
         stretches.add(NOW + position * MINUTE + position // 7 * 5 * HOUR)
         grown.put(position, row.tobytes())
@@ -118,19 +117,19 @@ def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginni
     everything = list(range(len(rows)))
 
     near = nearness(grown, question)
-    grown.look_closely(near, everything)
+    grown.refine(near, everything)
 
     at_once = directions(rows)
     same = nearness(at_once, question)
-    at_once.look_closely(same, everything)
+    at_once.refine(same, everything)
     # What all turns share is looked at anew only when there are a quarter more.
-    assert np.corrcoef(near.around, same.around)[0, 1] > 0.999
+    assert np.corrcoef(near.in_context, same.in_context)[0, 1] > 0.999
 
 
 def test_in_a_large_chat_many_turns_may_wait_for_their_vectors() -> None:
     rows, question = topics(5001)[:-1], topics(5001)[-1]
-    stretches = Stretches(gap=HOUR)
-    found = Directions(stretches)
+    stretches = Segments(gap=HOUR)
+    found = SequenceVectors(stretches)
     for position, row in enumerate(rows):
         stretches.add(NOW + position * MINUTE)
         found.put(position, row.tobytes())
@@ -139,10 +138,10 @@ def test_in_a_large_chat_many_turns_may_wait_for_their_vectors() -> None:
         stretches.add(NOW + position * MINUTE)
 
     after = nearness(found, question)
-    found.look_closely(after, [4999, 5000, 11_999])
+    found.refine(after, [4999, 5000, 11_999])
 
-    assert before.is_rough
-    assert after.has.tolist() == [True] * 5000 + [False] * 7000
+    assert before.is_approximate
+    assert after.known.tolist() == [True] * 5000 + [False] * 7000
     assert np.allclose(after.alone[:4990], before.alone[:4990])
     assert (after.signals["meaning_in_context"][5000:] == 0).all()
 
@@ -152,12 +151,12 @@ def test_vectors_of_another_length_take_the_place_of_those_before_them() -> None
     found.put(4, np.ones(8, "<f4").tobytes())
 
     assert found.count == 1
-    assert found.nearness(topics(1)[0].tobytes()) is None
+    assert found.similarities(topics(1)[0].tobytes()) is None
 
 
 def test_vectors_shorter_than_an_outline_will_do() -> None:
     rows = topics(5001)[:, :16]
     near = nearness(directions(rows[:-1]), rows[-1])
 
-    assert near.is_rough
+    assert near.is_approximate
     assert np.allclose(near.alone, Book(rows[:-1]).cosines(rows[-1])[0], atol=2e-3)

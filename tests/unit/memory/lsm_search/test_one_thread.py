@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from memory.lsm.search.one_thread import on_one_thread
+from retrieval.blas import single_blas_thread
 
 
 def threads() -> set[int]:
@@ -13,8 +13,8 @@ def threads() -> set[int]:
 
 def test_the_last_who_wants_one_thread_gives_the_others_back() -> None:
     with threadpool_limits(2, user_api="blas"), ExitStack() as first, ExitStack() as second:
-        first.enter_context(on_one_thread())
-        second.enter_context(on_one_thread())
+        first.enter_context(single_blas_thread())
+        second.enter_context(single_blas_thread())
         assert threads() == {1}
         first.close()
         assert threads() == {1}

@@ -1,7 +1,7 @@
 """Whoever asks waits for a vector, but not for long, nor again and again."""
 
 from bus_schema.embeddings import Embedding
-from memory.lsm.search.question_vectors import QuestionVectors
+from memory.lsm.search.embeddings import QueryEmbeddings
 from tests.hashing_embedder import HashingEmbedder
 
 
@@ -19,7 +19,7 @@ class Counting(HashingEmbedder):
 
 async def test_an_embedder_that_does_not_answer_is_left_alone_for_a_while() -> None:
     now = [0.0]
-    questions, embedder = QuestionVectors(lambda: now[0]), Counting()
+    questions, embedder = QueryEmbeddings(lambda: now[0]), Counting()
     questions.embedder = embedder
     assert await questions.of("known")
     embedder.away = True
@@ -34,7 +34,7 @@ async def test_an_embedder_that_does_not_answer_is_left_alone_for_a_while() -> N
 
 
 async def test_one_failure_keeps_nobody_from_asking() -> None:
-    questions, embedder = QuestionVectors(lambda: 0.0), Counting()
+    questions, embedder = QueryEmbeddings(lambda: 0.0), Counting()
     questions.embedder = embedder
     embedder.away = True
     assert await questions.of("first") is None

@@ -37,7 +37,7 @@ async def share_found(archive: Archive, talks: Sequence[Any]) -> float:
         outcome = await archive.record(*talk(*each["said"], begins=NOON + timedelta(days=number)))
         asked += [(question, outcome.episode_id) for question in each["asked"]]
     while (await archive.stats()).waiting_for_vectors:
-        await search.fill()
+        await search.embed()
     hits = 0
     for number, (question, episode_id) in enumerate(asked):
         query = SearchEpisodes(query=question, chat_id=ANNA, touch=False)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
-from memory.lsm.refusals import NoSuchSearch, NotFoundBySearch
-from memory.lsm.search.keeping import SearchMade
+from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
+from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import SearchRow
 from mindbus.settings import Settings
@@ -36,20 +36,20 @@ class Library(Archive):
         wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
         self.asked += 1
         found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
-        await self.search.keeping.step()
+        await self.search.log.step()
         return found.answer
 
     async def fill(self) -> None:
         """Until every turn has its vector."""
         while await self.waiting():
-            await self.search.fill()
+            await self.search.embed()
 
     async def waiting(self) -> int:
         return (await self.stats()).waiting_for_vectors
 
     async def give(self, search_id: str, *used: str, by: str = ASKER) -> None:
         feedback = Feedback(search_id=search_id, used=used)
-        await self.work(lambda: self.search.searches.take(feedback, by))
+        await self.work(lambda: self.search.log.take_feedback(feedback, by))
 
 
 @pytest.fixture
@@ -193,25 +193,25 @@ async def test_a_turn_is_found_by_its_words_before_it_has_a_vector(library: Libr
 
 
 async def test_an_episode_that_was_settled_before_its_vectors_came_is_settled_once_more(library: Library) -> None:
-    await library.work(lambda: library.memory.settling.step(NOON + 99 * DAY))
-    await library.work(lambda: library.memory.settling.step(NOON + 100 * DAY))
+    await library.work(lambda: library.memory.segmentation.step(NOON + 99 * DAY))
+    await library.work(lambda: library.memory.segmentation.step(NOON + 100 * DAY))
     early = [row.id for row in await library.episodes() if row.is_settled]
 
     await library.fill()
     assert early
     assert [row.id for row in await library.episodes() if row.is_settled] == []
     for days in range(9):
-        await library.work(partial(library.memory.settling.step, NOON + (101 + days) * DAY))
+        await library.work(partial(library.memory.segmentation.step, NOON + (101 + days) * DAY))
 
     assert {(row.is_settled, row.model) for row in await library.episodes()} == {(True, "hashing")}
 
 
 async def test_a_large_import_keeps_no_other_chat_waiting_for_its_vectors(library: Library) -> None:
     await library.record(*[said(f"All of it is number {number}.", NOON + 99 * DAY) for number in range(30)])
-    await library.search.fill()
+    await library.search.embed()
 
     await library.record(said("We moved to Riga.", NOON + 99 * DAY), chat="zoe")
-    await library.search.fill()
+    await library.search.embed()
 
     assert await library.waiting() > 0
     assert (await library.stats("zoe")).waiting_for_vectors == 0
@@ -230,19 +230,19 @@ async def test_what_is_said_of_an_earlier_time_takes_its_place_in_the_order(libr
 async def test_what_is_forgotten_is_found_no_more(library: Library) -> None:
     await library.found("dog")
 
-    await library.work(lambda: library.memory.erasing.forget(ANNA))
+    await library.work(lambda: library.memory.erasure.erase(ANNA))
 
     assert (await library.found("dog")).episodes == ()
 
 
 async def test_a_full_shelf_lets_go_of_what_was_asked_for_longest_ago(library: Library) -> None:
-    library.search.shelf.limit_bytes = 1
+    library.search.indexes.limit_bytes = 1
     await library.record(said("A bicycle."), chat="boris")
 
     await library.found("dog")
     await library.found("bicycle", chat="boris")
 
-    assert list(library.search.shelf._entries) == ["boris"]
+    assert list(library.search.indexes._entries) == ["boris"]
     assert texts(await library.found("dog Rex", budget_words=9)) == ["My dog Rex is ill, he does not eat."]
 
 
@@ -287,8 +287,8 @@ async def test_the_same_search_again_counts_as_one_access(library: Library) -> N
     told = []
     for _ in range(2):
         await library.search.find(wanted, NOON, "srch_1", ASKER)
-        await library.search.keeping.write("srch_1")
-        told.append(await library.search.keeping.step())
+        await library.search.log.write("srch_1")
+        told.append(await library.search.log.step())
 
     assert [bool(events) for events in told] == [True, False]
     assert max(row.access_count for row in await library.episodes()) == 1
@@ -297,18 +297,18 @@ async def test_the_same_search_again_counts_as_one_access(library: Library) -> N
 async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_kept(library: Library) -> None:
     wanted = SearchEpisodes(query="Which vet did Rex see?", chat_id=ANNA)
     await library.search.find(wanted, NOON, "srch_1", ASKER)
-    found = await library.search.finding.find(wanted, NOON, "srch_2", {})
-    await library.work(lambda: library.memory.erasing.forget(ANNA))
-    library.search.keeping.put(SearchMade("srch_2", wanted, ASKER, NOON, found))
+    found = await library.search.finder.find(wanted, NOON, "srch_2", {})
+    await library.work(lambda: library.memory.erasure.erase(ANNA))
+    library.search.log.put(FinishedSearch("srch_2", wanted, ASKER, NOON, found))
 
-    await library.search.keeping.write("srch_1")
-    await library.search.keeping.write("srch_2")
-    assert await library.search.keeping.step() == []
+    await library.search.log.write("srch_1")
+    await library.search.log.write("srch_2")
+    assert await library.search.log.step() == []
     assert await library.count(SearchRow) == 0
 
 
 async def test_tuning_takes_feedback_of_enough_searches(library: Library) -> None:
-    report = await library.work(lambda: library.search.searches.tune(apply=True))
+    report = await library.work(lambda: library.search.tuning.tune(apply=True))
 
     assert not report.applied
     assert report.weights_after == report.weights_before

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from bus_schema.lsm_search import SearchEpisodes
-from memory.lsm.search.asked import asked
 from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
-from memory.lsm.search.choosing import fitting, woven
-from memory.lsm.search.depth import is_overview
-from memory.lsm.search.learning import Lesson, fitted, recall
-from memory.lsm.search.ranking import best_of, ranked, worded
+from memory.lsm.search.questions import is_overview, parse_question
+from memory.lsm.search.ranking import DEFAULT_WEIGHTS, fit_budget, interleave, match_words, rank, top_k
 from memory.lsm.search.times import interval_in
-from memory.lsm.search.weights import SHIPPED
+from memory.lsm.search.tuning import TrainingExample, fit_weights, mean_recall
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -38,8 +35,8 @@ def test_a_turn_has_the_words_of_those_before_it_unless_there_was_a_pause() -> N
 def test_words_that_nobody_has_many_of_count_for_little() -> None:
     index = an_index("We went to the lake.", "It rained.")
 
-    far = worded(index, asked("lake yacht regatta sponsor contract", [], NOW)).signals["words"].max()
-    near = worded(index, asked("lake", [], NOW)).signals["words"].max()
+    far = match_words(index, parse_question("lake yacht regatta sponsor contract", [], NOW)).signals["words"].max()
+    near = match_words(index, parse_question("lake", [], NOW)).signals["words"].max()
 
     assert far < near / 2
 
@@ -56,7 +53,13 @@ def test_a_turn_without_a_vector_is_as_near_as_the_average() -> None:
     index = an_index("one", "two", "three")
     index.put_vectors({"0": np.array([1, 0], "<f4").tobytes(), "1": np.array([0, 1], "<f4").tobytes()})
 
-    found = ranked(index, worded(index, asked("four", [], NOW)), np.array([1, 0], "<f4").tobytes(), SHIPPED, 3)
+    found = rank(
+        index,
+        match_words(index, parse_question("four", [], NOW)),
+        np.array([1, 0], "<f4").tobytes(),
+        DEFAULT_WEIGHTS,
+        3,
+    )
 
     assert found.order == [0, 2, 1]
 
@@ -89,23 +92,23 @@ def test_what_is_no_time_is_none(question: str) -> None:
 
 
 def test_each_clause_of_a_question_has_its_own_best_among_the_first() -> None:
-    assert woven([1, 2, 3, 4, 5, 6, 7], [[9], [8]])[:4] == [1, 2, 9, 8]
-    assert len(asked("What did Anna cook and where does Boris work?", [], NOW).parts) == 2
-    assert asked("What did Anna cook?", [], NOW).parts == ()
+    assert interleave([1, 2, 3, 4, 5, 6, 7], [[9], [8]])[:4] == [1, 2, 9, 8]
+    assert len(parse_question("What did Anna cook and where does Boris work?", [], NOW).clauses) == 2
+    assert parse_question("What did Anna cook?", [], NOW).clauses == ()
 
 
 def test_no_turn_is_cut_to_fit() -> None:
     words = np.array([5, 9, 2], dtype=np.uint32)
 
-    assert fitting([1, 0, 2], words, 10) == [1]
-    assert fitting([0, 1, 2], words, 8) == [0, 2]
+    assert fit_budget([1, 0, 2], words, 10) == [1]
+    assert fit_budget([0, 1, 2], words, 8) == [0, 2]
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 3, 6])
 def test_the_best_few_are_those_of_the_whole_order(wanted: int) -> None:
     scores = np.array([1.0, 3.0, 2.0, 3.0, 0.0, -1.0])
 
-    assert best_of(scores, wanted) == [1, 3, 2, 0, 4, 5][:wanted]
+    assert top_k(scores, wanted) == [1, 3, 2, 0, 4, 5][:wanted]
 
 
 @pytest.mark.parametrize(
@@ -127,13 +130,13 @@ def test_weights_learn_which_signal_was_of_use() -> None:
     for _ in range(40):
         useful, useless = chance.random(300, np.float32), chance.random(300, np.float32)
         signals = {"words": useless, "meaning": useful}
-        lessons.append(Lesson(signals, np.full(300, 40, np.uint32), [int(useful.argmax())]))
+        lessons.append(TrainingExample(signals, np.full(300, 40, np.uint32), [int(useful.argmax())]))
     before = {"words": 5.0, "meaning": 0.0}
 
-    after = fitted(lessons[:30], before)
+    after = fit_weights(lessons[:30], before)
 
     assert after["meaning"] > 1
-    assert (recall(lessons[30:], after) or 0) > (recall(lessons[30:], before) or 0)
+    assert (mean_recall(lessons[30:], after) or 0) > (mean_recall(lessons[30:], before) or 0)
 
 
 def test_a_search_for_nothing_or_of_no_size_is_none() -> None:

@@ -1,4 +1,4 @@
-"""The indexes that are at hand."""
+"""Cache of chat indexes, built from the tables on demand."""
 
 import asyncio
 from collections import OrderedDict
@@ -15,99 +15,100 @@ from memory.lsm.search.chat_index import ChatIndex, IndexedTurn
 from memory.lsm.tables import TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
 
-_PORTION = 2000
+_BATCH = 2000
 
 
 @dataclass(slots=True)
 class _Entry:
+    """An index of the log's first `next_position` turns, with vectors that are yet to be put into it."""
+
     index: ChatIndex
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    positions: int = 0
+    next_position: int = 0
     is_stale: bool = True
     vectors: dict[str, bytes] = field(default_factory=dict)
 
 
-class Shelf:
-    """One index a chat, made of the rows when it is first asked for, extended as turns come; a `Follower` of the log.
+class ChatIndexCache:
+    """One index per chat, built when first used and extended as turns are recorded; a `LogListener`.
 
-    As many as weigh no more than `limit_bytes` together stay, those that were asked for last; one is always at hand.
+    The least recently used are dropped while all together exceed `limit_bytes`; the latest always stays.
     """
 
     def __init__(self, database: Database, gap: timedelta, limit_bytes: int) -> None:
         self.database, self.gap, self.limit_bytes = database, gap, limit_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    def recorded(self, chat_id: str) -> None:
-        """As in Follower."""
+    @property
+    def size_bytes(self) -> int:
+        """Estimated memory of all indexes."""
+        return sum(entry.index.size_bytes for entry in self._entries.values())
+
+    def on_recorded(self, chat_id: str) -> None:
+        """Mark the chat's index as stale."""
         if chat_id in self._entries:
             self._entries[chat_id].is_stale = True
 
-    def forgotten(self, chat_id: str | None) -> None:
-        """As in Follower."""
+    def on_erased(self, chat_id: str | None) -> None:
+        """Drop the chat's index, or all."""
         if chat_id is None:
             self._entries.clear()
         else:
             self._entries.pop(chat_id, None)
 
     def put_vectors(self, chat_id: str, vectors: Mapping[str, bytes]) -> None:
-        """Vectors that are in the rows by now."""
+        """Hand over vectors that have been committed."""
         if chat_id in self._entries:
             self._entries[chat_id].vectors.update(vectors)
 
     @asynccontextmanager
     async def index(self, chat_id: str, model: str | None) -> AsyncIterator[ChatIndex]:
-        """That of a chat, up to date, for one user at a time; with the vectors of one model. Raises DatabaseAway."""
+        """Lock a chat's index, up to date and with the vectors of this model. Raises DatabaseAway."""
         entry = self._entries.setdefault(chat_id, _Entry(ChatIndex(self.gap)))
         self._entries.move_to_end(chat_id)
         async with entry.lock:
             if entry.is_stale:
-                await self._catch_up(chat_id, entry, model)
+                await self._update(chat_id, entry, model)
             if entry.vectors:
                 vectors, entry.vectors = entry.vectors, {}
                 await asyncio.to_thread(entry.index.put_vectors, vectors)
             yield entry.index
-        self._make_room()
+        self._evict()
 
-    @property
-    def size_bytes(self) -> int:
-        """About as much as is in memory."""
-        return sum(entry.index.size_bytes for entry in self._entries.values())
-
-    async def _catch_up(self, chat_id: str, entry: _Entry, model: str | None) -> None:
+    async def _update(self, chat_id: str, entry: _Entry, model: str | None) -> None:
         entry.is_stale = False
         try:
             await self._extend(chat_id, entry, model)
         except BaseException:
-            # Half of the turns may be in it; the next to ask begins anew.
-            entry.index, entry.positions, entry.is_stale = ChatIndex(self.gap), 0, True
+            # Some of the new turns may be in the index: the next use builds it anew.
+            entry.index, entry.next_position, entry.is_stale = ChatIndex(self.gap), 0, True
             raise
 
     async def _extend(self, chat_id: str, entry: _Entry, model: str | None) -> None:
-        of_chat = and_(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
-        is_new = and_(TurnRow.chat_id == chat_id, TurnRow.position >= entry.positions)
+        is_new = and_(TurnRow.chat_id == chat_id, TurnRow.position >= entry.next_position)
         async with self.database.reading() as session:
-            first, last = (
-                await session.execute(select(func.min(TurnRow.time), func.max(TurnRow.position)).where(is_new))
-            ).one()
+            bounds = select(func.min(TurnRow.time), func.max(TurnRow.position)).where(is_new)
+            first, last = (await session.execute(bounds)).one()
             if first is None:
                 return
             if not entry.index.follows(first):
-                # Something was said earlier than what is here: all of it is put in order anew.
-                entry.index, entry.positions = ChatIndex(self.gap), 0
+                # A new turn is older than one in the index: build it anew, in order.
+                entry.index, entry.next_position = ChatIndex(self.gap), 0
             columns = (TurnRow.id, TurnRow.time, TurnRow.speaker, TurnRow.content, TurnRow.word_count)
             has_vector = and_(TurnVectorRow.raw_log_id == TurnRow.id, TurnVectorRow.model == model)
             query = (
                 select(*columns, TurnVectorRow.data)
                 .outerjoin(TurnVectorRow, has_vector)
-                .where(of_chat, TurnRow.position >= entry.positions, TurnRow.position <= last)
+                .where(TurnRow.chat_id == chat_id, TurnRow.kind != MessageKind.HIDDEN.value)
+                .where(TurnRow.position >= entry.next_position, TurnRow.position <= last)
                 .order_by(TurnRow.time, TurnRow.position)
             )
-            rows = await session.stream(query.execution_options(yield_per=_PORTION))
-            async for portion in rows.partitions():
-                await asyncio.to_thread(_add, entry.index, portion)
-        entry.positions = last + 1
+            rows = await session.stream(query.execution_options(yield_per=_BATCH))
+            async for batch in rows.partitions():
+                await asyncio.to_thread(_add, entry.index, batch)
+        entry.next_position = last + 1
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         sizes = {chat_id: entry.index.size_bytes for chat_id, entry in self._entries.items()}
         total = sum(sizes.values())
         for chat_id in list(self._entries)[:-1]:

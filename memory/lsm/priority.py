@@ -1,4 +1,4 @@
-"""When an episode is worth which layer (spec 002 §4.4)."""
+"""Priority of episodes and the layer that it calls for (spec 002 §4.4)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,15 +13,15 @@ RECENCY_WEIGHT = 0.3
 FREQUENCY_WEIGHT = 0.2
 IMPORTANCE_WEIGHT = 0.3
 RELEVANCE_WEIGHT = 0.2
-# Of running text in English or Russian, as multilingual models count; measured on dialogues.
+# Tokens of multilingual models per word of English or Russian text; measured on dialogues.
 TOKENS_A_WORD = 1.35
 _DAY = timedelta(days=1)
 
 Trigger = Literal["age", "tokens"]
 
 
-class Aged(Protocol):
-    """What the rules look at."""
+class RatedEpisode(Protocol):
+    """Columns of an episode that the rules use."""
 
     last_accessed: datetime
     access_count: int
@@ -30,12 +30,12 @@ class Aged(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The formula with its thresholds. Nothing here knows the time: whoever asks brings it.
+class LayerRules:
+    """Formula of the priority and thresholds of the layers, as functions of time.
 
-    Down: the time trigger of the layer has fired (or hot has more tokens than a chat may have), *and* the priority at
-    rest is at or below the threshold; one layer at a time; anchors never beyond warm. Up: by unpacking, by so many
-    accesses in the warm layer. A low priority alone moves nothing.
+    Down: the layer's age is reached (or the chat has too many hot tokens) *and* the priority at rest is at or below
+    the threshold; one layer at a time; anchors never beyond warm. Up: by unpacking, or by enough accesses in the warm
+    layer. A low priority alone moves nothing.
     """
 
     half_life: timedelta = timedelta(days=14)
@@ -49,8 +49,8 @@ class Rules:
     anchor_min_priority: float = 0.5
 
     @classmethod
-    def of(cls, settings: Settings) -> "Rules":
-        """Those that the operator has set."""
+    def of(cls, settings: Settings) -> "LayerRules":
+        """Rules from the settings."""
         return cls(
             half_life=settings.lsm_half_life_days * _DAY,
             half_frequency=settings.lsm_half_frequency,
@@ -65,11 +65,11 @@ class Rules:
 
     @property
     def hot_words(self) -> int:
-        """How many words of one chat may be hot."""
+        """Number of words of one chat that may be hot."""
         return int(self.hot_tokens / TOKENS_A_WORD)
 
-    def terms(self, episode: Aged, at: datetime, relevance: float = 0.0) -> PriorityTerms:
-        """What a priority is made of; `relevance` is the likeness to the question at hand, nothing at rest."""
+    def terms(self, episode: RatedEpisode, at: datetime, relevance: float = 0.0) -> PriorityTerms:
+        """Terms of the priority; `relevance` is the similarity to a question, 0 at rest."""
         idle = max(timedelta(0), at - episode.last_accessed)
         return PriorityTerms(
             recency=RECENCY_WEIGHT * float(0.5 ** (idle / self.half_life)),
@@ -79,13 +79,13 @@ class Rules:
             floor=self.anchor_min_priority if episode.is_anchor else None,
         )
 
-    def priority(self, episode: Aged, at: datetime, relevance: float = 0.0) -> float:
-        """0 to 1; an anchor's never falls below what it has at least."""
+    def priority(self, episode: RatedEpisode, at: datetime, relevance: float = 0.0) -> float:
+        """Priority from 0 to 1, of an anchor at least its floor."""
         terms = self.terms(episode, at, relevance)
         return max(terms.floor or 0.0, terms.recency + terms.frequency + terms.importance + terms.relevance)
 
-    def next_layer(self, episode: Aged) -> tuple[Layer, datetime] | None:
-        """Where age takes it next, not before which time, if nobody asks for it; None where it stays."""
+    def next_layer(self, episode: RatedEpisode) -> tuple[Layer, datetime] | None:
+        """Next layer by age, and the earliest time for it without further access; None where the episode stays."""
         layer = Layer(episode.layer)
         if layer is Layer.COLD or (layer is Layer.WARM and episode.is_anchor):
             return None
@@ -94,16 +94,16 @@ class Rules:
             if layer is Layer.HOT
             else (Layer.COLD, self.cold_after, self.warm_above)
         )
-        lasting = self.terms(episode, episode.last_accessed)
-        left = above - lasting.frequency - lasting.importance
-        if left <= 0 or (lasting.floor or 0.0) > above:
+        terms = self.terms(episode, episode.last_accessed)
+        recency = above - terms.frequency - terms.importance
+        if recency <= 0 or (terms.floor or 0.0) > above:
             return None
-        # Recency halves with every half-life, until no more than this is left of it.
-        fading = self.half_life * max(0.0, log2(RECENCY_WEIGHT / left))
-        return to, episode.last_accessed + max(after, fading)
+        # Time in which the recency term falls to what the threshold leaves for it.
+        decay = self.half_life * max(0.0, log2(RECENCY_WEIGHT / recency))
+        return to, episode.last_accessed + max(after, decay)
 
-    def due(self, episode: Aged, at: datetime, *, is_crowded: bool = False) -> tuple[Layer, Trigger] | None:
-        """The layer that it is to go down to, with what has triggered it; `is_crowded` where hot has no room for it."""
+    def due(self, episode: RatedEpisode, at: datetime, *, is_crowded: bool = False) -> tuple[Layer, Trigger] | None:
+        """Layer to go down to and its trigger; `is_crowded` where the chat has too many hot words."""
         layer, idle = Layer(episode.layer), at - episode.last_accessed
         if layer is Layer.HOT and self.priority(episode, at) <= self.hot_above:
             if idle >= self.warm_after:

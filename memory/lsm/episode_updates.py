@@ -1,0 +1,101 @@
+"""Episode updates as turns arrive: which episode a turn belongs to, and what it changes there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bus_schema.episodes import AnchorReason, Layer
+from bus_schema.ids import derived
+from bus_schema.lsm_events import EpisodeAnchored
+from memory.lsm.priority import LayerRules
+from memory.lsm.tables import EpisodeRow, TurnRow
+from mindbus.settings import Settings
+
+_HEADLINE_WORDS, _HEADLINE_CHARS = 14, 160
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeLimits:
+    """Silence, number of turns and number of words after which the next turn starts an episode."""
+
+    gap: timedelta = timedelta(hours=3)
+    turns: int = 50
+    words: int = 1500
+
+    @classmethod
+    def of(cls, settings: Settings) -> "EpisodeLimits":
+        """Limits from the settings."""
+        return cls(timedelta(minutes=settings.lsm_gap_minutes), settings.lsm_max_turns, settings.lsm_max_words)
+
+    def choose(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
+        """The hot episode with room for the turn that is nearest in time, if any; packed ones are closed."""
+        fitting = [row for row in near if self._fits(turn, row)]
+        return min(fitting, key=lambda row: (distance(turn.time, row), -row.ended_at.timestamp()), default=None)
+
+    def predecessor(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
+        """The full episode that the turn would have belonged to, which its new one continues."""
+        full = [row for row in near if self._is_near(turn, row) and not self._has_room(turn, row)]
+        return max(full, key=lambda row: row.ended_at, default=None)
+
+    def _fits(self, turn: TurnRow, row: EpisodeRow) -> bool:
+        return row.layer == Layer.HOT and self._is_near(turn, row) and self._has_room(turn, row)
+
+    def _is_near(self, turn: TurnRow, row: EpisodeRow) -> bool:
+        return distance(turn.time, row) <= self.gap
+
+    def _has_room(self, turn: TurnRow, row: EpisodeRow) -> bool:
+        return row.turns < self.turns and row.word_count + turn.word_count <= self.words
+
+
+def distance(time: datetime, row: EpisodeRow) -> timedelta:
+    """Time from a moment to the nearest end of an episode, 0 within it."""
+    return max(row.started_at - time, time - row.ended_at, timedelta(0))
+
+
+def new_episode(turn: TurnRow, predecessor: EpisodeRow | None, rules: LayerRules) -> EpisodeRow:
+    """A hot episode of one turn."""
+    row = EpisodeRow(
+        id=f"ep_{derived(turn.id, 'episode')}",
+        chat_id=turn.chat_id,
+        created_at=turn.time,
+        last_accessed=turn.time,
+        access_count=0,
+        layer_accesses=0,
+        layer=Layer.HOT.value,
+        headline=first_headline(turn.content),
+        tags=[],
+        continues_from=None if predecessor is None else predecessor.id,
+        related_to=[],
+        is_anchor=False,
+        started_at=turn.time,
+        ended_at=turn.time,
+        turns=1,
+        word_count=turn.word_count,
+        version=1,
+        is_settled=False,
+    )
+    row.priority = rules.priority(row, turn.time)
+    return row
+
+
+def extend(row: EpisodeRow, turn: TurnRow) -> None:
+    """Add a turn to an episode, which is to be settled again."""
+    row.turns += 1
+    row.word_count += turn.word_count
+    row.started_at, row.ended_at = min(row.started_at, turn.time), max(row.ended_at, turn.time)
+    row.last_accessed = max(row.last_accessed, turn.time)
+    row.version += 1
+    row.is_settled = False
+
+
+def first_headline(text: str) -> str:
+    """Headline of an episode until it is packed: the beginning of its first turn."""
+    words = text.split()
+    return " ".join(words[:_HEADLINE_WORDS])[:_HEADLINE_CHARS] + ("…" if len(words) > _HEADLINE_WORDS else "")
+
+
+def make_anchor(row: EpisodeRow, reason: AnchorReason, by: str, rules: LayerRules) -> EpisodeAnchored:
+    """Mark an episode so that it never goes cold."""
+    row.is_anchor, row.anchor_reason, row.anchored_by = True, reason.value, by
+    row.priority = rules.priority(row, row.last_accessed)
+    return EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=True, reason=reason)

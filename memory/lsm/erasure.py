@@ -1,0 +1,87 @@
+"""Erasure of chats on request, and of searches without feedback after a time."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+
+from memory.lsm.log_changes import ErasureCounter, LogListeners
+from memory.lsm.rows import lock_chat
+from memory.lsm.tables import (
+    ChatRow,
+    EpisodeOfTurnRow,
+    EpisodeRow,
+    SearchRow,
+    SearchWeightsRow,
+    TurnRow,
+    TurnVectorRow,
+    of_chat,
+)
+from mindbus.sql.database import Database
+
+_BY_TURN: dict[str, Any] = {"vectors": TurnVectorRow, "memberships": EpisodeOfTurnRow}
+_BY_CHAT: dict[str, Any] = {"turns": TurnRow, "episodes": EpisodeRow, "searches": SearchRow, "chats": ChatRow}
+_BATCH = 500
+
+
+class EpisodeErasure:
+    """Deletes log, episodes, vectors and searches in the current transaction; listeners hear of its commit."""
+
+    def __init__(self, database: Database, listeners: LogListeners, erasures: ErasureCounter) -> None:
+        self.database, self.listeners, self.erasures = database, listeners, erasures
+
+    async def erase(self, chat_id: str) -> dict[str, int]:
+        """Erase a chat; number of deleted rows of each kind."""
+        return await self._erase(chat_id)
+
+    async def clear(self) -> dict[str, int]:
+        """Erase everything; number of deleted rows of each kind."""
+        counts = await self._erase(None)
+        counts["weights"] = await self._deleted(delete(SearchWeightsRow))
+        return counts
+
+    async def _erase(self, chat_id: str | None) -> dict[str, int]:
+        if chat_id is not None:
+            await lock_chat(self.database.session, chat_id)
+        self.erasures.add(chat_id)
+        is_packed = EpisodeRow.content_warm.is_not(None) | EpisodeRow.content_cold.is_not(None)
+        packs = select(func.count()).select_from(EpisodeRow).where(is_packed, *of_chat(EpisodeRow, chat_id))
+        counts = {"packs": await self.database.session.scalar(packs) or 0}
+        turns = select(TurnRow.id).where(*of_chat(TurnRow, chat_id))
+        for kind, table in _BY_TURN.items():
+            counts[kind] = await self._deleted(delete(table).where(table.raw_log_id.in_(turns)))
+        for kind, table in _BY_CHAT.items():
+            counts[kind] = await self._deleted(delete(table).where(*of_chat(table, chat_id)))
+        if not counts["turns"]:
+            # The only row was the one inserted for the lock.
+            counts["chats"] = 0
+        self.listeners.notify_erased(chat_id)
+        return counts
+
+    async def _deleted(self, statement: Any) -> int:
+        done = await self.database.session.execute(statement.execution_options(synchronize_session=False))
+        return int(done.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
+
+
+class SearchRetention:
+    """Deletes searches that have had no feedback for the time to keep them.
+
+    A search may be as of another time, so its age counts from when it was first noticed here.
+    """
+
+    def __init__(self, database: Database, keep: timedelta) -> None:
+        self.database, self.keep = database, keep
+
+    async def step(self, now: datetime) -> int:
+        """Delete a batch in the current transaction; number of deleted searches."""
+        session, unrated = self.database.session, SearchRow.feedback.is_(None)
+        new = select(SearchRow.search_id).where(unrated, SearchRow.noticed_at.is_(None)).limit(_BATCH)
+        noticing = update(SearchRow).where(SearchRow.search_id.in_(new)).values(noticed_at=now)
+        await session.execute(noticing.execution_options(synchronize_session=False))
+        old = select(SearchRow.search_id).where(unrated, SearchRow.noticed_at < now - self.keep).limit(_BATCH)
+        # Concurrent feedback either comes first, so that the search is skipped, or finds it deleted.
+        ids = list(await session.scalars(old.with_for_update(skip_locked=True)))
+        if ids:
+            deletion = delete(SearchRow).where(SearchRow.search_id.in_(ids))
+            await session.execute(deletion.execution_options(synchronize_session=False))
+        return len(ids)

@@ -1,0 +1,184 @@
+"""Layer transitions: down by a verified pack, up by unpacking, by an anchor or by use."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import object_session
+
+from bus_schema.episodes import ColdContent, EpisodeHead, HotContent, Layer, WarmContent
+from bus_schema.lsm import SetAnchor
+from bus_schema.lsm_events import EpisodeAnchored, EpisodePacked, EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_packing import ApplyPack
+from memory.lsm.episode_updates import make_anchor
+from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
+from memory.lsm.priority import LayerRules
+from memory.lsm.rows import as_head, as_hot, as_turn, kept_words, turns_of
+from memory.lsm.tables import EpisodeRow, LayerChangeRow
+from memory.packing.reading import as_turns
+from memory.packing.verifying import verify
+from memory.packing.words import words_of
+from mindbus.sql.database import Database
+
+_ABOVE = {Layer.WARM: Layer.HOT, Layer.COLD: Layer.WARM}
+_MAX_REPORTED = 20
+
+
+class Packs:
+    """Applies packs in the current transaction; nothing else takes an episode down."""
+
+    def __init__(self, database: Database, rules: LayerRules) -> None:
+        self.database, self.rules = database, rules
+
+    async def apply(self, command: ApplyPack, at: datetime) -> tuple[EpisodeHead, EpisodePacked | None]:
+        """Take an episode down one layer; no event where this pack was applied before.
+
+        Raises NoSuchEpisode, EpisodeHasChanged, NotTheNextLayer, AnchorsStay, PackRejected.
+        """
+        # Verification is slow, so it comes before the lock.
+        await self._verify(command.episode_id, command.content)
+        row = await _locked(self.database, command.episode_id)
+        if (row.layer, row.packed_version) == (command.to, command.expected_version):
+            return as_head(row, self.rules, at), None
+        self._require_next(row, command)
+        before = Layer(row.layer)
+        _store(row, command)
+        _log_layer(row, at)
+        row.priority = self.rules.priority(row, at)
+        event = EpisodePacked(
+            episode_id=row.id,
+            chat_id=row.chat_id,
+            layer_before=before,
+            layer=command.to,
+            version=row.version,
+            report=command.report,
+        )
+        return as_head(row, self.rules, at), event
+
+    async def _verify(self, episode_id: str, content: WarmContent | ColdContent) -> None:
+        async with self.database.reading() as session:
+            row = await session.get(EpisodeRow, episode_id)
+            if row is None:
+                raise NoSuchEpisode(episode_id=episode_id)
+            turns = [as_turn(turn) for turn in await turns_of(session, episode_id)]
+            if isinstance(content, ColdContent) and row.content_warm:
+                # Cold packs are made of the warm one, whose own words were verified.
+                turns += as_turns(WarmContent.model_validate(row.content_warm))
+        findings = await asyncio.to_thread(verify, content, turns)
+        if not findings.holds:
+            raise PackRejected(
+                episode_id=episode_id,
+                missing_entities=[each.name for each in findings.missing_entities[:_MAX_REPORTED]],
+                missing_decisions=[each.text for each in findings.missing_decisions[:_MAX_REPORTED]],
+                invented=findings.invented[:_MAX_REPORTED],
+            )
+
+    @staticmethod
+    def _require_next(row: EpisodeRow, command: ApplyPack) -> None:
+        if row.version != command.expected_version:
+            raise EpisodeHasChanged(episode_id=row.id, version=row.version, expected=command.expected_version)
+        if row.layer != _ABOVE[command.to]:
+            raise NotTheNextLayer(episode_id=row.id, layer=row.layer, to=command.to.value)
+        if command.to is Layer.COLD and row.is_anchor:
+            raise AnchorsStay(episode_id=row.id)
+
+
+class Reactivation:
+    """Accesses of episodes, which may take them up to hot, in the current transaction."""
+
+    def __init__(self, database: Database, rules: LayerRules) -> None:
+        self.database, self.rules = database, rules
+
+    async def unpack(self, episode_id: str, at: datetime) -> tuple[HotContent, EpisodeReactivated | None]:
+        """Raw turns of an episode, which is hot from now on; an event where it was not. Raises NoSuchEpisode."""
+        async with self.database.reading() as session:
+            turns = await turns_of(session, episode_id)
+        content = await asyncio.to_thread(as_hot, turns)
+        row = await _locked(self.database, episode_id)
+        self._access(row, at)
+        return content, self._reactivate(row, at)
+
+    async def set_anchor(
+        self, command: SetAnchor, at: datetime
+    ) -> tuple[EpisodeHead, list[EpisodeAnchored | EpisodeReactivated]]:
+        """Set or remove an anchor by hand, for good; a cold anchor becomes hot. Raises NoSuchEpisode."""
+        row = await _locked(self.database, command.episode_id)
+        events: list[EpisodeAnchored | EpisodeReactivated] = []
+        row.version += 1
+        if command.is_anchor:
+            events.append(make_anchor(row, command.reason, "hand", self.rules))
+            if row.layer == Layer.COLD.value:
+                # Its age would take it down to warm at once.
+                row.last_accessed = max(row.last_accessed, at)
+                events += filter(None, [self._reactivate(row, at)])
+        else:
+            row.is_anchor, row.anchor_reason, row.anchored_by = False, None, "hand"
+            events.append(EpisodeAnchored(episode_id=row.id, chat_id=row.chat_id, is_anchor=False))
+        row.priority = self.rules.priority(row, at)
+        return as_head(row, self.rules, at), events
+
+    async def touch(
+        self, episode_ids: Iterable[str], at: datetime, search_id: str
+    ) -> list[EpisodeTouched | EpisodeReactivated]:
+        """Count an access by a search; episodes that are gone are passed over.
+
+        A warm episode with enough accesses becomes hot; a cold one stays cold until it is unpacked.
+        """
+        events: list[EpisodeTouched | EpisodeReactivated] = []
+        query = select(EpisodeRow).where(EpisodeRow.id.in_(set(episode_ids))).order_by(EpisodeRow.id)
+        for row in await self.database.session.scalars(query.with_for_update()):
+            layer = Layer(row.layer)
+            self._access(row, at)
+            events.append(EpisodeTouched(episode_id=row.id, chat_id=row.chat_id, search_id=search_id, layer=layer))
+            if layer is Layer.WARM and row.layer_accesses >= self.rules.hot_after_accesses:
+                events += filter(None, [self._reactivate(row, at)])
+        return events
+
+    def _access(self, row: EpisodeRow, at: datetime) -> None:
+        # `at` may be in the past, for an import or a search as of a moment.
+        row.last_accessed = max(row.last_accessed, at)
+        row.access_count += 1
+        row.layer_accesses += 1
+        row.version += 1
+        row.priority = self.rules.priority(row, at)
+
+    @staticmethod
+    def _reactivate(row: EpisodeRow, at: datetime) -> EpisodeReactivated | None:
+        before = Layer(row.layer)
+        if before is Layer.HOT:
+            return None
+        row.layer, row.layer_accesses, row.layer_word_count = Layer.HOT.value, 0, None
+        row.content_warm = row.content_cold = row.packed_version = None
+        _log_layer(row, at)
+        return EpisodeReactivated(episode_id=row.id, chat_id=row.chat_id, layer_before=before, version=row.version)
+
+
+async def _locked(database: Database, episode_id: str) -> EpisodeRow:
+    query = select(EpisodeRow).where(EpisodeRow.id == episode_id).with_for_update()
+    row = await database.session.scalar(query.execution_options(populate_existing=True))
+    if row is None:
+        raise NoSuchEpisode(episode_id=episode_id)
+    return row
+
+
+def _store(row: EpisodeRow, command: ApplyPack) -> None:
+    content = command.content
+    stored = content.model_dump(mode="json", exclude={"embedding"})
+    is_warm = isinstance(content, WarmContent)
+    row.content_hot, row.content_warm, row.content_cold = None, stored if is_warm else None, None if is_warm else stored
+    if isinstance(content, ColdContent):
+        row.headline, row.tags = content.headline, list(content.tags)
+    if content.embedding is not None:
+        row.model, row.embedding = content.embedding.model, content.embedding.raw
+    row.layer, row.layer_accesses = command.to.value, 0
+    row.layer_word_count = words_of(content)
+    row.report = command.report.model_dump(mode="json")
+    row.packed_version = command.expected_version
+    row.version += 1
+
+
+def _log_layer(row: EpisodeRow, at: datetime) -> None:
+    session = object_session(row)
+    assert session is not None, "an episode changes its layer in a transaction"
+    session.add(LayerChangeRow(episode_id=row.id, at=at, layer=row.layer, word_count=kept_words(row)))

@@ -1,0 +1,166 @@
+"""Embeddings for the search: vectors of questions at once, vectors of recorded turns in the background."""
+
+import asyncio
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy import delete, func, insert, select
+
+from memory.embedding.embedder import Embedder
+from memory.embedding.errors import EmbedderFailure
+from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.segmentation import resettle
+from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
+from mindbus.logs import logger
+from mindbus.sql.database import Database
+
+_CACHED = 512
+# A search may take up to twice this.
+_TIMEOUT_S = 1.0
+# After so many failures in a row, no embedding is attempted for a while.
+_MAX_FAILURES, _PAUSE_S = 2, 5.0
+_BATCH = 16
+# Turns without a vector are selected in larger portions: the query scans all that have one.
+_SELECTED = 512
+
+
+class QueryEmbeddings:
+    """Cached vectors of recent questions; none without an embedder, or while it fails (a circuit breaker)."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self.embedder: Embedder | None = None
+        self._cache: OrderedDict[str, bytes] = OrderedDict()
+        self._seconds = seconds
+        self._failures, self._failed_at = 0, 0.0
+
+    @property
+    def model(self) -> str | None:
+        """Model of the vectors."""
+        return None if self.embedder is None else self.embedder.space.model
+
+    async def of(self, question: str) -> bytes | None:
+        """Vector of a question, little-endian float32; None if there is none in time."""
+        if self.embedder is None:
+            return None
+        if question not in self._cache:
+            vector = None if self._is_paused() else await self._embed(self.embedder, question)
+            if vector is None:
+                return None
+            self._cache[question] = vector
+        self._cache.move_to_end(question)
+        if len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)
+        return self._cache[question]
+
+    async def _embed(self, embedder: Embedder, question: str) -> bytes | None:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                vector = (await embedder.query(question)).raw
+        except (EmbedderFailure, TimeoutError) as error:
+            logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")
+            self._failures, self._failed_at = self._failures + 1, self._seconds()
+            return None
+        self._failures = 0
+        return vector
+
+    def _is_paused(self) -> bool:
+        return self._failures >= _MAX_FAILURES and self._seconds() - self._failed_at < _PAUSE_S
+
+
+class _PendingTurn(NamedTuple):
+    raw_log_id: str
+    chat_id: str
+    speaker: str | None
+    content: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.speaker}: {self.content}" if self.speaker else self.content
+
+
+class EmbeddingBacklog:
+    """Turns that have no vector yet, embedded in batches; a `LogListener`."""
+
+    def __init__(self, database: Database, embeddings: QueryEmbeddings, indexes: ChatIndexCache) -> None:
+        self.database, self.embeddings, self.indexes = database, embeddings, indexes
+        self._has_work = asyncio.Event()
+        self._has_work.set()
+        self._pending: deque[_PendingTurn] = deque()
+
+    def on_recorded(self, chat_id: str) -> None:
+        """Select the pending turns anew where none of this chat is among them."""
+        self._has_work.set()
+        if all(each.chat_id != chat_id for each in self._pending):
+            self._pending.clear()
+
+    def on_erased(self, _chat_id: str | None) -> None:
+        """Select the pending turns anew; vectors that are being made find their turns gone."""
+        self._pending.clear()
+
+    async def delete_other_models(self) -> None:
+        """Delete the vectors of other models: their turns are embedded anew."""
+        if self.embeddings.model is None:
+            return
+        others = delete(TurnVectorRow).where(TurnVectorRow.model != self.embeddings.model)
+        async with self.database.transaction() as session:
+            await session.execute(others.execution_options(synchronize_session=False))
+
+    async def step(self) -> bool:
+        """Wait for work, embed a batch; False if there was none. Raises EmbedderFailure, DatabaseAway."""
+        await self._has_work.wait()
+        embedder = self.embeddings.embedder
+        if not self._pending:
+            self._has_work.clear()
+            if embedder is None:
+                return False
+            self._pending.extend(await self._select())
+        if embedder is None or not self._pending:
+            return False
+        self._has_work.set()
+        batch = [self._pending[number] for number in range(min(_BATCH, len(self._pending)))]
+        vectors = await embedder.passages([each.text for each in batch])
+        made = {each.raw_log_id: vector.raw for each, vector in zip(batch, vectors, strict=True)}
+        await self._store(made, embedder.space.model)
+        by_chat: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+        for each in batch:
+            by_chat[each.chat_id][each.raw_log_id] = made[each.raw_log_id]
+            if self._pending and self._pending[0] is each:
+                self._pending.popleft()
+        for chat_id, of_chat in by_chat.items():
+            self.indexes.put_vectors(chat_id, of_chat)
+        return True
+
+    async def _select(self) -> list[_PendingTurn]:
+        """Round robin over the chats, so that a large import delays no other; in order of arrival within each."""
+        place = func.row_number().over(partition_by=TurnRow.chat_id, order_by=TurnRow.position).label("place")
+        first = (
+            select(TurnRow.id, place)
+            .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == TurnRow.id)
+            .where(TurnVectorRow.raw_log_id.is_(None), wants_vector())
+            .order_by(place)
+            .limit(_SELECTED)
+            .subquery()
+        )
+        query = (
+            select(TurnRow.id, TurnRow.chat_id, TurnRow.speaker, TurnRow.content)
+            .join(first, first.c.id == TurnRow.id)
+            .order_by(first.c.place, TurnRow.chat_id)
+        )
+        async with self.database.reading() as session:
+            return [_PendingTurn(*row) for row in await session.execute(query)]
+
+    async def _store(self, made: dict[str, bytes], model: str) -> None:
+        async with self.database.transaction() as session:
+            # The lock makes an erasure of these turns wait until their vectors are there to be erased.
+            existing = select(TurnRow.id).where(TurnRow.id.in_(made)).with_for_update(key_share=True, read=True)
+            embedded = select(TurnVectorRow.raw_log_id).where(TurnVectorRow.raw_log_id.in_(made))
+            ids = set(await session.scalars(existing)) - set(await session.scalars(embedded))
+            if ids:
+                rows = [{"raw_log_id": key, "model": model, "data": made[key]} for key in sorted(ids)]
+                await session.execute(insert(TurnVectorRow), rows)
+        if ids:
+            # In a transaction without locks on turns: an erasure locks episodes first.
+            async with self.database.transaction() as session:
+                await resettle(session, ids)

@@ -1,0 +1,218 @@
+"""Search for episodes: the turns of all layers are searched, then grouped by episode."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, select
+
+from bus_schema.episodes import ColdContent, Content, Layer, WarmContent
+from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
+from memory.lsm.priority import LayerRules
+from memory.lsm.rows import as_turn, packed
+from memory.lsm.search.embeddings import QueryEmbeddings
+from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.questions import is_overview
+from memory.lsm.search.ranking import Weights, fit_budget
+from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
+from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
+from mindbus.sql.database import Database
+
+_TURN = (
+    TurnRow.id,
+    TurnRow.role,
+    TurnRow.content,
+    TurnRow.time,
+    TurnRow.speaker,
+    TurnRow.position,
+    TurnRow.word_count,
+)
+_EPISODE = (
+    EpisodeRow.id.label("episode_id"),
+    EpisodeRow.layer,
+    EpisodeRow.headline,
+    EpisodeRow.started_at,
+    EpisodeRow.last_accessed,
+    EpisodeRow.access_count,
+    EpisodeRow.is_anchor,
+)
+# Packs are the largest part of a row; only summaries need them.
+_PACK = (EpisodeRow.content_warm, EpisodeRow.content_cold, EpisodeRow.model, EpisodeRow.embedding)
+# So many of the best episodes count as used.
+_TOUCHED = 3
+# Turns that choose the episodes of a summary.
+_TURNS_FOR_SUMMARY = 40
+# Priority decides between episodes of nearly the same score.
+_PRIORITY_SHARE = 0.1
+
+# A hit with the row of its turn and episode.
+HitRow = tuple[TurnHit, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """The answer, with what the search log keeps of it: hits with their layers, episodes that count as used."""
+
+    answer: FoundEpisodes
+    hits: Sequence[Mapping[str, str]]
+    touched: Sequence[str]
+
+
+class EpisodeFinder:
+    """Searches raw turns whatever layer their episode is in; packs are returned, never searched."""
+
+    def __init__(
+        self, database: Database, rules: LayerRules, indexes: ChatIndexCache, embeddings: QueryEmbeddings
+    ) -> None:
+        self.database, self.rules = database, rules
+        self.indexes, self.embeddings = indexes, embeddings
+
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, weights: Weights) -> SearchOutcome:
+        """Search one chat. Raises DatabaseAway."""
+        embedding = asyncio.ensure_future(self.embeddings.of(query.query))
+        # Let the embedder start before this task occupies the loop.
+        await asyncio.sleep(0)
+        allowed = await self._allowed(query)
+        async with self.indexes.index(query.chat_id, self.embeddings.model) as index:
+            matches = await asyncio.to_thread(match_query, index, query, at, allowed)
+            vector = await embedding
+            result = await asyncio.to_thread(search_turns, index, query, matches, vector, weights)
+        is_summary = query.depth == "summary" or (query.depth == "auto" and is_overview(query.query))
+        hits = await self._load(result, query.budget_words, is_summary)
+        episodes = group_by_episode(hits, query, self.rules, at, is_summary=is_summary)
+        answer = FoundEpisodes(
+            search_id=search_id,
+            confidence=result.confidence if episodes else "nothing",
+            unpacked=any(each.turns and each.layer is not Layer.HOT for each in episodes),
+            words=sum(_words_of(each) for each in episodes),
+            episodes=tuple(episodes),
+            is_degraded=vector is None,
+        )
+        logged = [
+            {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns
+        ]
+        return SearchOutcome(answer, logged, [each.episode_id for each in episodes[:_TOUCHED]])
+
+    async def _allowed(self, query: SearchEpisodes) -> set[str] | None:
+        """Ids of the turns in episodes of the query's layers and tags; None without such filters."""
+        if not (query.layers or query.tags):
+            return None
+        conditions: list[ColumnElement[bool]] = [EpisodeRow.chat_id == query.chat_id]
+        if query.layers:
+            conditions.append(EpisodeRow.layer.in_([layer.value for layer in query.layers]))
+        of_turns = (
+            select(EpisodeOfTurnRow.raw_log_id, EpisodeRow.tags)
+            .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
+            .where(*conditions)
+        )
+        tags = {tag.casefold() for tag in query.tags}
+        async with self.database.reading() as session:
+            rows = (await session.execute(of_turns)).all()
+        return {row.raw_log_id for row in rows if tags <= {tag.casefold() for tag in row.tags}}
+
+    async def _load(self, result: ChatResult, budget_words: int, is_summary: bool) -> list[HitRow]:
+        """The hits that fit, with their rows; exact matches in hot episodes come first."""
+        hits = {hit.raw_log_id: hit for hit in result.hits}
+        query = (
+            select(*_TURN, *_EPISODE, *(_PACK if is_summary else ()))
+            .join(EpisodeOfTurnRow, EpisodeOfTurnRow.raw_log_id == TurnRow.id)
+            .join(EpisodeRow, EpisodeRow.id == EpisodeOfTurnRow.episode_id)
+            .where(TurnRow.id.in_(hits))
+        )
+        async with self.database.reading() as session:
+            # Plain columns need no mapper, which would only take time.
+            connection = await session.connection()
+            rows = {row.id: row for row in await connection.execute(query)}
+        exact = {key for key in result.exact if key in rows and rows[key].layer == Layer.HOT}
+        order = [key for key in hits if key in exact] + [key for key in hits if key not in exact]
+        loaded = [(hits[key], rows[key]) for key in order if key in rows]
+        return loaded[:_TURNS_FOR_SUMMARY] if is_summary else _fitting(loaded, budget_words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The hits in one episode, with what its priority adds to the score of the best."""
+
+    hits: Sequence[HitRow]
+    priority: float
+
+    @property
+    def row(self) -> Any:
+        """The episode's columns, which every hit's row has."""
+        return self.hits[0][1]
+
+    @property
+    def best(self) -> TurnHit:
+        return max((hit for hit, _ in self.hits), key=lambda hit: hit.score)
+
+    @property
+    def score(self) -> float:
+        return self.best.score + self.priority
+
+
+def group_by_episode(
+    hits: Sequence[HitRow], query: SearchEpisodes, rules: LayerRules, at: datetime, *, is_summary: bool
+) -> list[FoundEpisode]:
+    """Episodes, best first, each with the turns that fit; in a summary with the text of its layer instead."""
+    by_episode: dict[str, list[HitRow]] = {}
+    for each in hits:
+        by_episode.setdefault(each[1].episode_id, []).append(each)
+    groups = [_Group(members, _PRIORITY_SHARE * rules.priority(members[0][1], at)) for members in by_episode.values()]
+    left = query.budget_words
+    episodes = []
+    for group in sorted(groups, key=lambda group: -group.score):
+        text = _layer_text(group.row, query) if is_summary else None
+        members = [] if text is not None else _fitting(group.hits, left)
+        words = sum(row.word_count for _, row in members) + len((text or "").split())
+        if words <= left and (members or text is not None):
+            left -= words
+            episodes.append(_episode(group, members, text, is_explained=query.explain))
+    return episodes
+
+
+def _fitting(hits: Sequence[HitRow], budget_words: int) -> list[HitRow]:
+    words = np.array([row.word_count for _, row in hits], dtype=np.uint32)
+    return [hits[position] for position in fit_budget(range(len(hits)), words, budget_words)]
+
+
+def _episode(group: _Group, members: Sequence[HitRow], text: str | None, *, is_explained: bool) -> FoundEpisode:
+    row = group.row
+    turns = sorted((turn for _, turn in members), key=lambda turn: (turn.time, turn.position))
+    return FoundEpisode(
+        episode_id=row.episode_id,
+        layer=Layer(row.layer),
+        headline=row.headline,
+        started_at=row.started_at,
+        turns=tuple(map(as_turn, turns)),
+        text=text,
+        score=group.score,
+        explain=_score_parts(group) if is_explained else None,
+    )
+
+
+def _score_parts(group: _Group) -> ScoreParts:
+    words = dict.fromkeys(word for hit, _ in group.hits for word in hit.words)
+    return ScoreParts(signals=dict(group.best.signals) | {"priority": group.priority}, words=tuple(words))
+
+
+def _layer_text(row: Any, query: SearchEpisodes) -> str | None:
+    """Text of a pack that is enough for a summary: a headline tells the subject of an episode, not its result."""
+    is_enough = row.layer == Layer.WARM or (row.layer == Layer.COLD and query.depth == "summary")
+    return "\n".join(_lines(packed(row))) or None if is_enough else None
+
+
+def _lines(content: Content) -> Iterator[str]:
+    if isinstance(content, WarmContent):
+        yield content.summary
+        yield from (f"- {point}" for point in content.key_points)
+        known = {content.summary, *content.key_points}
+        yield from (f"- {decision.text}" for decision in content.decisions if decision.text not in known)
+    elif isinstance(content, ColdContent):
+        yield content.headline
+
+
+def _words_of(episode: FoundEpisode) -> int:
+    return sum(len(turn.content.split()) for turn in episode.turns) + len((episode.text or "").split())

@@ -1,0 +1,120 @@
+"""Search log: finished searches, kept for feedback, and the accesses that they count as."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+
+from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_search import Feedback, SearchEpisodes
+from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
+from memory.lsm.layer_transitions import Reactivation
+from memory.lsm.search.search import SearchOutcome
+from memory.lsm.tables import ChatRow, SearchRow
+from mindbus.logs import logger
+from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.inserting import insert_unless_there
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSearch:
+    """A search with its requester, time and outcome."""
+
+    search_id: str
+    query: SearchEpisodes
+    requester: str
+    at: datetime
+    outcome: SearchOutcome
+
+
+class SearchLog:
+    """Write-behind log, so that no answer waits for a write; a `LogListener`.
+
+    A process that dies loses the searches not yet written: no feedback on them, no access of what they found.
+    """
+
+    def __init__(self, database: Database, reactivation: Reactivation) -> None:
+        self.database, self.reactivation = database, reactivation
+        self._pending: dict[str, FinishedSearch] = {}
+        self._events: list[EpisodeTouched | EpisodeReactivated] = []
+        self._has_work = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    def on_recorded(self, _chat_id: str) -> None:
+        """Ignored: new turns do not change what was found."""
+
+    def on_erased(self, chat_id: str | None) -> None:
+        """Drop the pending searches of the chat, or all."""
+        for search_id, search in list(self._pending.items()):
+            if chat_id in (None, search.query.chat_id):
+                del self._pending[search_id]
+
+    def put(self, search: FinishedSearch) -> None:
+        """Queue a search for writing; a repeated id changes nothing."""
+        self._pending.setdefault(search.search_id, search)
+        self._has_work.set()
+
+    async def step(self) -> list[EpisodeTouched | EpisodeReactivated]:
+        """Wait for a search, write it, return the events to publish. Raises DatabaseAway; the search stays queued."""
+        await self._has_work.wait()
+        search_id = next(iter(self._pending), None)
+        if search_id is None:
+            self._has_work.clear()
+        else:
+            await self.write(search_id)
+        events, self._events = self._events, []
+        return events
+
+    async def write(self, search_id: str) -> None:
+        """Write a search if it is queued, count an access of what it found. Raises DatabaseAway.
+
+        The next `step` returns its events.
+        """
+        async with self._lock:
+            search = self._pending.get(search_id)
+            if search is None:
+                return
+            async with self.database.at_hand():
+                is_access = await self._insert(search) and search.query.touch
+                touched = search.outcome.touched
+                events = await self.reactivation.touch(touched, search.at, search_id) if is_access else []
+            self._pending.pop(search_id, None)
+            self._events += events
+
+    async def take_feedback(self, feedback: Feedback, requester: str) -> None:
+        """Store feedback in the current transaction. Raises NoSuchSearch, NotFoundBySearch."""
+        query = select(SearchRow).where(SearchRow.search_id == feedback.search_id).with_for_update()
+        row = await self.database.session.scalar(query)
+        if row is None or row.requester != requester:
+            raise NoSuchSearch(is_denied=row is not None, search_id=feedback.search_id)
+        returned = {hit["raw_log_id"] for hit in row.hits}
+        if unknown := sorted(set(feedback.used) - returned):
+            raise NotFoundBySearch(raw_log_ids=unknown[:10])
+        row.feedback = {"used": sorted(set(feedback.used))}
+
+    async def close(self) -> None:
+        """Write what is queued, unless the database is away."""
+        try:
+            for search_id in list(self._pending):
+                await self.write(search_id)
+        except DatabaseAway as error:
+            logger().warning("searches are not logged", searches=len(self._pending), reason=str(error))
+
+    async def _insert(self, search: FinishedSearch) -> bool:
+        """Whether the search is new, of a chat that has not been erased meanwhile."""
+        session = self.database.session
+        chat = select(ChatRow.chat_id).where(ChatRow.chat_id == search.query.chat_id)
+        if await session.scalar(chat.with_for_update(key_share=True, read=True)) is None:
+            return False
+        values = {
+            "search_id": search.outcome.answer.search_id,
+            "requester": search.requester,
+            "chat_id": search.query.chat_id,
+            "at": search.at,
+            "query": search.query.query,
+            "unpacked": search.outcome.answer.unpacked,
+            "hits": list(search.outcome.hits),
+        }
+        new = insert_unless_there(session, SearchRow).values(values)
+        return await session.scalar(new.returning(SearchRow.search_id)) is not None

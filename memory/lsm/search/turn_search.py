@@ -1,0 +1,137 @@
+"""Search for the turns of one chat index that answer a question."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bus_schema.lsm_search import SearchEpisodes
+from memory.lsm.search.chat_index import ChatIndex
+from memory.lsm.search.questions import ParsedQuestion, parse_question
+from memory.lsm.search.ranking import (
+    PER_CLAUSE,
+    Confidence,
+    Ranking,
+    Weights,
+    WordMatches,
+    clause_order,
+    fit_budget,
+    interleave,
+    match_words,
+    rank,
+)
+
+_MAX_EXACT = 5
+# More turns are ranked than the budget has words: a long one may not fit where a shorter one behind it does.
+_EXTRA_CANDIDATES = 500
+# A turn that has the only word of a question is no exact match.
+_MIN_EXACT_WORDS = 2
+
+# Weighted signals of a turn, and the words of the question in it.
+Reasons = tuple[Mapping[str, float], tuple[str, ...]]
+_UNEXPLAINED: Reasons = ({}, ())
+
+
+@dataclass(frozen=True, slots=True)
+class TurnHit:
+    """A turn with its score; `signals` and `words` only where the search is to be explained."""
+
+    raw_log_id: str
+    score: float
+    signals: Mapping[str, float]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResult:
+    """Hits, best first; `exact` are the ids of those that have every word of the question."""
+
+    hits: Sequence[TurnHit]
+    exact: Sequence[str]
+    confidence: Confidence
+
+
+def match_query(index: ChatIndex, query: SearchEpisodes, at: datetime, ids: set[str] | None) -> WordMatches | None:
+    """Match the words of a query among the turns that its filters and `ids` allow; None for an empty chat."""
+    if not len(index):
+        return None
+    return match_words(index, parse_question(query.query, index.speakers(), at), _mask(index, query, ids))
+
+
+def search_turns(
+    index: ChatIndex, query: SearchEpisodes, matches: WordMatches | None, vector: bytes | None, weights: Weights
+) -> ChatResult:
+    """Turns that fit the budget of words, best first; without a vector by words alone."""
+    if matches is None:
+        return ChatResult((), (), "nothing")
+    question, allowed = matches.question, matches.allowed
+    ranking = rank(index, matches, vector, weights, _EXTRA_CANDIDATES + query.budget_words)
+    exact = _exact(index, question, ranking.order)
+    clauses = [
+        [each for each in clause_order(index, clause, ranking.scores, PER_CLAUSE) if allowed[each]]
+        for clause in question.clauses
+    ]
+    # Exact matches are kept whether they fit or not: those of hot episodes come first later on.
+    fitting = fit_budget(interleave(ranking.order, clauses), index.words, query.budget_words)
+    chosen = list(dict.fromkeys([*fitting, *exact]))
+    reasons = _explain(index, question, chosen, ranking, weights) if query.explain else {}
+    return ChatResult(
+        [TurnHit(index.ids[each], float(ranking.scores[each]), *reasons.get(each, _UNEXPLAINED)) for each in chosen],
+        [index.ids[position] for position in exact],
+        ranking.confidence(has_exact=bool(exact)),
+    )
+
+
+def _mask(index: ChatIndex, query: SearchEpisodes, ids: set[str] | None) -> NDArray[np.bool_] | None:
+    """Mask of the turns within the query's times and ids; None where all are."""
+    times = index.segments.times
+    until = min((each.timestamp() for each in (query.at, query.until) if each is not None), default=times[-1])
+    if ids is None and query.since is None and until >= times[-1]:
+        return None
+    allowed = times <= until
+    if query.since is not None:
+        allowed &= times >= query.since.timestamp()
+    if ids is not None:
+        has_id = np.zeros(len(index), dtype=np.bool_)
+        has_id[[index.positions[key] for key in ids if key in index.positions]] = True
+        allowed &= has_id
+    return np.asarray(allowed)
+
+
+def _exact(index: ChatIndex, question: ParsedQuestion, order: Sequence[int]) -> list[int]:
+    """The best turns that have every word of the question."""
+    if len(question.stems) < _MIN_EXACT_WORDS:
+        return []
+    rarest, *others = sorted(map(index.postings.positions, question.stems), key=len)
+    having_all = reduce(lambda kept, more: kept[_is_in(kept, more)], others, rarest)
+    if not having_all.size:
+        return []
+    best = np.array(order, dtype=np.int64)
+    return [int(each) for each in best[_is_in(best, having_all)][:_MAX_EXACT]]
+
+
+def _explain(
+    index: ChatIndex, question: ParsedQuestion, chosen: Sequence[int], ranking: Ranking, weights: Weights
+) -> dict[int, Reasons]:
+    words: dict[int, list[str]] = {position: [] for position in chosen}
+    positions = np.array(chosen, dtype=np.int64)
+    for stem, word in question.stems.items():
+        for position in positions[_is_in(positions, index.postings.positions(stem))]:
+            words[int(position)].append(word)
+    return {
+        each: (
+            {name: weights.get(name, 0.0) * float(signal[each]) for name, signal in ranking.signals.items()},
+            tuple(dict.fromkeys(words[each])),
+        )
+        for each in chosen
+    }
+
+
+def _is_in(positions: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    places = np.searchsorted(ascending, positions)
+    is_in = places < len(ascending)
+    is_in[is_in] = ascending[places[is_in]] == positions[is_in]
+    return np.asarray(is_in)

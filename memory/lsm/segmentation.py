@@ -1,0 +1,207 @@
+"""Segmentation: episodes that have ended are split by topic and linked to earlier ones (spec 002 §4.3)."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import exists, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from bus_schema.episodes import Layer
+from bus_schema.ids import derived
+from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
+from memory.lsm.episode_updates import EpisodeLimits, first_headline
+from memory.lsm.log_changes import LogListeners
+from memory.lsm.rows import lock_chat
+from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
+from memory.lsm.topic_boundaries import topic_boundary
+from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, lacking_vectors, mean_vector
+from mindbus.sql.database import Database
+
+# Least similarity at which a fragment continues its episode; after a silence as long as the gap, the higher one.
+_CONTINUES, _CONTINUES_AFTER_GAP = 0.12, 0.32
+# Parts with fewer terms have no topic of their own.
+_MIN_TERMS = 8
+# Least similarity of the episode that one continues, and of those it is related to.
+_CONTINUES_FROM, _RELATED = 0.3, 0.2
+_EARLIER_EPISODES, _MAX_RELATED = 20, 3
+_CACHED_TOPICS = 500
+_WAIT_FOR_VECTORS = timedelta(seconds=60)
+_BATCH = 50
+
+SegmentationEvent = EpisodeOpened | EpisodeRecorded
+# Id of the episode that one continues, ids of related ones.
+Links = tuple[str | None, list[str]]
+
+
+class Segmentation:
+    """Splits hot episodes of two topics and links all; never joins any. A `LogListener`."""
+
+    def __init__(self, database: Database, listeners: LogListeners, limits: EpisodeLimits) -> None:
+        self.database, self.listeners, self.limits = database, listeners, limits
+        self._topics = _TopicCache()
+        self._first_seen: dict[str, datetime] = {}
+
+    def on_recorded(self, _chat_id: str) -> None:
+        """Ignored: topics are cached by the number of turns."""
+
+    def on_erased(self, _chat_id: str | None) -> None:
+        """Clear all caches."""
+        self._topics.clear()
+        self._first_seen.clear()
+
+    async def end(self, chat_id: str, fragment_id: str, raw_log_ids: Collection[str]) -> list[SegmentationEvent]:
+        """End a fragment of the dialogue in the current transaction.
+
+        It stays in its episode if that has the same topic, else it becomes an episode of its own.
+        """
+        session = self.database.session
+        await lock_chat(session, chat_id)
+        events: list[SegmentationEvent] = []
+        for row in await self._episodes_of(session, raw_log_ids):
+            text = await episode_text(session, row.id)
+            begin = next(index for index, turn in enumerate(text.turns) if turn.id in raw_log_ids)
+            ended = row
+            if begin and row.fragment_id != fragment_id and not await asyncio.to_thread(self._continues, text, begin):
+                ended = await self._split(session, row, text, begin, fragment_id)
+                events.append(EpisodeOpened(episode_id=ended.id, chat_id=chat_id, continues_from=ended.continues_from))
+            ended.fragment_id = fragment_id
+            ended.version += 1
+            ids = tuple(turn.id for turn in text.turns[begin:] if turn.id in raw_log_ids)
+            about = {"episode_id": ended.id, "chat_id": chat_id, "version": ended.version}
+            events.append(EpisodeRecorded.model_validate(about | {"raw_log_ids": ids, "fragment_id": fragment_id}))
+        return events
+
+    async def step(self, now: datetime) -> list[SegmentationEvent] | None:
+        """Settle one episode that has ended, in the current transaction; None if there is none."""
+        async with self.database.reading() as session:
+            ready = await self._ready(session, now)
+            if ready is None:
+                return None
+            text = await episode_text(session, ready.id)
+            earlier = await self._topics.before(session, ready)
+        boundary = await asyncio.to_thread(topic_boundary, text) if ready.layer == Layer.HOT else None
+        topic = await asyncio.to_thread(text.topic)
+        return await self._settle(ready, text, boundary, _links(topic, earlier))
+
+    async def _settle(
+        self, seen: EpisodeRow, text: EpisodeText, boundary: int | None, links: Links
+    ) -> list[SegmentationEvent]:
+        session = self.database.session
+        await lock_chat(session, seen.chat_id)
+        query = select(EpisodeRow).where(EpisodeRow.id == seen.id, EpisodeRow.version == seen.version)
+        row = await session.scalar(query.with_for_update())
+        if row is None:
+            # Changed since it was read: the next step settles the new version.
+            return []
+        self._first_seen.pop(row.id, None)
+        if boundary is not None:
+            # The seed of derived ids: changing it would change the ids of episodes.
+            rest = await self._split(session, row, text, boundary, "matter")
+            return [EpisodeOpened(episode_id=rest.id, chat_id=rest.chat_id, continues_from=rest.continues_from)]
+        continues_from, related_to = links
+        if text.turns and text.has_vectors:
+            row.model, row.embedding = await mean_vector(session, text)
+        if (row.continues_from or continues_from, row.related_to) != (row.continues_from, related_to):
+            row.continues_from, row.related_to = row.continues_from or continues_from, related_to
+            row.version += 1
+        row.is_settled = True
+        return []
+
+    async def _split(
+        self, session: AsyncSession, row: EpisodeRow, text: EpisodeText, begin: int, seed: str
+    ) -> EpisodeRow:
+        """Move the turns from `begin` on to a new episode; both are to be settled again."""
+        kept, moved = text.turns[:begin], text.turns[begin:]
+        columns = {name: getattr(row, name) for name in EpisodeRow.__mapper__.column_attrs.keys()}  # noqa: SIM118
+        rest = EpisodeRow(**columns | {"id": f"ep_{derived(moved[0].id, seed)}", "continues_from": None, "version": 1})
+        rest.related_to, rest.is_settled, rest.headline = [], False, first_headline(moved[0].content)
+        rest.created_at = moved[0].time
+        session.add(rest)
+        await session.flush()
+        ids = [turn.id for turn in moved]
+        moving = update(EpisodeOfTurnRow).where(EpisodeOfTurnRow.raw_log_id.in_(ids)).values(episode_id=rest.id)
+        await session.execute(moving.execution_options(synchronize_session=False))
+        for each, turns in ((row, kept), (rest, moved)):
+            each.turns, each.word_count = len(turns), sum(turn.word_count for turn in turns)
+            each.started_at, each.ended_at = turns[0].time, turns[-1].time
+            each.model = each.embedding = None
+        row.is_settled, row.version = False, row.version + 1
+        self.listeners.notify_recorded(row.chat_id)
+        return rest
+
+    def _continues(self, text: EpisodeText, begin: int) -> bool:
+        silence = text.turns[begin].time - text.turns[begin - 1].time
+        needed = _CONTINUES + (_CONTINUES_AFTER_GAP - _CONTINUES) * min(1.0, silence / self.limits.gap)
+        before, after = text.topic(0, begin), text.topic(begin)
+        if min(len(before.terms), len(after.terms)) < _MIN_TERMS:
+            # Such as a greeting or thanks.
+            return True
+        return TopicSimilarity(()).of(before, after) >= needed
+
+    async def _episodes_of(self, session: AsyncSession, raw_log_ids: Collection[str]) -> Sequence[EpisodeRow]:
+        within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+        hot = (EpisodeRow.id.in_(within), EpisodeRow.layer == Layer.HOT.value)
+        return (await session.scalars(select(EpisodeRow).where(*hot).order_by(EpisodeRow.id).with_for_update())).all()
+
+    async def _ready(self, session: AsyncSession, now: datetime) -> EpisodeRow | None:
+        """An unsettled episode that nothing will be added to and whose vectors are complete, or overdue."""
+        later = aliased(EpisodeRow)
+        is_over = exists().where(later.chat_id == EpisodeRow.chat_id, later.started_at > EpisodeRow.ended_at)
+        over = or_(EpisodeRow.fragment_id.is_not(None), EpisodeRow.ended_at < now - self.limits.gap, is_over)
+        query = select(EpisodeRow).where(EpisodeRow.is_settled.is_(False), over)
+        rows = (await session.scalars(query.order_by(EpisodeRow.chat_id, EpisodeRow.id).limit(_BATCH))).all()
+        lacking = await lacking_vectors(session, [row.id for row in rows])
+        for row in rows:
+            waits_since = self._first_seen.setdefault(row.id, now)
+            if row.id not in lacking or now - waits_since >= _WAIT_FOR_VECTORS:
+                return row
+        return None
+
+
+class _TopicCache:
+    """Topics of recent episodes, least recently used first, by id, number of turns and model."""
+
+    def __init__(self) -> None:
+        self._topics: OrderedDict[tuple[str, int, str | None], Topic] = OrderedDict()
+
+    def clear(self) -> None:
+        self._topics.clear()
+
+    async def before(self, session: AsyncSession, row: EpisodeRow) -> dict[str, Topic]:
+        """Topics, by episode id, of the latest episodes that began before this one."""
+        of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
+        query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
+        return {each.id: await self._topic(session, each) for each in (await session.scalars(query)).all()}
+
+    async def _topic(self, session: AsyncSession, row: EpisodeRow) -> Topic:
+        key = (row.id, row.turns, row.model)
+        if key not in self._topics:
+            text = await episode_text(session, row.id)
+            self._topics[key] = await asyncio.to_thread(text.topic)
+            if len(self._topics) > _CACHED_TOPICS:
+                self._topics.popitem(last=False)
+        self._topics.move_to_end(key)
+        return self._topics[key]
+
+
+def _links(topic: Topic, earlier: Mapping[str, Topic]) -> Links:
+    similarity = TopicSimilarity([topic, *earlier.values()])
+    ranked = sorted(((similarity.of(topic, other), other_id) for other_id, other in earlier.items()), reverse=True)
+    similar = [(score, other_id) for score, other_id in ranked if score >= _RELATED][: _MAX_RELATED + 1]
+    if similar and similar[0][0] >= _CONTINUES_FROM:
+        return similar[0][1], [other_id for _, other_id in similar[1:]]
+    return None, [other_id for _, other_id in similar[:_MAX_RELATED]]
+
+
+async def resettle(session: AsyncSession, raw_log_ids: Collection[str]) -> None:
+    """Have the episodes of these turns settled again that were settled before all their vectors were there."""
+    within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+    episodes = set(await session.scalars(within.distinct()))
+    complete = episodes - await lacking_vectors(session, episodes)
+    by_words = (EpisodeRow.id.in_(complete), EpisodeRow.is_settled, EpisodeRow.model.is_(None))
+    query = select(EpisodeRow).where(*by_words).order_by(EpisodeRow.id).with_for_update()
+    for row in await session.scalars(query):
+        row.is_settled = False
