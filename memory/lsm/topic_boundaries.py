@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from language.words import small_talk_stems
-from language.words import stem_key
+from language.words import small_talk_stems, stem_key
 from memory.lsm.tables import TurnRow
 from memory.lsm.topics import EpisodeText
 from memory.packing.reading import meant
