@@ -19,7 +19,7 @@ from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
 from bus_schema.dialogue import Invoke, conversation_trace
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode

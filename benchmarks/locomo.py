@@ -26,7 +26,7 @@ from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.packer import RunPacking
 from language.words import stems
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
 from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode

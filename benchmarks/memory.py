@@ -24,7 +24,7 @@ from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import VectorIndex
 from memory.vectors.qdrant import QdrantIndex
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.bus.worker import utc_now
 from mindbus.health import HealthFolder
 from mindbus.logs import configure_logs

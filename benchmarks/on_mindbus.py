@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from benchmarks.jobs import PREFETCH, Job
 from benchmarks.orders import PlaceOrder, Receipt
 from mindbus import Settings, Worker, WorkerContext, connect, on_command
-from mindbus.bus.connecting import open_transport
-from mindbus.bus.service import build, topology_of
+from mindbus.bus.connection import open_transport
+from mindbus.runtime.service import build, topology_of
 
 
 class Orders(Worker):

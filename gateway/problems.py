@@ -13,7 +13,7 @@ from bus_schema.replies import Code
 from gateway.desks.fleet import NoSuchDeadLetter, NoSuchService
 from gateway.event_streams import TooManyStreams
 from gateway.timeline_tail import UnknownCursor
-from mindbus.bus.connecting import NoBroker
+from mindbus.bus.connection import NoBroker
 from mindbus.bus.deadletters import CannotReplay
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 from mindbus.management import ManagementUnavailable

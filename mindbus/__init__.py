@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bus_schema.dialogue import DialogueFragment
     from bus_schema.messages import Command, Event, Nothing, Query
     from mindbus.bus.client import Client, Subscription
-    from mindbus.bus.connecting import NoBroker, connect
+    from mindbus.bus.connection import NoBroker, connect
     from mindbus.bus.context import MessageContext
     from mindbus.bus.handlers import Publish, Send, every, on_command, on_event, on_topic
     from mindbus.bus.worker import Worker, WorkerContext
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "bus_schema.messages": ("Command", "Event", "Nothing", "Query"),
     "mindbus.bus.client": ("Client", "Subscription"),
-    "mindbus.bus.connecting": ("NoBroker", "connect"),
+    "mindbus.bus.connection": ("NoBroker", "connect"),
     "mindbus.errors": (
         "BusUnavailable",
         "MindBusError",

@@ -12,13 +12,13 @@ from prometheus_client import start_http_server
 
 from bus_schema.fleet import State
 from bus_schema.replies import Code
-from mindbus.bus.connecting import NoBroker, find_broker, open_transport
-from mindbus.bus.service import Service, build
-from mindbus.bus.watchdog import watch_loop
+from mindbus.bus.connection import NoBroker, find_broker, open_transport
+from mindbus.bus.telemetry import watch_loop
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
+from mindbus.runtime.service import Service, build
 from mindbus.settings import Settings
 
 # How long a worker of `mindbus up` waits for the broker that starts beside it.

@@ -18,8 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables, named_metadata
+from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "storage"
 
@@ -158,4 +157,4 @@ class SpanRow(Base):
     latest: Mapped[datetime] = mapped_column(Utc)
 
 
-ledger = add_ledger_tables(Base.metadata)
+inbox_tables = add_inbox_tables(Base.metadata)

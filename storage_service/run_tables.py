@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables, named_metadata
+from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 
@@ -58,4 +57,4 @@ class StepRow(Base):
     reason: Mapped[str] = mapped_column(Text)
 
 
-ledger = add_ledger_tables(Base.metadata)
+inbox_tables = add_inbox_tables(Base.metadata)

@@ -65,13 +65,13 @@ class Keeper:
         """Storage hears an event."""
         route = self.depot.worker.routes.find(event.wire.type)
         assert route is not None
-        async with self.depot.worker.ledger.entry("storage", None) as entry:
+        async with self.depot.worker.inbox.entry("storage", None) as entry:
             await getattr(self.depot.worker, route.method)(event)
             await entry.record([])
 
     async def told(self) -> list[Event]:
         """What storage tells, by itself."""
-        async with self.depot.worker.ledger.entry("storage", None) as entry:
+        async with self.depot.worker.inbox.entry("storage", None) as entry:
             told = await self.depot.worker.tell()
             await entry.record([])
         return [notice.event for notice in told]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mindbus import Client, Settings, Worker, WorkerContext
-from mindbus.bus.testing import running
+from mindbus.testing.workers import running
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
 

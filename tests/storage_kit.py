@@ -97,9 +97,9 @@ class Depot:
         handler = getattr(self.worker, route.method)
         if isinstance(message, Query):
             return await handler(message, context)
-        if await self.worker.ledger.outcome_of(self.worker.name, message_id) is not None:
+        if await self.worker.inbox.outcome_of(self.worker.name, message_id) is not None:
             return None
-        async with self.worker.ledger.entry(self.worker.name, message_id) as entry:
+        async with self.worker.inbox.entry(self.worker.name, message_id) as entry:
             returned = await handler(message, context)
             await entry.record([])
         return returned

@@ -45,7 +45,7 @@ _AGAIN = timedelta(seconds=1)
 class HistoryWorker(Worker):
     """Keeps histories under the keys of spec 001, each in the order in which it was written.
 
-    What it does may be done twice, for each store knows its own repetitions: so it has no ledger in its database.
+    What it does may be done twice, for each store knows its own repetitions: so it has no inbox in its database.
     """
 
     name = "history"

@@ -34,7 +34,7 @@ from mindbus.bus.worker import Worker, WorkerContext, utc_now
 from mindbus.errors import BusUnavailable, Rejected, ReplyError, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sql.database import Database
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
 from storage_service.run_tables import MIGRATIONS
@@ -66,7 +66,7 @@ class OrchestratorWorker(Worker):
         settle: timedelta = _SETTLE,
     ) -> None:
         self.database = database
-        self.ledger = self.remembered = SqlLedger(database)
+        self.inbox = self.remembered = SqlInbox(database)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
         self._keeps_time_from = clock() + settle
 

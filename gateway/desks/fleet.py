@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from bus_schema.envelope import NotAnEnvelope, from_wire
 from gateway.event_feed import EventFeed, WorkerInstance
-from mindbus.bus.connecting import find_broker
+from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.management import Management, QueueState, open_management
 from mindbus.settings import Settings

@@ -30,7 +30,7 @@ from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteR
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from mindbus.sql.inserting import insert_unless_there
+from mindbus.sql.tables import insert_or_ignore
 
 _RIGHTS = set(KemRights.model_fields)
 _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__mapper__.column_attrs}
@@ -166,7 +166,7 @@ async def _insert_unless_taken(session: AsyncSession, rows: list[dict[str, Any]]
         return set()
     table: Any = KemRow.__table__
     # Into the table itself: of many rows the mapper would take longer than the database.
-    statement = insert_unless_there(session, table).returning(table.c.id)
+    statement = insert_or_ignore(session, table).returning(table.c.id)
     named = [{_COLUMNS[name]: value for name, value in row.items()} for row in rows]
     return set((await session.execute(statement, named)).scalars())
 

@@ -21,8 +21,7 @@ from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables, named_metadata
+from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
 # As spec 000 §4.1.1 has them: after a power cut the last moments may be missing, after a crash nothing is.
@@ -133,4 +132,4 @@ class SpaceRow(GlmBase):
     dim: Mapped[int] = mapped_column(Integer)
 
 
-ledger = add_ledger_tables(GlmBase.metadata)
+inbox_tables = add_inbox_tables(GlmBase.metadata)

@@ -10,8 +10,8 @@ from bus_schema.history import chat_of
 from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, digest_of, mark_of
 from memory.history.tables import MIGRATIONS, GoneRow, HistoryRow
 from mindbus.sql.database import Database
-from mindbus.sql.inserting import insert_unless_there
 from mindbus.sql.migrations import upgrade
+from mindbus.sql.tables import insert_or_ignore
 
 
 class SqlStore:
@@ -75,7 +75,7 @@ class SqlStore:
                 await session.scalar(update(HistoryRow).where(*is_known).values(values).returning(HistoryRow.key))
                 is not None
             )
-        new = insert_unless_there(session, HistoryRow)
+        new = insert_or_ignore(session, HistoryRow)
         new = new.values(key=change.key, chat_id=chat_of(change.key), **values)
         return await session.scalar(new.returning(HistoryRow.key)) is not None
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from sqlalchemy import String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import named_metadata
+from mindbus.sql.tables import Utc, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
 # In the order of their letters, as SQLite and Redis have them.

@@ -13,7 +13,7 @@ from memory.lsm.priority import LayerRules
 from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from mindbus.sql.inserting import insert_unless_there
+from mindbus.sql.tables import insert_or_ignore
 
 _CONTENT: TypeAdapter[Content] = TypeAdapter(Content)
 _HEAD_COLUMNS = (
@@ -28,7 +28,7 @@ async def lock_chat(session: AsyncSession, chat_id: str) -> ChatRow:
     query = query.execution_options(populate_existing=True)
     if (row := await session.scalar(query)) is not None:
         return row
-    await session.execute(insert_unless_there(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
+    await session.execute(insert_or_ignore(session, ChatRow).values(chat_id=chat_id, turns=0, heard=0))
     return (await session.scalars(query)).one()
 
 

@@ -23,8 +23,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.dialogue import MessageKind
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import add_ledger_tables, named_metadata
+from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
 
@@ -198,4 +197,4 @@ class SearchWeightsRow(LsmBase):
     version: Mapped[int] = mapped_column(Integer)
 
 
-ledger = add_ledger_tables(LsmBase.metadata)
+inbox_tables = add_inbox_tables(LsmBase.metadata)

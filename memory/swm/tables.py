@@ -8,8 +8,7 @@ from pydantic import JsonValue
 from sqlalchemy import JSON, BigInteger, Index, Integer, String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
-from mindbus.sql.tables import named_metadata
+from mindbus.sql.tables import Utc, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "swm"
 

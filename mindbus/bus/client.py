@@ -15,9 +15,9 @@ from bus_schema.identities import owner_of
 from bus_schema.ids import uuid7
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code, Reply
-from mindbus.bus.reading import Unreadable, data_of, read_envelope
-from mindbus.bus.speaker import Coordinates, Speaker, in_time
-from mindbus.bus.standing import StandingSubscription
+from mindbus.bus.decode import Unreadable, data_of, read_envelope
+from mindbus.bus.sender import Coordinates, Sender, in_time
+from mindbus.bus.subscriptions import StandingSubscription
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import of_subscriber, replies_to, reply_queue, subscriber_queue, tap
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Transport
@@ -32,9 +32,9 @@ ItemT = TypeVar("ItemT")
 class Replies:
     """Hears the answers to one participant's requests, on one queue, however many are under way."""
 
-    def __init__(self, transport: Transport, speaker: Speaker, *, exclusive: bool) -> None:
-        self._transport, self._speaker = transport, speaker
-        self._topology = replies_to(speaker.reply_key, exclusive=exclusive)
+    def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
+        self._transport, self._sender = transport, sender
+        self._topology = replies_to(sender.reply_key, exclusive=exclusive)
         self._waiting: dict[str, asyncio.Queue[Envelope]] = {}
         self._consumer: Consumer | None = None
         self._settling: set[asyncio.Task[None]] = set()
@@ -42,7 +42,7 @@ class Replies:
     async def expect(self, command_id: str) -> "asyncio.Queue[Envelope]":
         """Where the replies to a command come in, listened for from now on."""
         if self._consumer is None:
-            queue = reply_queue(self._speaker.reply_key)
+            queue = reply_queue(self._sender.reply_key)
             self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
         await self._consumer.wait_ready()
         return self._waiting.setdefault(command_id, asyncio.Queue())
@@ -72,28 +72,26 @@ class Replies:
 class Client:
     """A participant on the bus, as others see it: `identity` is who asks."""
 
-    def __init__(
-        self, transport: Transport, speaker: Speaker, replies: Replies, request_timeout_s: float = 30.0
-    ) -> None:
-        self._transport, self._speaker, self._replies = transport, speaker, replies
+    def __init__(self, transport: Transport, sender: Sender, replies: Replies, request_timeout_s: float = 30.0) -> None:
+        self._transport, self._sender, self._replies = transport, sender, replies
         self._request_timeout_s = request_timeout_s
 
     @property
     def identity(self) -> str:
         """The requester of what it sends, with instance."""
-        return self._speaker.identity
+        return self._sender.identity
 
     @property
     def owner(self) -> str:
         """The same, without instance."""
-        return owner_of(self._speaker.identity)
+        return owner_of(self._sender.identity)
 
     def acting_as(self, identity: str, service: str | None = None) -> "Client":
         """The same connection under another name; an agent's instance is added."""
         if identity.startswith("agent.") and identity.count(".") == 1:
-            identity = f"{identity}.{self._speaker.instance}"
-        speaker = replace(self._speaker, identity=identity, service=service or self._speaker.service)
-        return Client(self._transport, speaker, self._replies, self._request_timeout_s)
+            identity = f"{identity}.{self._sender.instance}"
+        sender = replace(self._sender, identity=identity, service=service or self._sender.service)
+        return Client(self._transport, sender, self._replies, self._request_timeout_s)
 
     async def send(
         self,
@@ -104,7 +102,7 @@ class Client:
         **where: Any,
     ) -> str:
         """Hand a command over: confirmed, not waited for. Raises BusUnavailable, Unroutable. Returns its id."""
-        outgoing = await self._speaker.command(command, to=to, deadline=deadline, **cast("Coordinates", where))
+        outgoing = await self._sender.command(command, to=to, deadline=deadline, **cast("Coordinates", where))
         await self._publish(outgoing)
         return outgoing.envelope.id
 
@@ -159,7 +157,7 @@ class Client:
     ) -> AsyncGenerator[Reply]:
         timeout_s = timeout_s or self._request_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
-        outgoing = await self._speaker.command(
+        outgoing = await self._sender.command(
             command, to=to, wants_reply=True, deadline=in_time(timeout_s), **cast("Coordinates", where)
         )
         command_id = outgoing.envelope.id
@@ -170,7 +168,7 @@ class Client:
             while True:
                 async with asyncio.timeout_at(ends_at):
                     envelope = await replies.get()
-                yield Reply.model_validate(await data_of(envelope, self._speaker.claims))
+                yield Reply.model_validate(await data_of(envelope, self._sender.claims))
         except TimeoutError:
             raise NoReply(command.wire.type, timeout_s) from None
         finally:
@@ -178,7 +176,7 @@ class Client:
 
     async def publish(self, event: Event, **where: Any) -> str:
         """Tell an event: confirmed, whether or not anybody listens. Raises BusUnavailable. Returns its id."""
-        outgoing = await self._speaker.event(event, **cast("Coordinates", where))
+        outgoing = await self._sender.event(event, **cast("Coordinates", where))
         await self._publish(outgoing)
         return outgoing.envelope.id
 
@@ -193,7 +191,7 @@ class Client:
         """
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
-        return Subscription(self._transport, self._speaker, key, kind, trace)
+        return Subscription(self._transport, self._sender, key, kind, trace)
 
     async def keep_queue(self, subscriber: str) -> str:
         """Have a queue for a subscriber, who need not be there; its name. Raises BusUnavailable."""
@@ -206,7 +204,7 @@ class Client:
 
     def heard_by(self, subscriber: str) -> "StandingSubscription":
         """What a subscriber has been told, also while it was away; each event stays until the next is asked for."""
-        return StandingSubscription(self._transport, self._speaker.claims, subscriber)
+        return StandingSubscription(self._transport, self._sender.claims, subscriber)
 
     async def stop_listening(self) -> None:
         """Hear no more answers; the transport may be others' as well."""
@@ -232,9 +230,9 @@ class Subscription(Generic[ItemT]):
     """Events as they come: iterate over it; `async with` makes sure that it listens before anything else is done."""
 
     def __init__(
-        self, transport: Transport, speaker: Speaker, key: str, kind: type[Event] | None, trace: str | None
+        self, transport: Transport, sender: Sender, key: str, kind: type[Event] | None, trace: str | None
     ) -> None:
-        self._transport, self._speaker = transport, speaker
+        self._transport, self._sender = transport, sender
         self._key, self._kind, self._trace = key, kind, trace
         self._heard: asyncio.Queue[Incoming] = asyncio.Queue()
         self._consumer: Consumer | None = None
@@ -242,7 +240,7 @@ class Subscription(Generic[ItemT]):
     async def __aenter__(self) -> "Subscription[ItemT]":
         """Listen from here on."""
         if self._consumer is None:
-            queue = f"mb.tap.{self._speaker.service}.{uuid7().hex}"
+            queue = f"mb.tap.{self._sender.service}.{uuid7().hex}"
             self._consumer = self._transport.consume(tap(queue, self._key), queue, 100, self._heard.put_nowait)
             await self._consumer.wait_ready()
         return self
@@ -268,7 +266,7 @@ class Subscription(Generic[ItemT]):
                     logger().warning("unreadable event", key=incoming.routing_key, reason=str(unreadable))
 
     async def _item(self, envelope: Envelope) -> Any:
-        data = await data_of(envelope, self._speaker.claims)
+        data = await data_of(envelope, self._sender.claims)
         if self._kind is not None:
             return self._kind.model_validate(data)
         return envelope.model_copy(update={"data": data})

@@ -11,9 +11,9 @@ from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 
 from bus_schema.envelope import Envelope, NotAnEnvelope, from_wire
 from bus_schema.replies import Code
-from mindbus.bus.endings import CODE, DIED_AT, REASON
+from mindbus.bus.decode import ATTEMPT, ORIGIN
+from mindbus.bus.outcomes import CODE, DIED_AT, REASON
 from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, requested_cancellation
-from mindbus.bus.reading import ATTEMPT, ORIGIN
 from mindbus.bus.topology import REQUEUE, dead_queue
 from mindbus.errors import BusUnavailable, MindBusError
 

@@ -3,15 +3,30 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Routes, routes_of
-from mindbus.bus.leadership import Leadership
-from mindbus.bus.ledger import Ledger, MemoryLedger
+from mindbus.bus.inbox import Inbox, MemoryInbox
 from mindbus.settings import Settings
+
+
+class Leadership(Protocol):
+    """A place for one; instances that do not have it stand by, to take over when it is free."""
+
+    async def try_acquire(self) -> bool:
+        """Whether it is ours now. Raises OSError or a database error where that cannot be found out."""
+
+    async def acquire(self) -> None:
+        """Wait, through whatever trouble, until it is ours."""
+
+    async def lost(self) -> None:
+        """Return once it is ours no more, as when the connection that holds it is gone."""
+
+    async def release(self) -> None:
+        """Leave it to the next one."""
 
 
 def utc_now() -> datetime:
@@ -44,7 +59,7 @@ class Worker:
     attempts: int = 5
     routes: ClassVar[Routes] = Routes({}, {}, {})
     leadership: Leadership | None = None
-    _ledger: Ledger | None = None
+    _inbox: Inbox | None = None
 
     def __init_subclass__(cls) -> None:
         """Read the routes at import, so that a worker which cannot be routed never starts."""
@@ -57,15 +72,15 @@ class Worker:
         return f"svc.{self.name}"
 
     @property
-    def ledger(self) -> Ledger:
+    def inbox(self) -> Inbox:
         """What it remembers of handled messages."""
-        if self._ledger is None:
-            self._ledger = MemoryLedger()
-        return self._ledger
+        if self._inbox is None:
+            self._inbox = MemoryInbox()
+        return self._inbox
 
-    @ledger.setter
-    def ledger(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    @inbox.setter
+    def inbox(self, inbox: Inbox) -> None:
+        self._inbox = inbox
 
     def order_key(self, message: Message | Envelope) -> str | None:
         """Override to have messages of one key handled strictly one after the other, as they were sent.

@@ -8,7 +8,7 @@ import typer
 
 from bus_schema.envelope import NotAnEnvelope, from_wire
 from bus_schema.replies import Code
-from mindbus.bus.connecting import find_broker
+from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.environment import read_settings

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mindbus.bus.connecting import find_broker
+from mindbus.bus.connection import find_broker
 from mindbus.cli.console import errors
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import require_reachable, run

@@ -10,12 +10,12 @@ from bus_schema.data import Removed
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import open_transport
-from mindbus.bus.service import build
+from mindbus.bus.connection import open_transport
 from mindbus.cli.console import show_table
 from mindbus.cli.errors import CommandError, UsageError
 from mindbus.errors import BusUnavailable, ReplyError, Unroutable
 from mindbus.registry import installed_workers
+from mindbus.runtime.service import build
 from mindbus.settings import Settings
 
 # Whoever makes data comes before whoever keeps it. Memory comes last: of what is still on its way there, only that is

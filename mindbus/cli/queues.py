@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mindbus.bus.connecting import find_broker
+from mindbus.bus.connection import find_broker
 from mindbus.cli.console import show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json

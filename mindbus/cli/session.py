@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect, find_broker
+from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError
 from mindbus.settings import Settings

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.sdk.coordination import CoordinationClient
 from mindbus.sdk.errors import NotOpen
 from mindbus.sdk.kems import KemWriter

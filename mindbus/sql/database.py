@@ -1,5 +1,6 @@
 """One service's own database: SQLite for one machine, PostgreSQL for many, by URL."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -12,10 +13,42 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.util import await_only
 
 from mindbus.errors import TemporaryFailure
 from mindbus.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
-from mindbus.sql.turns import WritersTurns
+
+_HOLDS_TURN = "mindbus_holds_turn"
+
+
+class WriteQueue:
+    """Whoever waits is next in turn; left to itself, SQLite has them ask again and again, ever more rarely.
+
+    It is a courtesy among those of one process: who waited in vain tries without a turn, SQLite has the last word.
+    """
+
+    def __init__(self, engine: AsyncEngine, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._turn = asyncio.Lock()
+        event.listen(engine.sync_engine.pool, "checkin", self._end)
+
+    def wait(self, connection: Connection) -> None:
+        """Until it is this connection's turn, which ends when the connection goes back to the pool."""
+        info = connection.connection.info
+        if not info.get(_HOLDS_TURN):
+            info[_HOLDS_TURN] = await_only(self._begin())
+
+    async def _begin(self) -> bool:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                return await self._turn.acquire()
+        except TimeoutError:
+            return False
+
+    def _end(self, _connection: Any, record: Any) -> None:
+        if record.info.pop(_HOLDS_TURN, False):
+            self._turn.release()
+
 
 _POOL_SIZE = 5
 # Beside each handler's transaction a short read, the outbox, the clockwork, the writer's lock.
@@ -95,7 +128,7 @@ class Database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_async_engine(self.url, connect_args={"timeout": _BUSY_TIMEOUT_S})
         event.listen(engine.sync_engine, "connect", self._configure_sqlite)
-        turns = WritersTurns(engine, _BUSY_TIMEOUT_S)
+        turns = WriteQueue(engine, _BUSY_TIMEOUT_S)
         event.listen(engine.sync_engine, "begin", lambda connection: _begin_sqlite(connection, turns))
         return engine
 
@@ -145,7 +178,7 @@ def answering() -> Iterator[None]:
         raise
 
 
-def _begin_sqlite(connection: Connection, turns: WritersTurns) -> None:
+def _begin_sqlite(connection: Connection, turns: WriteQueue) -> None:
     # A deferred transaction that turns writer later fails at once under WAL; an immediate one waits its turn.
     if connection.get_execution_options().get("mindbus_read_only", False):
         connection.exec_driver_sql("BEGIN DEFERRED")

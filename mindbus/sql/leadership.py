@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from mindbus.bus.leadership import Leadership
+from mindbus.bus.worker import Leadership
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 

@@ -1,8 +1,43 @@
 """What the tables of every service have in common: names of constraints, the two that make effects happen once."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, DateTime, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+
+class Utc(TypeDecorator[datetime]):
+    """An instant; SQLite, which knows no time zones, keeps it as UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """To UTC, so that SQLite's texts sort as the instants do."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Back to an aware datetime."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
 
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -19,17 +54,17 @@ def named_metadata() -> MetaData:
 
 
 @dataclass(frozen=True)
-class LedgerTables:
+class InboxTables:
     """`inbox`: what has been handled, with its outcome; `outbox`: what is still to be published."""
 
     inbox: Table
     outbox: Table
 
 
-def add_ledger_tables(metadata: MetaData) -> LedgerTables:
+def add_inbox_tables(metadata: MetaData) -> InboxTables:
     """Put `inbox` and `outbox` into a service's metadata; twice is as good as once."""
     if "inbox" in metadata.tables:
-        return LedgerTables(metadata.tables["inbox"], metadata.tables["outbox"])
+        return InboxTables(metadata.tables["inbox"], metadata.tables["outbox"])
     inbox = Table(
         "inbox",
         metadata,
@@ -49,4 +84,11 @@ def add_ledger_tables(metadata: MetaData) -> LedgerTables:
         # SQLite would use numbers again that it has deleted: a second relay, late with its delete, would take new rows.
         sqlite_autoincrement=True,
     )
-    return LedgerTables(inbox, outbox)
+    return InboxTables(inbox, outbox)
+
+
+def insert_or_ignore(session: AsyncSession, table: Any) -> "sqlite.Insert | postgresql.Insert":
+    """An insert into a table, or the table of a class, that passes over a row whose key is taken."""
+    if session.get_bind().dialect.name == "sqlite":
+        return sqlite.insert(table).on_conflict_do_nothing()
+    return postgresql.insert(table).on_conflict_do_nothing()

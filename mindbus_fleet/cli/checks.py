@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from mindbus.bus.connecting import NoBroker, find_broker
+from mindbus.bus.connection import NoBroker, find_broker
 from mindbus.cli.errors import CommandError
 from mindbus.cli.session import require_reachable
 from mindbus.files.store import StoreNotSupported, has_direct_access, open_files

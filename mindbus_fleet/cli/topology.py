@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from mindbus.bus import topology_admin
-from mindbus.bus.connecting import find_broker, open_transport
-from mindbus.bus.service import build, topology_of
+from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.topology import Topology, backbone, rungs_of
 from mindbus.bus.topology_admin import Difference
 from mindbus.cli.console import say, show_json, show_table
@@ -18,6 +17,7 @@ from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
 from mindbus.management import Management, open_management
 from mindbus.registry import installed_workers
+from mindbus.runtime.service import build, topology_of
 from mindbus.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")

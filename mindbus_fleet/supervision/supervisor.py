@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bus_schema.replies import Code
 from gateway.address import known_url, url_file
-from mindbus.bus.connecting import broker_file
+from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
 from mindbus.health import HealthFolder

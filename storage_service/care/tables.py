@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
+from mindbus.sql.tables import Utc
 from storage_service.models import Base
 
 

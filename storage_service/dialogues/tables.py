@@ -7,7 +7,7 @@ from sqlalchemy import JSON, BigInteger, Index, String, Text, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from mindbus.sql.columns import Utc
+from mindbus.sql.tables import Utc
 from storage_service.models import Base
 
 _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")

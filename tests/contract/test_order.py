@@ -12,9 +12,9 @@ import mindbus
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from mindbus import Settings
-from mindbus.bus.connecting import connect, open_transport
-from mindbus.bus.service import Service, build
+from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.transport import Transport
+from mindbus.runtime.service import Service, build
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.util import await_only
 
 from mindbus.sql.database import Database, DatabaseAway
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from tests.crashes.gates import Gates, acting
 
 _HAS_TURN = "has turn"
@@ -81,7 +81,7 @@ class GatedDatabase(Database):
             self.turn.give()
 
 
-class GatedLedger(SqlLedger):
+class GatedInbox(SqlInbox):
     """The real one, whose transactions are told from those that a handler makes beside its own."""
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mindbus.bus.reading import ATTEMPT
+from mindbus.bus.decode import ATTEMPT
 from mindbus.bus.topology import DEAD, REQUEUE, Topology
 from mindbus.bus.transport import Consumer, Incoming, Outgoing, Properties, RawCopy
 from mindbus.errors import BusUnavailable

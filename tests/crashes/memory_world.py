@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, cast
 
-from mindbus.bus.delivery import Carrier
 from mindbus.files.folder import FolderFiles
+from mindbus.runtime.processor import Processor
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
 from storage_service.care.caretaker import Care
@@ -23,7 +23,7 @@ from tests.crashes.invariants import Artifact, Invariants
 from tests.crashes.memory_broker import MemoryBroker
 from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Connection, MemoryDatabase
-from tests.crashes.memory_ledger import OutboxLedger
+from tests.crashes.memory_inbox import OutboxInbox
 from tests.crashes.memory_objects import Bucket, MemoryObjects
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.schedules import Schedule
@@ -44,8 +44,8 @@ class Design:
     registrar: Callable[[Registry, Blobs], Registrar] = a_registrar
     registry: Callable[[Connection, Clock], MemoryRegistry] = MemoryRegistry
     blobs: Callable[[ObjectStore, Guarantees, int], Blobs] = S3Blobs
-    ledger: Callable[[Connection], OutboxLedger] = OutboxLedger
-    carrier: type[Carrier] = Carrier
+    inbox: Callable[[Connection], OutboxInbox] = OutboxInbox
+    processor: type[Processor] = Processor
     care: Callable[[Connection, Clock], MemoryCareRegistry] = MemoryCareRegistry
 
 
@@ -110,7 +110,7 @@ class MemoryWorld:
             clock=self.clock,
         )
         service = replace(_nowhere(), registry=registry, registrar=registrar, blobs=blobs, care=care, clock=self.clock)
-        return make_storage(name, service, self.design.ledger(connection), self.broker, self.design.carrier)
+        return make_storage(name, service, self.design.inbox(connection), self.broker, self.design.processor)
 
     def works(self, storage: Storage) -> Mapping[str, Work]:
         """As in World."""

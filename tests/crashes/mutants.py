@@ -8,11 +8,11 @@ from datetime import datetime
 from bus_schema.artifacts import Manifest
 from bus_schema.storage_maintenance import OrphanReason
 from mindbus.bus.context import MessageContext
-from mindbus.bus.delivery import Carrier
-from mindbus.bus.endings import Ending
-from mindbus.bus.reading import Job
+from mindbus.bus.decode import Decoded
+from mindbus.bus.outcomes import Outcome
 from mindbus.bus.transport import Incoming, Outgoing, Transport
 from mindbus.principal import Principal
+from mindbus.runtime.processor import Processor
 from storage_service.blobs import Declared, Labels, object_key
 from storage_service.care.keys import Content
 from storage_service.care.registry import Removal, Unused
@@ -22,7 +22,7 @@ from storage_service.registry import PINNED_FOR
 from storage_service.staging import upload_key
 from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Blob, Tables, at_hand
-from tests.crashes.memory_ledger import OutboxEntry, OutboxLedger
+from tests.crashes.memory_inbox import OutboxEntry, OutboxInbox
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.memory_world import AS_BUILT, Design
 from tests.crashes.storages import ROOT_URL
@@ -69,16 +69,16 @@ class RefusesWithoutASecondLook(Registrar):
         return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
 
 
-class AnswersBeforeTheCommit(Carrier):
+class AnswersBeforeTheCommit(Processor):
     """Publishes what the handler returns at once."""
 
-    async def _call(self, job: Job, context: MessageContext) -> Sequence[Outgoing]:
+    async def _call(self, job: Decoded, context: MessageContext) -> Sequence[Outgoing]:
         outgoing = await super()._call(job, context)
-        await self._publish(Ending("handled", outgoing))
+        await self._publish(Outcome("handled", outgoing))
         return outgoing
 
 
-class ForgetsWhatItHasHandled(OutboxLedger):
+class ForgetsWhatItHasHandled(OutboxInbox):
     """No inbox: the second delivery gets another answer than the first."""
 
     async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
@@ -90,7 +90,7 @@ class ForgetsWhatItHasHandled(OutboxLedger):
             yield entry
 
 
-class DeletesBeforeItPublishes(OutboxLedger):
+class DeletesBeforeItPublishes(OutboxInbox):
     """An answer that is taken off the outbox too early dies with its process."""
 
     async def relay(self, transport: Transport) -> None:
@@ -100,12 +100,12 @@ class DeletesBeforeItPublishes(OutboxLedger):
             await transport.publish(message)
 
 
-class AcksBeforeItHandles(Carrier):
+class AcksBeforeItHandles(Processor):
     """What dies then is never delivered again."""
 
-    async def carry(self, incoming: Incoming) -> None:
+    async def process(self, incoming: Incoming) -> None:
         await incoming.ack()
-        await super().carry(incoming)
+        await super().process(incoming)
 
 
 class UsesAKeyAgain(MemoryRegistry):
@@ -188,8 +188,8 @@ MUTANTS: dict[str, Design] = {
         kind.__name__: _registrar(kind)
         for kind in (CommitsBeforeTheCopy, CleansBeforeTheCommit, RefusesWithoutASecondLook)
     },
-    **{kind.__name__: replace(AS_BUILT, ledger=kind) for kind in (ForgetsWhatItHasHandled, DeletesBeforeItPublishes)},
-    **{kind.__name__: replace(AS_BUILT, carrier=kind) for kind in (AnswersBeforeTheCommit, AcksBeforeItHandles)},
+    **{kind.__name__: replace(AS_BUILT, inbox=kind) for kind in (ForgetsWhatItHasHandled, DeletesBeforeItPublishes)},
+    **{kind.__name__: replace(AS_BUILT, processor=kind) for kind in (AnswersBeforeTheCommit, AcksBeforeItHandles)},
     **{kind.__name__: replace(AS_BUILT, registry=kind) for kind in (UsesAKeyAgain, CommitsWhatIsCollected)},
     **{
         kind.__name__: replace(AS_BUILT, care=kind)

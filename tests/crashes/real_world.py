@@ -13,11 +13,11 @@ from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs, object_key
 from storage_service.care.tables import NoticeRow, RemovalRow
-from storage_service.models import ManifestRow, SpentUploadRow, ledger
+from storage_service.models import ManifestRow, SpentUploadRow, inbox_tables
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import open_storage
 from tests.crashes.gated_blobs import GatedBlobs, GatedObjects
-from tests.crashes.gated_database import GatedDatabase, GatedLedger, Turn
+from tests.crashes.gated_database import GatedDatabase, GatedInbox, Turn
 from tests.crashes.gates import Gates
 from tests.crashes.invariants import Artifact, Invariants
 from tests.crashes.memory_broker import MemoryBroker
@@ -26,7 +26,12 @@ from tests.crashes.schedules import Schedule
 from tests.crashes.storages import Clock, Storage, Work, make_storage
 from tests.crashes.uploads import Upload, stories
 
-_WAITING: dict[str, Any] = {"relay": ledger.outbox, "clean": SpentUploadRow, "tell": NoticeRow, "removals": RemovalRow}
+_WAITING: dict[str, Any] = {
+    "relay": inbox_tables.outbox,
+    "clean": SpentUploadRow,
+    "tell": NoticeRow,
+    "removals": RemovalRow,
+}
 
 
 class LookingBroker(MemoryBroker):
@@ -68,7 +73,7 @@ class RealWorld:
         blobs = self._gated()
         service.care.blobs = blobs
         service = replace(service, blobs=blobs, registrar=replace(service.registrar, blobs=blobs))
-        return make_storage(name, service, GatedLedger(database), self.broker)
+        return make_storage(name, service, GatedInbox(database), self.broker)
 
     def works(self, storage: Storage) -> Mapping[str, Work]:
         """As in World."""

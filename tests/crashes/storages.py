@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mindbus.bus.claims import Claims
-from mindbus.bus.delivery import Carrier
-from mindbus.bus.endings import sorted_out
-from mindbus.bus.ledger import Ledger
-from mindbus.bus.speaker import Speaker
+from mindbus.bus.inbox import Inbox
+from mindbus.bus.outcomes import addressed
+from mindbus.bus.sender import Sender
 from mindbus.bus.topology import commands_queue, rungs_of
 from mindbus.bus.transport import Transport
 from mindbus.files.folder import FolderFiles
 from mindbus.principal import Principal
+from mindbus.runtime.processor import Processor
 from storage_service.service import StorageService
 from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
@@ -44,14 +44,14 @@ class Clock:
 
 
 class Worker(StorageWorker):
-    """The real one, with a ledger and a service that are given to it."""
+    """The real one, with a inbox and a service that are given to it."""
 
-    def __init__(self, service: StorageService, ledger: Ledger) -> None:
-        self.storage, self.ledger = service, ledger
+    def __init__(self, service: StorageService, inbox: Inbox) -> None:
+        self.storage, self.inbox = service, inbox
 
 
-class RelayingLedger(Ledger, Protocol):
-    """A ledger whose outbox is emptied when the story says so."""
+class RelayingInbox(Inbox, Protocol):
+    """A inbox whose outbox is emptied when the story says so."""
 
     async def relay(self, transport: Transport) -> None: ...
 
@@ -61,20 +61,20 @@ class Storage:
     """A process of storage."""
 
     process: Process
-    carrier: Carrier
-    ledger: RelayingLedger
+    processor: Processor
+    inbox: RelayingInbox
     worker: StorageWorker
 
     async def carry(self, delivery: Delivery) -> None:
         """Handle one delivery, as Service does."""
         try:
-            await self.carrier.carry(delivery)
+            await self.processor.process(delivery)
         except Exception:  # noqa: BLE001  # as in Service: what the runtime cannot settle goes back
             await delivery.requeue()
 
     async def relay(self) -> None:
         """Publish what the outbox holds."""
-        await self.ledger.relay(self.carrier.transport)
+        await self.inbox.relay(self.processor.transport)
 
     async def clean(self) -> None:
         """Do what follows a commit."""
@@ -96,8 +96,8 @@ class Storage:
             raise AuditTroubled(page)
 
     async def _tick(self, method: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        async with self.ledger.entry(self.worker.name, None) as entry:
-            outgoing = await sorted_out(await method(), self.carrier.speaker, None)
+        async with self.inbox.entry(self.worker.name, None) as entry:
+            outgoing = await addressed(await method(), self.processor.sender, None)
             if outgoing:
                 await entry.record(outgoing)
 
@@ -127,13 +127,13 @@ class World(Protocol):
 def make_storage(
     name: str,
     service: StorageService,
-    ledger: RelayingLedger,
+    inbox: RelayingInbox,
     broker: MemoryBroker,
-    kind: type[Carrier] = Carrier,
+    kind: type[Processor] = Processor,
 ) -> Storage:
     """A process as the fleet would make it."""
-    worker = Worker(service, ledger)
+    worker = Worker(service, inbox)
     claims = Claims(FolderFiles(NOWHERE, NOWHERE.as_uri()))
-    speaker = Speaker("storage", name, "svc.storage", f"reply.storage.{name}", claims)
-    carrier = kind(worker, speaker, broker, rungs_of("1s"), commands_queue("storage"), {})
-    return Storage(Process(name), carrier, ledger, worker)
+    sender = Sender("storage", name, "svc.storage", f"reply.storage.{name}", claims)
+    processor = kind(worker, sender, broker, rungs_of("1s"), commands_queue("storage"), {})
+    return Storage(Process(name), processor, inbox, worker)

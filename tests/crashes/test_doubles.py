@@ -14,7 +14,7 @@ from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from storage_service.care.keys import Content
 from storage_service.care.registry import CareRegistry, Removal
 from storage_service.care.sql_registry import SqlCareRegistry
@@ -24,9 +24,9 @@ from storage_service.registry import Overtaken, PinLost, SqlRegistry
 from tests.crashes.gates import OpenGates
 from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Connection, MemoryDatabase
-from tests.crashes.memory_ledger import OutboxLedger
+from tests.crashes.memory_inbox import OutboxInbox
 from tests.crashes.memory_registry import MemoryRegistry
-from tests.crashes.storages import Clock, RelayingLedger
+from tests.crashes.storages import Clock, RelayingInbox
 from tests.crashes.uploads import an_upload
 
 DAY = timedelta(days=1)
@@ -36,12 +36,12 @@ DAY = timedelta(days=1)
 class Rows:
     registry: Registry
     care: CareRegistry
-    ledger: RelayingLedger
+    inbox: RelayingInbox
     clock: Clock
 
     @asynccontextmanager
     async def message(self, message_id: str | None = None) -> AsyncIterator[None]:
-        async with self.ledger.entry("storage", message_id) as entry:
+        async with self.inbox.entry("storage", message_id) as entry:
             yield
             await entry.record([])
 
@@ -70,11 +70,11 @@ async def rows(database_url: str | None) -> AsyncIterator[Rows]:
     if database_url is None:
         connection = Connection(MemoryDatabase(), OpenGates(asyncio.get_running_loop(), lambda: None))
         yield Rows(
-            MemoryRegistry(connection, clock), MemoryCareRegistry(connection, clock), OutboxLedger(connection), clock
+            MemoryRegistry(connection, clock), MemoryCareRegistry(connection, clock), OutboxInbox(connection), clock
         )
         return
     database = Database(database_url, "storage")
-    yield Rows(SqlRegistry(database, clock), SqlCareRegistry(database, clock, {}), SqlLedger(database), clock)
+    yield Rows(SqlRegistry(database, clock), SqlCareRegistry(database, clock, {}), SqlInbox(database), clock)
     await database.dispose()
 
 
@@ -157,7 +157,7 @@ async def test_nobody_sees_what_is_not_committed_nor_ever_what_failed(rows: Rows
 
     assert await rows.registry.find("art_1") is None
     assert list(await rows.registry.spent_uploads(9)) == []
-    assert await rows.ledger.outcome_of("storage", "msg_1") is None
+    assert await rows.inbox.outcome_of("storage", "msg_1") is None
 
 
 async def test_a_commit_names_a_generation_that_is_pinned(rows: Rows) -> None:
@@ -266,18 +266,18 @@ async def test_an_upload_is_given_up_where_no_artifact_was_made_from_it(rows: Ro
 
 async def test_a_message_is_recorded_once_its_outcome_is_published_as_it_was(rows: Rows) -> None:
     reply = a_reply("msg_1")
-    async with rows.ledger.entry("storage", "msg_1") as entry:
+    async with rows.inbox.entry("storage", "msg_1") as entry:
         await entry.record([reply])
     with pytest.raises(TemporaryFailure):
-        async with rows.ledger.entry("storage", "msg_1") as entry:
+        async with rows.inbox.entry("storage", "msg_1") as entry:
             await entry.record([a_reply("msg_2")])
 
-    outcome = await rows.ledger.outcome_of("storage", "msg_1")
+    outcome = await rows.inbox.outcome_of("storage", "msg_1")
     assert outcome is not None
     assert [message.body for message in outcome] == [reply.body]
     listening = Listening()
-    await rows.ledger.relay(listening)  # type: ignore[arg-type]  # it only listens
-    await rows.ledger.relay(listening)  # type: ignore[arg-type]
+    await rows.inbox.relay(listening)  # type: ignore[arg-type]  # it only listens
+    await rows.inbox.relay(listening)  # type: ignore[arg-type]
     assert listening.heard == [reply.body]
 
 

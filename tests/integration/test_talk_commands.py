@@ -11,7 +11,7 @@ import pytest
 
 from bus_schema.conversations import SaveMessage
 from bus_schema.dialogue import conversation_trace
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq

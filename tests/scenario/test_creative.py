@@ -20,9 +20,9 @@ from bus_schema.messages import message_class
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
 from bus_schema.storage import GetArtifact
 from mindbus import Client, Worker, WorkerContext
-from mindbus.bus.testing import running
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
+from mindbus.testing.workers import running
 from tests.assignments import BRIEF
 from tests.fleets import settings_for
 from tests.installed import FLEET

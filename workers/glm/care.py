@@ -19,7 +19,7 @@ from memory.glm.notices import notice_of
 from memory.glm.service import GlobalMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from workers.glm.answering import answering
 
 _SETTLED_WITHIN_S = 10.0
@@ -30,7 +30,7 @@ class CareDesk:
     """The part of the global memory that keeps it in order."""
 
     memory: GlobalMemory
-    remembered: SqlLedger
+    remembered: SqlInbox
     moving: ModelMigration
     go_over: Callable[[], Awaitable[None]]
 

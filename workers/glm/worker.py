@@ -11,8 +11,8 @@ from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from mindbus.sql.ledger import SqlLedger
 from workers.glm.care import CareDesk
 from workers.glm.texts import Texts
 from workers.glm.units import UnitDesk
@@ -36,7 +36,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
         self.moving, self.go_over = ModelMigration(database, context.settings, self._texts.of), self._go_over
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
-        self.ledger = self.remembered = SqlLedger(database)
+        self.inbox = self.remembered = SqlInbox(database)
         self.leadership = single_writer(database)
 
     async def start(self) -> None:

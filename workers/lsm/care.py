@@ -7,7 +7,7 @@ from bus_schema.lsm_statistics import EpisodeStats, GetEpisodeStats, GetLayerHis
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from workers.lsm.answering import answering
 
 # What was unpacked says whose it is nowhere, so all such answers are emptied: nobody waits for one so long.
@@ -18,7 +18,7 @@ class CareDesk:
     """The part of long-term memory that counts and forgets."""
 
     memory: LongTermMemory
-    remembered: SqlLedger
+    remembered: SqlInbox
 
     @on_command
     async def stats(self, query: GetEpisodeStats, context: MessageContext) -> EpisodeStats:

@@ -12,8 +12,8 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
 from mindbus.sql.database import Database
+from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from mindbus.sql.ledger import SqlLedger
 from mindbus.sql.migrations import upgrade
 from workers.lsm.care import CareDesk
 from workers.lsm.episodes import EpisodeDesk
@@ -37,7 +37,7 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
         )
         interval = timedelta(seconds=context.settings.lsm_gap_check_s)
         self.gaps = Gaps(context.bus, self.conversations, self.memory, interval)
-        self.ledger = self.remembered = SqlLedger(database)
+        self.inbox = self.remembered = SqlInbox(database)
         self.leadership = single_writer(database)
 
     async def start(self) -> None:

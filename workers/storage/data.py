@@ -4,7 +4,7 @@ from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from storage_service.service import StorageService
 from workers.storage.answering import answering
 
@@ -13,7 +13,7 @@ class DataDesk:
     """The part of storage that forgets."""
 
     storage: StorageService
-    remembered: SqlLedger
+    remembered: SqlInbox
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:

@@ -4,8 +4,8 @@ from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.files.store import open_files
 from mindbus.sql.database import Database
+from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from mindbus.sql.ledger import SqlLedger
 from storage_service.care.rules import rules_of
 from storage_service.service import StorageService, open_storage
 from storage_service.signing_account import open_presigner
@@ -25,7 +25,7 @@ class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, 
 
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
-        self.ledger = self.remembered = SqlLedger(storage.database)
+        self.inbox = self.remembered = SqlInbox(storage.database)
         self.leadership = single_writer(storage.database)
 
     async def start(self) -> None:

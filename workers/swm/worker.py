@@ -27,7 +27,7 @@ from workers.swm.subscribing import SubscribingDesk
 class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Worker):
     """What agents share at once, who hears of it, who may go first.
 
-    What it does may be done twice, for each store knows its own repetitions: so it has no ledger in its database, whose
+    What it does may be done twice, for each store knows its own repetitions: so it has no inbox in its database, whose
     transaction would last as long as somebody waits for a lock.
     """
 

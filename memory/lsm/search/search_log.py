@@ -14,7 +14,7 @@ from memory.lsm.search.search import SearchOutcome
 from memory.lsm.tables import ChatRow, SearchRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
-from mindbus.sql.inserting import insert_unless_there
+from mindbus.sql.tables import insert_or_ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +116,5 @@ class SearchLog:
             "unpacked": search.outcome.answer.unpacked,
             "hits": list(search.outcome.hits),
         }
-        new = insert_unless_there(session, SearchRow).values(values)
+        new = insert_or_ignore(session, SearchRow).values(values)
         return await session.scalar(new.returning(SearchRow.search_id)) is not None

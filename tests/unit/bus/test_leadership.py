@@ -7,9 +7,9 @@ from pathlib import Path
 
 import mindbus
 from bus_schema.fleet import State
-from mindbus.bus.connecting import connect, open_transport
-from mindbus.bus.leadership import Leadership
-from mindbus.bus.service import Service, build
+from mindbus.bus.connection import connect, open_transport
+from mindbus.bus.worker import Leadership
+from mindbus.runtime.service import Service, build
 from mindbus.sql.leadership import FileLock
 from mindbus.testing.wait import until
 

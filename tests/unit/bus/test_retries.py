@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.replies import Code
 from mindbus import BusUnavailable, NoReply, ReplyError, TemporaryFailure
-from mindbus.bus.retries import BUG_ATTEMPTS, may_try_again, rung_for
+from mindbus.bus.outcomes import BUG_ATTEMPTS, may_try_again, rung_for
 from mindbus.bus.topology import NotARung, rungs_of
 
 LADDER = rungs_of("1s,10s,1m,10m")

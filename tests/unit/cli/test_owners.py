@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bus_schema.data import ClearData, DeleteUser
-from mindbus.bus.connecting import open_transport
-from mindbus.bus.service import build
+from mindbus.bus.connection import open_transport
 from mindbus.cli.owners import CLEAR, FORGET, others_that_take
+from mindbus.runtime.service import build
 from mindbus.settings import Settings
 from tests.installed import FLEET
 from tests.third_party import ECHO, install

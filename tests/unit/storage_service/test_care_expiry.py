@@ -212,7 +212,7 @@ async def test_an_expiry_is_told_in_the_trace_of_its_artifact(keeper: Keeper) ->
     await keeper.depot.put(CONTENT, retention="1d", step_id="research")
     await keeper.orphaned_after(days=2)
 
-    async with keeper.depot.worker.ledger.entry("storage", None) as entry:
+    async with keeper.depot.worker.inbox.entry("storage", None) as entry:
         told = await keeper.depot.worker.tell()
         await entry.record([])
 

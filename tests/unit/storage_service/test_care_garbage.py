@@ -319,7 +319,7 @@ async def test_commands_and_the_clockwork_take_turns(keeper: Keeper) -> None:
 
 
 async def tend(keeper: Keeper) -> None:
-    async with keeper.depot.worker.ledger.entry("storage", None):
+    async with keeper.depot.worker.inbox.entry("storage", None):
         await keeper.depot.worker.tend()
 
 

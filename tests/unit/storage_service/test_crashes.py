@@ -11,9 +11,9 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
-from mindbus.bus.ledger import Entry
+from mindbus.bus.inbox import UnitOfWork
 from mindbus.bus.transport import Outgoing, Transport
-from mindbus.sql.ledger import SqlLedger
+from mindbus.sql.inbox import SqlInbox
 from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.registry import SqlRegistry
 from storage_service.service import StorageService
@@ -61,7 +61,7 @@ class PoweredBlobs(PassingBlobs):
 
 @dataclass
 class PoweredEntry:
-    entry: Entry
+    entry: UnitOfWork
     power: Power
 
     async def record(self, outgoing: Sequence[Outgoing]) -> None:
@@ -70,26 +70,26 @@ class PoweredEntry:
 
 
 @dataclass
-class PoweredLedger:
+class PoweredInbox:
     """The commit itself is an effect, too."""
 
-    ledger: SqlLedger
+    inbox: SqlInbox
     power: Power
     publishes: bool = True
 
     async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        return await self.ledger.outcome_of(consumer, message_id)
+        return await self.inbox.outcome_of(consumer, message_id)
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[Entry]:
-        async with self.power.effect("commit"), self.ledger.entry(consumer, message_id) as entry:
+    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[UnitOfWork]:
+        async with self.power.effect("commit"), self.inbox.entry(consumer, message_id) as entry:
             yield PoweredEntry(entry, self.power)
 
     async def start(self, transport: Transport) -> None:
-        await self.ledger.start(transport)
+        await self.inbox.start(transport)
 
     async def stop(self) -> None:
-        await self.ledger.stop()
+        await self.inbox.stop()
 
 
 def on(power: Power) -> Callable[[StorageService], StorageService]:
@@ -105,7 +105,7 @@ def on(power: Power) -> Callable[[StorageService], StorageService]:
 
 def powered(open_depot: OpenDepot, power: Power) -> Depot:
     depot = open_depot(arrange=on(power))
-    depot.worker.ledger = PoweredLedger(SqlLedger(depot.database), power)
+    depot.worker.inbox = PoweredInbox(SqlInbox(depot.database), power)
     return depot
 
 

@@ -19,12 +19,12 @@ from benchmarks.servers.postgres import PrivatePostgres, libpq_url
 from bus_schema.artifacts import AIContext, Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
-from mindbus.bus.testing import running
 from mindbus.errors import TemporaryFailure
 from mindbus.files.store import open_folder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
+from mindbus.testing.workers import running
 from storage_service.blobs import Declared
 from storage_service.carrying import NEW
 from storage_service.local_blobs import LocalBlobs

@@ -140,7 +140,7 @@ async def test_what_the_first_release_kept_is_there_after_all_migrations(
 
 async def test_the_outbox_never_uses_a_number_again(depot: Depot) -> None:
     row = {"exchange": "mb.evt", "routing_key": "evt.a.b", "mandatory": False, "envelope": "{}"}
-    outbox = models.ledger.outbox
+    outbox = models.inbox_tables.outbox
     numbers = []
 
     for _ in range(3):

@@ -6,7 +6,7 @@ import pytest
 
 import mindbus
 from bus_schema.fleet import Heartbeat
-from mindbus.bus.connecting import connect
+from mindbus.bus.connection import connect
 from mindbus.health import HealthFolder
 from mindbus.hosting import WorkerMisnamed, host
 from mindbus.testing.wait import until

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agents.configuration.prompts import role_names
-from mindbus.bus.connecting import connect, open_transport
-from mindbus.bus.service import build
+from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import WorkerContext
 from mindbus.hosting import start_stages
 from mindbus.registry import GROUP, BrokenWorker, UnknownWorker, WorkerRegistry, installed_workers
+from mindbus.runtime.service import build
 from mindbus.settings import Settings
 from tests.installed import FLEET
 from tests.third_party import ECHO, install

@@ -37,9 +37,9 @@ from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.vectors.index import IndexAway
 from mindbus import MessageContext, Rejected, Settings
-from mindbus.bus.connecting import open_transport
-from mindbus.bus.service import build
+from mindbus.bus.connection import open_transport
 from mindbus.bus.worker import utc_now
+from mindbus.runtime.service import build
 from mindbus.tasks import end
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
@@ -68,7 +68,7 @@ class Desk:
         context = MessageContext(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        async with self.worker.ledger.entry(self.worker.name, context.message_id) as entry:
+        async with self.worker.inbox.entry(self.worker.name, context.message_id) as entry:
             returned = await getattr(self.worker, route.method)(message, context)
             await entry.record([])
         items = returned if isinstance(returned, tuple) else (returned,)

@@ -9,48 +9,46 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Query
 from bus_schema.replies import Code, Reply
 from mindbus.bus.context import MessageContext
-from mindbus.bus.endings import Ending, answer, dead_copy, retry_copy, sorted_out
-from mindbus.bus.reading import Job, Unreadable, attempt_of, read
-from mindbus.bus.retries import is_bug, may_try_again, rung_for
-from mindbus.bus.speaker import Speaker
+from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
+from mindbus.bus.outcomes import Outcome, addressed, answer, dead_copy, is_bug, may_try_again, retry_copy, rung_for
+from mindbus.bus.sender import Sender, StreamWriter
 from mindbus.bus.telemetry import ENDED, handling_span, series
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
-from mindbus.bus.voice import Voice
 from mindbus.bus.worker import Worker
 from mindbus.errors import BusUnavailable, PermanentFailure, Rejected, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 
 
 @dataclass(frozen=True)
-class Carrier:
+class Processor:
     """Carries the deliveries of one queue to its worker's handlers, settles them.
 
     `in_place` is for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
     """
 
     worker: Worker
-    speaker: Speaker
+    sender: Sender
     transport: Transport
     ladder: Sequence[Rung]
     queue: str
     at_work: dict[str, "asyncio.Future[int]"]
     in_place: bool = False
 
-    async def carry(self, incoming: Incoming) -> None:
+    async def process(self, incoming: Incoming) -> None:
         """Publish before acking: a crash between the two repeats what was said, never loses it."""
-        job = await self.take(incoming)
+        job = await self.decode(incoming)
         if job is not None:
-            await self.see_through(job, incoming)
+            await self.execute(job, incoming)
 
-    async def take(self, incoming: Incoming) -> Job | None:
+    async def decode(self, incoming: Incoming) -> Decoded | None:
         """Read it; what cannot be read has had its ending already."""
         attempt = attempt_of(incoming)
         while True:
             try:
-                return await read(incoming, self.queue, self.worker.routes, self.speaker.claims)
+                return await decode(incoming, self.queue, self.worker.routes, self.sender.claims)
             except Unreadable as unreadable:
-                ending = await self._bury(incoming, unreadable.code, str(unreadable), unreadable.envelope)
+                ending = await self._dead_letter(incoming, unreadable.code, str(unreadable), unreadable.envelope)
             except OSError as away:
                 ending = await self._retry(incoming, None, TemporaryFailure(f"file store: {away}"), attempt)
             if not (self.in_place and ending.again_in):
@@ -61,12 +59,12 @@ class Carrier:
         await incoming.ack()
         return None
 
-    async def see_through(self, job: Job, incoming: Incoming) -> None:
+    async def execute(self, job: Decoded, incoming: Incoming) -> None:
         """Handle it, however often it takes, then settle it."""
         await self._once(job, incoming)
         await incoming.ack()
 
-    async def _once(self, job: Job, incoming: Incoming) -> None:
+    async def _once(self, job: Decoded, incoming: Incoming) -> None:
         """A message that comes again while it is at work waits for that work to end.
 
         A later attempt, back before the earlier one has heard that its copy is safe, is no duplicate of it.
@@ -92,66 +90,66 @@ class Carrier:
             del self.at_work[job.envelope.id]
             done.cancel()
 
-    async def _end(self, job: Job, incoming: Incoming) -> Ending:
+    async def _end(self, job: Decoded, incoming: Incoming) -> Outcome:
         """Run the handler; whatever becomes of it is an ending."""
         expiry = _deadline_of(job.envelope)
         try:
             if expiry is not None and expiry <= datetime.now(UTC) and not await self._was_handled(job):
                 return await self._answer_no(job, Rejected(Code.EXPIRED, f"its deadline was {expiry.isoformat()}"))
             with handling_span(job.envelope, self.worker.name):
-                return Ending("handled", await self._handle(job))
+                return Outcome("handled", await self._handle(job))
         except Rejected as no:
             try:
                 return await self._refuse(job, incoming, no)
             except Exception as trouble:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
                 return await self._retry(incoming, job.envelope, trouble, job.attempt)
         except PermanentFailure as never:
-            return await self._bury(incoming, never.code, str(never), job.envelope)
+            return await self._dead_letter(incoming, never.code, str(never), job.envelope)
         except Exception as failure:  # noqa: BLE001  # the one place where a handler's bug is caught
             return await self._retry(incoming, job.envelope, failure, job.attempt)
 
-    async def _was_handled(self, job: Job) -> bool:
+    async def _was_handled(self, job: Decoded) -> bool:
         """Whether it was done in time: what comes again late is still answered as it was."""
-        return await self.worker.ledger.outcome_of(self.worker.name, job.envelope.id) is not None
+        return await self.worker.inbox.outcome_of(self.worker.name, job.envelope.id) is not None
 
-    async def _handle(self, job: Job) -> Sequence[Outgoing]:
+    async def _handle(self, job: Decoded) -> Sequence[Outgoing]:
         """What there is to publish; a duplicate gets what the first one caused."""
         with MessageContext(job.envelope, self.worker.name, job.attempt) as context:
             if job.route.receives is not None and issubclass(job.route.receives, Query):
                 return await self._call(job, context)
-            ledger = self.worker.ledger
-            stored = await ledger.outcome_of(self.worker.name, job.envelope.id)
+            inbox = self.worker.inbox
+            stored = await inbox.outcome_of(self.worker.name, job.envelope.id)
             if stored is not None:
                 return stored
-            async with ledger.entry(self.worker.name, job.envelope.id) as entry:
+            async with inbox.entry(self.worker.name, job.envelope.id) as entry:
                 outgoing = await self._call(job, context)
                 await entry.record(outgoing)
-            return () if ledger.publishes else outgoing
+            return () if inbox.publishes else outgoing
 
-    async def _call(self, job: Job, context: MessageContext) -> Sequence[Outgoing]:
+    async def _call(self, job: Decoded, context: MessageContext) -> Sequence[Outgoing]:
         method = getattr(self.worker, job.route.method)
         if not job.route.wants_handling:
-            return await sorted_out(await method(job.message), self.speaker, job.envelope)
-        async with Voice(self.speaker, self.transport, job.envelope) as voice:
+            return await addressed(await method(job.message), self.sender, job.envelope)
+        async with StreamWriter(self.sender, self.transport, job.envelope) as voice:
             context.voice = voice.say
             returned = await method(job.message, context)
-        return await sorted_out(returned, self.speaker, job.envelope)
+        return await addressed(returned, self.sender, job.envelope)
 
-    async def _refuse(self, job: Job, incoming: Incoming, no: Rejected) -> Ending:
+    async def _refuse(self, job: Decoded, incoming: Incoming, no: Rejected) -> Outcome:
         logger().info("refused", type=job.envelope.type, id=job.envelope.id, code=no.code, reason=str(no))
         if job.envelope.mbreplyto is None:
-            return await self._bury(incoming, no.code, str(no), job.envelope)
+            return await self._dead_letter(incoming, no.code, str(no), job.envelope)
         ending = await self._answer_no(job, no)
         if job.route.receives is None or issubclass(job.route.receives, Query):
             return ending
-        async with self.worker.ledger.entry(self.worker.name, job.envelope.id) as entry:
+        async with self.worker.inbox.entry(self.worker.name, job.envelope.id) as entry:
             await entry.record(ending.outgoing)
-        return Ending(ending.name) if self.worker.ledger.publishes else ending
+        return Outcome(ending.name) if self.worker.inbox.publishes else ending
 
-    async def _answer_no(self, job: Job, no: Rejected) -> Ending:
-        return Ending(no.code.value, await answer(self.speaker, job.envelope, _error(no.code, str(no), no.details)))
+    async def _answer_no(self, job: Decoded, no: Rejected) -> Outcome:
+        return Outcome(no.code.value, await answer(self.sender, job.envelope, _error(no.code, str(no), no.details)))
 
-    async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception, attempt: int) -> Ending:
+    async def _retry(self, incoming: Incoming, envelope: Envelope | None, failure: Exception, attempt: int) -> Outcome:
         rung = rung_for(attempt, self.ladder, getattr(failure, "delay", None))
         reason = f"{type(failure).__name__}: {failure}"
         if is_bug(failure):
@@ -159,18 +157,18 @@ class Carrier:
         at = datetime.now(UTC) + rung.delay
         if not may_try_again(failure, attempt, self.worker.attempts, at, _deadline_of(envelope)):
             code = Code.INTERNAL if is_bug(failure) else Code.UNAVAILABLE
-            return await self._bury(incoming, code, f"{reason} (attempt {attempt}, the last)", envelope)
+            return await self._dead_letter(incoming, code, f"{reason} (attempt {attempt}, the last)", envelope)
         logger().warning("will try again", id=incoming.properties.message_id, after=rung.name, reason=reason)
         copy = retry_copy(incoming, rung, self.queue, attempt + 1, reason)
-        return Ending("retried", copy=copy, again_in=rung.delay)
+        return Outcome("retried", copy=copy, again_in=rung.delay)
 
-    async def _bury(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Ending:
+    async def _dead_letter(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Outcome:
         logger().error("dead-lettered", queue=self.queue, id=incoming.properties.message_id, code=code, reason=reason)
         copy = dead_copy(incoming, self.worker.name, self.queue, code, reason)
-        replies = await answer(self.speaker, envelope, _error(code, reason, {})) if envelope else ()
-        return Ending("dead", replies, copy)
+        replies = await answer(self.sender, envelope, _error(code, reason, {})) if envelope else ()
+        return Outcome("dead", replies, copy)
 
-    async def _publish(self, ending: Ending) -> None:
+    async def _publish(self, ending: Outcome) -> None:
         """Keep trying under the same ids: while the bus is away, there is nobody to give the message back to."""
         messages: list[Outgoing | RawCopy] = [*ending.outgoing, *([ending.copy] if ending.copy else [])]
         while messages:

@@ -5,12 +5,11 @@ import socket
 from pathlib import Path
 
 from bus_schema.replies import Code
-from mindbus.bus.claims import Claims
+from mindbus.bus.claims import Claims, PresignedClaims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
-from mindbus.bus.presigned_claims import PresignedClaims
 from mindbus.bus.rabbit import RabbitTransport
-from mindbus.bus.speaker import Speaker
+from mindbus.bus.sender import Sender
 from mindbus.bus.transport import Transport
 from mindbus.errors import MindBusError
 from mindbus.files.store import has_direct_access, open_files
@@ -31,16 +30,16 @@ def connect(identity: str = "user.local", *, settings: Settings | None = None, s
     """A client for a program of one's own: `async with mindbus.connect() as bus`. Raises NoBroker."""
     settings = settings or Settings()
     transport = open_transport(settings, service)
-    speaker = new_speaker(service, identity, settings)
-    return _client(transport, speaker, Replies(transport, speaker, exclusive=True), settings)
+    sender = new_sender(service, identity, settings)
+    return _client(transport, sender, Replies(transport, sender, exclusive=True), settings)
 
 
-def new_client(transport: Transport, speaker: Speaker, settings: Settings) -> Client:
+def new_client(transport: Transport, sender: Sender, settings: Settings) -> Client:
     """A worker's client, whose reply queue outlives a lost connection."""
-    return _client(transport, speaker, Replies(transport, speaker, exclusive=False), settings)
+    return _client(transport, sender, Replies(transport, sender, exclusive=False), settings)
 
 
-def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
+def new_sender(service: str, identity: str, settings: Settings) -> Sender:
     """A participant with an instance of its own."""
     keep_signatures_out()
     instance = secrets.token_hex(4)
@@ -48,7 +47,7 @@ def new_speaker(service: str, identity: str, settings: Settings) -> Speaker:
     # Storage signs for the others; it has nobody to ask.
     is_direct = has_direct_access(settings) or service == STORAGE
     claims = Claims(open_files(settings)) if is_direct else PresignedClaims()
-    return Speaker(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
+    return Sender(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
 
 
 def open_transport(settings: Settings, name: str) -> Transport:
@@ -59,10 +58,10 @@ def open_transport(settings: Settings, name: str) -> Transport:
     return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
 
 
-def _client(transport: Transport, speaker: Speaker, replies: Replies, settings: Settings) -> Client:
-    client = Client(transport, speaker, replies, settings.request_timeout_s)
-    if isinstance(speaker.claims, PresignedClaims):
-        speaker.claims.ask_through(client)
+def _client(transport: Transport, sender: Sender, replies: Replies, settings: Settings) -> Client:
+    client = Client(transport, sender, replies, settings.request_timeout_s)
+    if isinstance(sender.claims, PresignedClaims):
+        sender.claims.ask_through(client)
     return client
 
 

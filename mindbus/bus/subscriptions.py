@@ -6,7 +6,7 @@ from typing import Self
 
 from bus_schema.envelope import Envelope
 from mindbus.bus.claims import Claims
-from mindbus.bus.reading import Unreadable, data_of, read_envelope
+from mindbus.bus.decode import Unreadable, data_of, read_envelope
 from mindbus.bus.topology import of_subscriber, subscriber_queue
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.logs import logger

@@ -15,7 +15,7 @@ from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
-from mindbus.sql.tables import add_ledger_tables
+from mindbus.sql.tables import add_inbox_tables
 from mindbus.tasks import end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
@@ -24,14 +24,14 @@ _BATCH = 100
 _POLL_S = 1.0
 
 
-class SqlLedger:
-    """The ledger of a service with a database; its relay publishes what the outbox holds, in order."""
+class SqlInbox:
+    """The inbox of a service with a database; its relay publishes what the outbox holds, in order."""
 
     publishes = True
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._tables = add_ledger_tables(MetaData())
+        self._tables = add_inbox_tables(MetaData())
         self._wake = asyncio.Event()
         self._relay: asyncio.Task[None] | None = None
 
@@ -135,12 +135,12 @@ class SqlLedger:
 
 
 class _SqlEntry:
-    def __init__(self, ledger: SqlLedger, session: AsyncSession, consumer: str, message_id: str | None) -> None:
-        self._ledger, self._session = ledger, session
+    def __init__(self, inbox: SqlInbox, session: AsyncSession, consumer: str, message_id: str | None) -> None:
+        self._inbox, self._session = inbox, session
         self._consumer, self._message_id = consumer, message_id
 
     async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        await self._ledger.record(self._session, self._consumer, self._message_id, outgoing)
+        await self._inbox.record(self._session, self._consumer, self._message_id, outgoing)
 
 
 async def _sent(transport: Transport, message: Outgoing) -> bool:

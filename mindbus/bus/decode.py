@@ -29,7 +29,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Decoded:
     """A message that can be handled."""
 
     envelope: Envelope
@@ -38,7 +38,7 @@ class Job:
     attempt: int
 
 
-async def read(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Job:
+async def decode(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Decoded:
     """Read a delivery. Raises Unreadable."""
     envelope = read_envelope(incoming)
     _check_way(incoming, envelope, queue)
@@ -46,13 +46,13 @@ async def read(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -
     if route is None:
         raise Unreadable(Code.INVALID, f"unknown type {envelope.type}: this service does not take it", envelope)
     if route.receives is None:
-        return Job(envelope, envelope, route, attempt_of(incoming))
+        return Decoded(envelope, envelope, route, attempt_of(incoming))
     data = await data_of(envelope, claims)
     try:
         message = route.receives.model_validate(data)
     except ValidationError as invalid:
         raise Unreadable(Code.INVALID, explain(invalid), envelope) from invalid
-    return Job(envelope, message, route, attempt_of(incoming))
+    return Decoded(envelope, message, route, attempt_of(incoming))
 
 
 def read_envelope(incoming: Incoming) -> Envelope:

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import connect, open_transport
-from mindbus.bus.service import build
+from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.runtime.service import build
 from mindbus.settings import Settings
 
 

@@ -1,8 +1,10 @@
 """Whoever speaks on the bus: stamps and addresses what it says."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from bus_schema.envelope import MAX_HOPS, Envelope, Kind
 from bus_schema.ids import derived, uuid7
@@ -12,8 +14,10 @@ from mindbus.bus.claims import Claims
 from mindbus.bus.context import current_message
 from mindbus.bus.telemetry import current_parent
 from mindbus.bus.topology import REPLIES, SUBSCRIBERS, commands_exchange, events_exchange
-from mindbus.bus.transport import Outgoing
-from mindbus.errors import PermanentFailure
+from mindbus.bus.transport import Outgoing, Transport
+from mindbus.errors import BusUnavailable, PermanentFailure
+from mindbus.logs import logger
+from mindbus.tasks import end
 
 
 class NoTarget(ValueError):
@@ -33,7 +37,7 @@ class Coordinates(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Speaker:
+class Sender:
     """A participant's name on the bus; `identity` is the requester of all that it says.
 
     `reply_key` is where answers to it go; who acts under another name still hears at the one place.
@@ -145,3 +149,53 @@ class Speaker:
 def in_time(timeout_s: float) -> datetime:
     """The deadline that many seconds from now."""
     return datetime.now(UTC) + timedelta(seconds=timeout_s)
+
+
+PARTS_PER_S = 15
+
+
+class StreamWriter:
+    """Gathers text into at most fifteen parts a second; a part may get lost, the result holds it all.
+
+    What is said is told within a fifteenth of a second, whether or not anything follows. Leave it before the result is
+    told, so that no part comes after.
+    """
+
+    def __init__(self, sender: Sender, transport: Transport, command: Envelope) -> None:
+        self._sender, self._transport, self._command = sender, transport, command
+        self._unsaid = ""
+        self._parts = 0
+        self._telling: asyncio.Task[None] | None = None
+        self._leaving = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        self._leaving.set()
+        if self._telling is not None:
+            if error is not None:
+                await end(self._telling)
+            else:
+                await self._telling
+
+    async def say(self, text: str) -> None:
+        """Have it told, together with what comes close after it."""
+        self._unsaid += text
+        if self._command.mbreplyto is not None and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.create_task(self._tell(), name="voice")
+            # The first word need not wait until its sender pauses.
+            await asyncio.sleep(0)
+
+    async def _tell(self) -> None:
+        while self._unsaid:
+            text, self._unsaid = self._unsaid, ""
+            self._parts += 1
+            part = Reply(status="partial", result={"text": text})
+            try:
+                await self._transport.publish(await self._sender.reply(self._command, part, part=self._parts))
+            except BusUnavailable as unavailable:
+                logger().debug("part not told", reason=str(unavailable))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1 / PARTS_PER_S):
+                    await self._leaving.wait()

@@ -10,12 +10,12 @@ from bus_schema.envelope import Envelope, Kind
 from bus_schema.messages import Command, Nothing
 from mindbus import TemporaryFailure, Worker, on_command
 from mindbus.bus.claims import Claims
-from mindbus.bus.delivery import Carrier
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
-from mindbus.bus.speaker import Speaker
+from mindbus.bus.sender import Sender
 from mindbus.bus.topology import REQUEUE, commands_exchange, commands_queue, rungs_of
 from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
 from mindbus.files.folder import FolderFiles
+from mindbus.runtime.processor import Processor
 
 
 class Toil(Command[Nothing], domain="toiler", action="toil"):
@@ -54,21 +54,21 @@ class Delivered:
 class SlowToConfirm(MemoryTransport):
     """Delivers a copy before it confirms that it has it."""
 
-    carrier: Carrier
+    processor: Processor
     returned: "asyncio.Task[None]"
 
     async def publish(self, message: Outgoing | RawCopy) -> None:
         assert isinstance(message, RawCopy)
         copy = Delivered(message.body, REQUEUE, message.routing_key, message.properties, message.headers)
-        self.returned = asyncio.create_task(self.carrier.carry(copy))
+        self.returned = asyncio.create_task(self.processor.process(copy))
         # As far as it gets while the confirmation is under way.
         await asyncio.wait([self.returned], timeout=0.01)
 
 
 async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled(tmp_path: Path) -> None:
     worker, transport = Toiler(), SlowToConfirm(MemoryBroker())
-    speaker = Speaker("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
-    transport.carrier = Carrier(worker, speaker, transport, rungs_of("1s"), commands_queue("toiler"), {})
+    sender = Sender("toiler", "1", "svc.toiler", "reply.toiler.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
+    transport.processor = Processor(worker, sender, transport, rungs_of("1s"), commands_queue("toiler"), {})
     envelope = Envelope(
         id="msg_1",
         source="/mb/test/1",
@@ -80,7 +80,7 @@ async def test_a_retry_that_comes_back_before_its_copy_is_confirmed_is_handled(t
     )
     first = Delivered(envelope.to_wire(), commands_exchange("toiler"), Toil.wire.routing_key, properties_of(envelope))
 
-    await transport.carrier.carry(first)
+    await transport.processor.process(first)
     await transport.returned
 
     assert first.is_acked

@@ -7,18 +7,17 @@ from functools import partial
 
 from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
-from mindbus.bus.connecting import new_client, new_speaker
-from mindbus.bus.delivery import Carrier
-from mindbus.bus.endings import sorted_out
-from mindbus.bus.leadership import Leadership
-from mindbus.bus.mailboxes import Mailboxes, Work
-from mindbus.bus.speaker import Speaker
+from mindbus.bus.connection import new_client, new_sender
+from mindbus.bus.outcomes import addressed
+from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
 from mindbus.bus.transport import Consumer, Incoming, Transport
-from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.bus.worker import Leadership, Worker, WorkerContext
 from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
+from mindbus.runtime.mailboxes import Mailboxes, Work
+from mindbus.runtime.processor import Processor
 from mindbus.settings import Settings
 from mindbus.tasks import end
 from mindbus.version import __version__
@@ -36,12 +35,12 @@ class Service:
         self,
         worker: Worker,
         transport: Transport,
-        speaker: Speaker,
+        sender: Sender,
         asking: Client,
         settings: Settings,
         report: Callable[[str, State], None],
     ) -> None:
-        self.worker, self._transport, self._speaker, self._settings = worker, transport, speaker, settings
+        self.worker, self._transport, self._sender, self._settings = worker, transport, sender, settings
         self._asking, self._report = asking, report
         self._consumers: list[Consumer] = []
         self._carrying: set[asyncio.Task[None]] = set()
@@ -118,7 +117,7 @@ class Service:
 
     async def _open(self) -> None:
         await self.worker.start()
-        await self.worker.ledger.start(self._transport)
+        await self.worker.inbox.start(self._transport)
         routes, name = self.worker.routes, self.worker.name
         topology = topology_of(self.worker, self._settings)
         if routes.commands:
@@ -134,7 +133,7 @@ class Service:
         self._is_open.clear()
         await end(*self._clockwork)
         self._clockwork.clear()
-        await self.worker.ledger.stop()
+        await self.worker.inbox.stop()
         await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
         self._mailboxes.clear()
@@ -142,18 +141,18 @@ class Service:
 
     def _consume(self, topology: Topology, queue: str) -> None:
         ladder, worker = rungs_of(self._settings.retry_rungs), self.worker
-        carrier = Carrier(worker, self._speaker, self._transport, ladder, queue, self._at_work, worker.is_ordered)
-        deliver = self._mailboxes_of(carrier).deliver if worker.is_ordered else self._deliver_to(carrier)
+        processor = Processor(worker, self._sender, self._transport, ladder, queue, self._at_work, worker.is_ordered)
+        deliver = self._mailboxes_of(processor).deliver if worker.is_ordered else self._deliver_to(processor)
         self._consumers.append(self._transport.consume(topology, queue, worker.concurrency, deliver))
 
-    def _deliver_to(self, carrier: Carrier) -> Callable[[Incoming], None]:
+    def _deliver_to(self, processor: Processor) -> Callable[[Incoming], None]:
         def deliver(incoming: Incoming) -> None:
-            self._carry(carrier.queue, incoming, lambda: carrier.carry(incoming))
+            self._carry(processor.queue, incoming, lambda: processor.process(incoming))
 
         return deliver
 
-    def _mailboxes_of(self, carrier: Carrier) -> Mailboxes:
-        self._mailboxes.append(Mailboxes(carrier, partial(self._carry, carrier.queue)))
+    def _mailboxes_of(self, processor: Processor) -> Mailboxes:
+        self._mailboxes.append(Mailboxes(processor, partial(self._carry, processor.queue)))
         return self._mailboxes[-1]
 
     def _carry(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
@@ -172,12 +171,12 @@ class Service:
                 logger().exception("periodic work failed", worker=self.worker.name, method=method)
 
     async def _tick(self, method: str) -> None:
-        ledger = self.worker.ledger
-        async with ledger.entry(self.worker.name, None) as entry:
-            outgoing = await sorted_out(await getattr(self.worker, method)(), self._speaker, None)
+        inbox = self.worker.inbox
+        async with inbox.entry(self.worker.name, None) as entry:
+            outgoing = await addressed(await getattr(self.worker, method)(), self._sender, None)
             if outgoing:
                 await entry.record(outgoing)
-        if not ledger.publishes:
+        if not inbox.publishes:
             for message in outgoing:
                 await self._transport.publish(message)
 
@@ -187,13 +186,13 @@ class Service:
             self._report(self.worker.name, state)
             beat = Heartbeat(
                 service=self.worker.name,
-                instance=self._speaker.instance,
+                instance=self._sender.instance,
                 ready=state is State.READY,
                 standing_by=state is State.STANDING_BY,
                 version=__version__,
             )
             try:
-                await self._transport.publish(await self._speaker.event(beat))
+                await self._transport.publish(await self._sender.event(beat))
                 series(PUBLISHED, beat.wire.type).inc()
             except BusUnavailable as unavailable:
                 logger().warning("heartbeat not sent", worker=self.worker.name, reason=str(unavailable))
@@ -208,12 +207,12 @@ def build(
     report: Callable[[str, State], None] = lambda _name, _state: None,
 ) -> Service:
     """Build a worker with a client of its own, ready to be started."""
-    principal = new_speaker(name, f"svc.{name}", settings)
+    principal = new_sender(name, f"svc.{name}", settings)
     asking = new_client(transport, principal, settings)
     worker = make(WorkerContext(settings, asking))
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
-    speaker = replace(principal, service=worker.name, identity=identity)
-    return Service(worker, transport, speaker, asking, settings, report)
+    sender = replace(principal, service=worker.name, identity=identity)
+    return Service(worker, transport, sender, asking, settings, report)
 
 
 def topology_of(worker: Worker, settings: Settings) -> Topology:

@@ -1,4 +1,4 @@
-"""Inbox with outbox in memory: what SqlLedger promises, over the database that the registry writes to."""
+"""Inbox with outbox in memory: what SqlInbox promises, over the database that the registry writes to."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,8 +10,8 @@ from mindbus.errors import TemporaryFailure
 from tests.crashes.memory_database import Connection, Tables, at_hand
 
 
-class OutboxLedger:
-    """The ledger of one process; whoever runs the process calls its relay."""
+class OutboxInbox:
+    """The inbox of one process; whoever runs the process calls its relay."""
 
     publishes = True
 
@@ -48,7 +48,7 @@ class OutboxLedger:
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """One message's line in the ledger, still open."""
+    """One message's line in the inbox, still open."""
 
     message_id: str | None
 

@@ -13,14 +13,14 @@ from mindbus.bus.transport import Outgoing, Transport
 REMEMBERED = timedelta(hours=1)
 
 
-class Entry(Protocol):
-    """One message's line in the ledger, still open."""
+class UnitOfWork(Protocol):
+    """One message's line in the inbox, still open."""
 
     async def record(self, outgoing: Sequence[Outgoing]) -> None:
         """Keep what the message caused, so that its duplicate causes just that again."""
 
 
-class Ledger(Protocol):
+class Inbox(Protocol):
     """Recognises a message that was handled before, by its id."""
 
     @property
@@ -29,7 +29,7 @@ class Ledger(Protocol):
 
     async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None: ...
 
-    def entry(self, consumer: str, message_id: str | None) -> AbstractAsyncContextManager[Entry]:
+    def entry(self, consumer: str, message_id: str | None) -> AbstractAsyncContextManager[UnitOfWork]:
         """Open a line: what happens inside takes effect on leaving, together with the record, or not at all.
 
         Without a message id, as for what a clock sets off, there is an effect but nothing to recognise again.
@@ -40,7 +40,7 @@ class Ledger(Protocol):
     async def stop(self) -> None: ...
 
 
-class MemoryLedger:
+class MemoryInbox:
     """For workers without a database: bounded, forgets with the process, so effects must be repeatable."""
 
     publishes = False
@@ -68,8 +68,8 @@ class MemoryLedger:
 
 
 class _MemoryEntry:
-    def __init__(self, ledger: MemoryLedger, consumer: str, message_id: str | None) -> None:
-        self._ledger, self._consumer, self._message_id = ledger, consumer, message_id
+    def __init__(self, inbox: MemoryInbox, consumer: str, message_id: str | None) -> None:
+        self._inbox, self._consumer, self._message_id = inbox, consumer, message_id
         self._outgoing: Sequence[Outgoing] | None = None
 
     async def __aenter__(self) -> Self:
@@ -79,7 +79,7 @@ class _MemoryEntry:
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if kind is None and self._outgoing is not None and self._message_id is not None:
-            self._ledger.remember(self._consumer, self._message_id, self._outgoing)
+            self._inbox.remember(self._consumer, self._message_id, self._outgoing)
 
     async def record(self, outgoing: Sequence[Outgoing]) -> None:
         self._outgoing = outgoing

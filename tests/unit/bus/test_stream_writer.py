@@ -9,7 +9,7 @@ from pydantic import BaseModel
 import mindbus
 from bus_schema.replies import Code
 from mindbus import Client, Command, MessageContext, Rejected, ReplyError, Settings
-from mindbus.bus.testing import running
+from mindbus.testing.workers import running
 
 
 class Spoken(BaseModel):

@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from mindbus.bus.delivery import Carrier
-from mindbus.bus.reading import Job
+from mindbus.bus.decode import Decoded
 from mindbus.bus.transport import Incoming
+from mindbus.runtime.processor import Processor
 from mindbus.tasks import end
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -16,12 +16,12 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 class Mailboxes:
     """Sorts the deliveries of one queue by key as they come in; within a key, each waits for the one before it."""
 
-    def __init__(self, carrier: Carrier, carry: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
-        self._carrier, self._carry = carrier, carry
+    def __init__(self, processor: Processor, carry: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
+        self._processor, self._carry = processor, carry
         self._arrived: asyncio.Queue[Incoming] = asyncio.Queue()
         self._last: dict[str, asyncio.Task[None]] = {}
         self._is_open = True
-        self._sorting = asyncio.create_task(self._sort_for_ever(), name=f"mailboxes of {carrier.queue}")
+        self._sorting = asyncio.create_task(self._sort_for_ever(), name=f"mailboxes of {processor.queue}")
 
     def deliver(self, incoming: Incoming) -> None:
         """Take it in; must not block."""
@@ -39,21 +39,21 @@ class Mailboxes:
             await asyncio.wait([self._carry(incoming, partial(self._sort, incoming))])
 
     async def _sort(self, incoming: Incoming) -> None:
-        job = await self._carrier.take(incoming)
+        job = await self._processor.decode(incoming)
         if job is None:
             return
-        key = self._carrier.worker.order_key(job.message)
+        key = self._processor.worker.order_key(job.message)
         before = self._last.get(key) if key is not None else None
         task = self._carry(incoming, partial(self._see_through, job, incoming, before))
         if key is not None:
             self._last[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
 
-    async def _see_through(self, job: Job, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
+    async def _see_through(self, job: Decoded, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
         if self._is_open:
-            await self._carrier.see_through(job, incoming)
+            await self._processor.execute(job, incoming)
 
     def _forget(self, key: str, done: asyncio.Task[None]) -> None:
         if self._last.get(key) is done:

@@ -13,17 +13,17 @@ from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.transport import Outgoing
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
-from mindbus.sql.ledger import KEPT, SqlLedger
+from mindbus.sql.inbox import KEPT, SqlInbox
 from mindbus.testing.wait import until
 from storage_service.inserts import next_number
-from storage_service.models import CounterRow, ledger
+from storage_service.models import CounterRow, inbox_tables
 from tests.postgres import DatabaseOf
 
-OpenLedger = Callable[[], SqlLedger]
+OpenInbox = Callable[[], SqlInbox]
 
 
 class Post:
-    """The half of a transport that a ledger uses; it keeps what is published, unless it is told to fail."""
+    """The half of a transport that a inbox uses; it keeps what is published, unless it is told to fail."""
 
     def __init__(self) -> None:
         self.published: list[str] = []
@@ -37,12 +37,12 @@ class Post:
 
 
 @pytest.fixture
-async def open_ledger(database_of: DatabaseOf) -> AsyncIterator[OpenLedger]:
+async def open_inbox(database_of: DatabaseOf) -> AsyncIterator[OpenInbox]:
     """An instance of a service, as many as one likes."""
-    opened: list[SqlLedger] = []
+    opened: list[SqlInbox] = []
 
-    def opening() -> SqlLedger:
-        opened.append(SqlLedger(Database(database_of("storage"), "storage")))
+    def opening() -> SqlInbox:
+        opened.append(SqlInbox(Database(database_of("storage"), "storage")))
         return opened[-1]
 
     yield opening
@@ -65,37 +65,37 @@ def said(number: int, kind: Kind = Kind.EVENT) -> Outgoing:
     return Outgoing("mb.evt.storage", "evt.artifact.registered", envelope, envelope.model_dump_json().encode())
 
 
-async def handle(instance: SqlLedger, message_id: str | None, *outgoing: Outgoing) -> None:
+async def handle(instance: SqlInbox, message_id: str | None, *outgoing: Outgoing) -> None:
     """Count the message, say something about it."""
     async with instance.entry("storage", message_id) as entry:
         await next_number(instance.database.session, "handled")
         await entry.record(outgoing)
 
 
-async def handled(instance: SqlLedger) -> int:
+async def handled(instance: SqlInbox) -> int:
     async with instance.database.reading() as session:
         return await session.scalar(select(CounterRow.value).where(CounterRow.name == "handled")) or 0
 
 
-async def waiting(instance: SqlLedger) -> int:
+async def waiting(instance: SqlInbox) -> int:
     async with instance.database.reading() as session:
-        return await session.scalar(select(func.count()).select_from(ledger.outbox)) or 0
+        return await session.scalar(select(func.count()).select_from(inbox_tables.outbox)) or 0
 
 
-async def test_what_a_message_caused_is_known_to_every_instance(open_ledger: OpenLedger) -> None:
-    await handle(open_ledger(), "msg_a", said(1), said(2))
+async def test_what_a_message_caused_is_known_to_every_instance(open_inbox: OpenInbox) -> None:
+    await handle(open_inbox(), "msg_a", said(1), said(2))
 
-    outcome = await open_ledger().outcome_of("storage", "msg_a")
+    outcome = await open_inbox().outcome_of("storage", "msg_a")
 
     assert outcome is not None
     assert [message.envelope.id for message in outcome] == ["msg_0001", "msg_0002"]
     assert [message.envelope.data for message in outcome] == [{"имя": 1}, {"имя": 2}]
-    assert await open_ledger().outcome_of("orchestrator", "msg_a") is None
-    assert await open_ledger().outcome_of("storage", "msg_b") is None
+    assert await open_inbox().outcome_of("orchestrator", "msg_a") is None
+    assert await open_inbox().outcome_of("storage", "msg_b") is None
 
 
-async def test_a_message_that_failed_leaves_nothing(open_ledger: OpenLedger) -> None:
-    instance = open_ledger()
+async def test_a_message_that_failed_leaves_nothing(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
 
     async def fail() -> None:
         async with instance.entry("storage", "msg_a") as entry:
@@ -110,18 +110,16 @@ async def test_a_message_that_failed_leaves_nothing(open_ledger: OpenLedger) -> 
     assert await handled(instance) == await waiting(instance) == 0
 
 
-async def test_a_message_that_many_instances_handle_at_once_has_its_effect_once(open_ledger: OpenLedger) -> None:
-    attempts = await asyncio.gather(
-        *(handle(open_ledger(), "msg_a", said(1)) for _ in range(4)), return_exceptions=True
-    )
+async def test_a_message_that_many_instances_handle_at_once_has_its_effect_once(open_inbox: OpenInbox) -> None:
+    attempts = await asyncio.gather(*(handle(open_inbox(), "msg_a", said(1)) for _ in range(4)), return_exceptions=True)
 
     assert Counter(isinstance(failure, TemporaryFailure) for failure in attempts) == {False: 1, True: 3}
     assert None in attempts
-    assert await handled(open_ledger()) == await waiting(open_ledger()) == 1
+    assert await handled(open_inbox()) == await waiting(open_inbox()) == 1
 
 
-async def test_what_a_clock_sets_off_is_counted_every_time(open_ledger: OpenLedger) -> None:
-    instance = open_ledger()
+async def test_what_a_clock_sets_off_is_counted_every_time(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
     for _ in range(2):
         await handle(instance, None, said(1))
 
@@ -129,8 +127,8 @@ async def test_what_a_clock_sets_off_is_counted_every_time(open_ledger: OpenLedg
 
 
 @pytest.mark.slow
-async def test_everything_is_published_by_however_many_instances(open_ledger: OpenLedger) -> None:
-    post, instances = Post(), [open_ledger() for _ in range(3)]
+async def test_everything_is_published_by_however_many_instances(open_inbox: OpenInbox) -> None:
+    post, instances = Post(), [open_inbox() for _ in range(3)]
     for number in range(150):
         await handle(instances[number % 3], None, said(number))
 
@@ -148,8 +146,8 @@ async def test_everything_is_published_by_however_many_instances(open_ledger: Op
         assert len(post.published) == 200
 
 
-async def test_one_instance_publishes_in_order(open_ledger: OpenLedger) -> None:
-    post, instance = Post(), open_ledger()
+async def test_one_instance_publishes_in_order(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
     for number in range(120):
         await handle(instance, None, said(number))
 
@@ -159,8 +157,8 @@ async def test_one_instance_publishes_in_order(open_ledger: OpenLedger) -> None:
     assert post.published == [f"msg_{number:04}" for number in range(120)]
 
 
-async def test_what_the_bus_does_not_take_waits_until_it_does(open_ledger: OpenLedger) -> None:
-    post, instance = Post(), open_ledger()
+async def test_what_the_bus_does_not_take_waits_until_it_does(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
     post.fails = lambda _message: BusUnavailable("no broker")
     await handle(instance, "msg_a", said(1))
     await instance.start(post)  # type: ignore[arg-type]  # it only publishes
@@ -171,8 +169,8 @@ async def test_what_the_bus_does_not_take_waits_until_it_does(open_ledger: OpenL
     await until(lambda: sorted(post.published) == ["msg_0001", "msg_0002"])
 
 
-async def test_what_nobody_takes_holds_up_nothing_behind_it(open_ledger: OpenLedger) -> None:
-    post, instance = Post(), open_ledger()
+async def test_what_nobody_takes_holds_up_nothing_behind_it(open_inbox: OpenInbox) -> None:
+    post, instance = Post(), open_inbox()
     post.fails = lambda message: Unroutable("no queue") if message.envelope.id < "msg_0003" else None
     for number, kind in enumerate((Kind.REPLY, Kind.COMMAND, Kind.REPLY, Kind.EVENT)):
         await handle(instance, None, said(number, kind))
@@ -187,12 +185,12 @@ async def test_what_nobody_takes_holds_up_nothing_behind_it(open_ledger: OpenLed
     await until(only_the_command_waits)
 
 
-async def test_what_is_old_is_forgotten_at_a_start(open_ledger: OpenLedger) -> None:
-    instance = open_ledger()
+async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
     for message_id in ("msg_old", "msg_new"):
         await handle(instance, message_id)
     async with instance.database.transaction() as session:
-        old = update(ledger.inbox).where(ledger.inbox.c.message_id == "msg_old")
+        old = update(inbox_tables.inbox).where(inbox_tables.inbox.c.message_id == "msg_old")
         await session.execute(old.values(handled_at=datetime.now(UTC) - KEPT - timedelta(days=1)))
 
     await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
@@ -205,9 +203,9 @@ async def test_what_is_old_is_forgotten_at_a_start(open_ledger: OpenLedger) -> N
     ("names", "emptied"), [(("anna", "conv_anna"), {"msg_a", "msg_b"}), ((), {"msg_a", "msg_b", "msg_c"})]
 )
 async def test_a_forgotten_outcome_leaves_its_message_handled(
-    open_ledger: OpenLedger, names: tuple[str, ...], emptied: set[str]
+    open_inbox: OpenInbox, names: tuple[str, ...], emptied: set[str]
 ) -> None:
-    ours = open_ledger()
+    ours = open_inbox()
     hers = replace(said(1), envelope=said(1).envelope.model_copy(update={"data": {"user_id": "anna"}}))
     traced = replace(said(2), envelope=said(2).envelope.model_copy(update={"mbtraceid": "conv_anna"}))
     other = replace(said(3), envelope=said(3).envelope.model_copy(update={"data": {"user_id": "anna_b"}}))
