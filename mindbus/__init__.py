@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mindbus.bus.client import Client, Subscription
     from mindbus.bus.connection import NoBroker, connect
     from mindbus.bus.context import MessageContext
-    from mindbus.bus.handlers import Publish, Send, every, on_command, on_event, on_topic
+    from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event, on_topic
     from mindbus.bus.worker import Worker, WorkerContext
     from mindbus.errors import (
         BusUnavailable,
@@ -44,7 +44,7 @@ _HOMES = {
         "TemporaryFailure",
         "Unroutable",
     ),
-    "mindbus.bus.handlers": ("Send", "Publish", "every", "on_command", "on_event", "on_topic"),
+    "mindbus.bus.handlers": ("Send", "Publish", "background", "every", "on_command", "on_event", "on_topic"),
     "mindbus.bus.context": ("MessageContext",),
     "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
@@ -84,6 +84,7 @@ __all__ = [
     "Unroutable",
     "Worker",
     "WorkerContext",
+    "background",
     "connect",
     "every",
     "on_command",

@@ -63,6 +63,12 @@ class Rejected(MindBusError):
         self.is_denied = is_denied
 
 
+class Expired(Rejected):
+    """The deadline of this command has passed; it has not been carried out."""
+
+    code = Code.EXPIRED
+
+
 class TemporaryFailure(MindBusError):
     """Something that is needed is not there just now; the message is tried again within its budget, after `delay`."""
 

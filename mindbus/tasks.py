@@ -1,15 +1,70 @@
-"""Cancellation of tasks that is certain to end them."""
+"""Supervision of long-running tasks, and ending tasks of one's own for sure."""
 
 import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
-_CANCEL_AGAIN_S = 5.0
+from mindbus.errors import TemporaryFailure
+from mindbus.logs import logger
+
+_TRY_AGAIN_S = 5.0
+_FIRST_DELAY_S = 0.2
+_LONGEST_DELAY_S = 5.0
+_JITTER = 0.5
+# At these delays a task has failed for two to three seconds by then: longer than a blip, as of a restarting database.
+FAILING_AFTER = 5
 
 
-async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _CANCEL_AGAIN_S) -> None:
-    """Cancel tasks until they are done; their results and errors are dropped.
+@dataclass
+class Supervised:
+    """A step that is repeated for ever; after a failure it waits ever longer, up to five seconds, with jitter."""
 
-    Cancelling once is not always enough: a library in between may take the cancellation for its own and go on.
+    name: str
+    step: Callable[[], Awaitable[object]]
+    interval_s: float
+    failures: int = 0
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether its last five attempts have failed."""
+        return self.failures >= FAILING_AFTER
+
+    async def run(self, *, begins_at_once: bool = False) -> None:
+        """Repeat the step until cancelled."""
+        delay_s = 0.0 if begins_at_once else self.interval_s
+        while True:
+            await asyncio.sleep(delay_s)
+            delay_s = self.interval_s
+            try:
+                await self.step()
+            except Exception as error:  # noqa: BLE001  # a step that fails is followed by the next one
+                self.failures += 1
+                delay_s = max(delay_s, backoff_s(self.failures))
+                self._log(error, delay_s)
+            else:
+                if self.is_failing:
+                    logger().info("task works again", task=self.name, failures=self.failures)
+                self.failures = 0
+
+    def _log(self, error: Exception, delay_s: float) -> None:
+        if isinstance(error, TemporaryFailure):
+            logger().warning("task failed", task=self.name, again_in_s=round(delay_s, 2), reason=str(error))
+        else:
+            logger().error("task failed", task=self.name, again_in_s=round(delay_s, 2), exc_info=error)
+
+
+def backoff_s(failures: int) -> float:
+    """Exponential back-off with jitter, in seconds, after that many failures in a row."""
+    longest = min(_FIRST_DELAY_S * 2.0 ** min(failures - 1, 10), _LONGEST_DELAY_S)
+    return longest * random.uniform(1 - _JITTER, 1)
+
+
+async def end(*tasks: "asyncio.Task[Any]", try_again_s: float = _TRY_AGAIN_S) -> None:
+    """Cancel tasks until they are over; whatever they end with is theirs.
+
+    Once is not always enough: a library in between may take a cancellation for one of its own, then go on.
     """
     left = {task for task in tasks if not task.done()}
     while left:

@@ -65,15 +65,13 @@ class Keeper:
         """Storage hears an event."""
         route = self.depot.worker.routes.find(event.wire.type)
         assert route is not None
-        async with self.depot.worker.inbox.entry("storage", None) as entry:
-            await getattr(self.depot.worker, route.method)(event)
-            await entry.record([])
+        async with self.depot.worker.inbox.unit_of_work("storage"):
+            await route.handler(self.depot.worker)(event)
 
     async def told(self) -> list[Event]:
         """What storage tells, by itself."""
-        async with self.depot.worker.inbox.entry("storage", None) as entry:
+        async with self.depot.worker.inbox.unit_of_work("storage"):
             told = await self.depot.worker.tell()
-            await entry.record([])
         return [notice.event for notice in told]
 
     async def keys(self, folder: str) -> list[str]:

@@ -94,14 +94,14 @@ class Depot:
         context = MessageContext(an_envelope(message, by, trace, message_id, self.clock()), self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        handler = getattr(self.worker, route.method)
+        handler = route.handler(self.worker)
         if isinstance(message, Query):
             return await handler(message, context)
-        if await self.worker.inbox.outcome_of(self.worker.name, message_id) is not None:
+        if await self.worker.inbox.outcomes_of(self.worker.name, [message_id]):
             return None
-        async with self.worker.inbox.entry(self.worker.name, message_id) as entry:
+        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
             returned = await handler(message, context)
-            await entry.record([])
+            await unit.record({message_id: ()})
         return returned
 
     async def register(self, manifest: Manifest, by: str | None = None, trace: str | None = None) -> Registration:

@@ -1,4 +1,4 @@
-"""The message at hand: what a handler, or anything it calls, may know of it."""
+"""Context of the message that is being handled, for its handler and whatever that calls."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_operator, owner_of
 from bus_schema.ids import derived
+from bus_schema.messages import Message
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
@@ -23,7 +24,8 @@ class MessageContext:
     attempt: int = 1
     sent: Counter[str] = field(default_factory=Counter)
     hops: int = field(init=False)
-    voice: "Callable[[str], Awaitable[None]] | None" = None
+    message: "Message | Envelope | None" = None
+    write: "Callable[[str], Awaitable[None]] | None" = None
 
     def __post_init__(self) -> None:
         """What it sends is a hop further than what it handles."""
@@ -37,9 +39,9 @@ class MessageContext:
             )
 
     async def say(self, text: str) -> None:
-        """Tell the asker a part of the answer, such as a token; transient, so the result must hold it all."""
-        if self.voice is not None:
-            await self.voice(text)
+        """Stream a part of the answer, such as a token, to the requester; transient, so the result must hold it all."""
+        if self.write is not None:
+            await self.write(text)
 
     def begin_anew(self) -> None:
         """Count hops from here: for a story whose length something else bounds, such as a card of so many steps."""

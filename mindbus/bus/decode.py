@@ -1,4 +1,4 @@
-"""From a delivery's bytes to a typed message, as strictly as untrusted input deserves."""
+"""Decodes a delivery's bytes into a typed message, as strictly as untrusted input deserves."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from bus_schema.envelope import CONTENT_TYPE, Envelope, Kind, NotAnEnvelope, explain, from_wire
-from bus_schema.messages import Message
+from bus_schema.messages import Message, Query
 from bus_schema.replies import Code
 from bus_schema.strict_json import MalformedJson
 from mindbus.bus.claims import ClaimLost, Claims
-from mindbus.bus.handlers import Route, Routes
+from mindbus.bus.routes import Route, Routes
 from mindbus.bus.topology import REQUEUE
 from mindbus.bus.transport import Incoming, properties_of
 
@@ -30,12 +30,17 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message that can be handled."""
+    """A delivery as a typed message, with the route to its handler."""
 
     envelope: Envelope
     message: Message | Envelope
     route: Route
     attempt: int
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it changes nothing, so that a duplicate is simply answered again."""
+        return self.route.receives is not None and issubclass(self.route.receives, Query)
 
 
 async def decode(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Decoded:

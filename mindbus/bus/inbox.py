@@ -1,10 +1,9 @@
-"""What a worker remembers of the messages that it has handled."""
+"""Inbox of a worker: the messages that it has handled, with what each caused, so that a duplicate has no effect."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from cachetools import TTLCache
 
@@ -12,28 +11,31 @@ from mindbus.bus.transport import Outgoing, Transport
 
 REMEMBERED = timedelta(hours=1)
 
+Outcomes = Mapping[str, Sequence[Outgoing]]
+
 
 class UnitOfWork(Protocol):
-    """One message's line in the inbox, still open."""
+    """One open transaction over the effects of a group of messages."""
 
-    async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        """Keep what the message caused, so that its duplicate causes just that again."""
+    async def record(self, outcomes: Outcomes) -> None:
+        """Keep by message id what each message of the group caused, so that its duplicate causes just that again."""
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        """Keep what no message caused, such as the result of a periodic task; there is no duplicate to recognise."""
 
 
 class Inbox(Protocol):
-    """Recognises a message that was handled before, by its id."""
+    """Recognises messages that were handled before, by their ids."""
 
     @property
     def publishes(self) -> bool:
         """Whether it sends what was recorded by itself, from an outbox."""
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None: ...
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        """The outcomes of those messages that have been handled."""
 
-    def entry(self, consumer: str, message_id: str | None) -> AbstractAsyncContextManager[UnitOfWork]:
-        """Open a line: what happens inside takes effect on leaving, together with the record, or not at all.
-
-        Without a message id, as for what a clock sets off, there is an effect but nothing to recognise again.
-        """
+    def unit_of_work(self, consumer: str) -> AbstractAsyncContextManager[UnitOfWork]:
+        """Open a unit of work: everything inside takes effect on leaving, with what was recorded, or not at all."""
 
     async def start(self, transport: Transport) -> None: ...
 
@@ -41,24 +43,24 @@ class Inbox(Protocol):
 
 
 class MemoryInbox:
-    """For workers without a database: bounded, forgets with the process, so effects must be repeatable."""
+    """Inbox of a worker without a database: bounded, lost with the process, so effects must be repeatable."""
 
     publishes = False
 
     def __init__(self, size: int = 10_000) -> None:
         self._outcomes: TTLCache[tuple[str, str], Sequence[Outgoing]] = TTLCache(size, REMEMBERED.total_seconds())
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        """What the message caused, as long as it is remembered."""
-        return self._outcomes.get((consumer, message_id))
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        """The outcomes of those messages, as long as they are remembered."""
+        known = {message_id: self._outcomes.get((consumer, message_id)) for message_id in message_ids}
+        return {message_id: outgoing for message_id, outgoing in known.items() if outgoing is not None}
 
-    def entry(self, consumer: str, message_id: str | None) -> "_MemoryEntry":
-        """Remember the outcome once everything went well."""
-        return _MemoryEntry(self, consumer, message_id)
-
-    def remember(self, consumer: str, message_id: str, outgoing: Sequence[Outgoing]) -> None:
-        """From now on, a duplicate of the message has this outcome."""
-        self._outcomes[consumer, message_id] = outgoing
+    @asynccontextmanager
+    async def unit_of_work(self, consumer: str) -> AsyncIterator["_MemoryUnit"]:
+        """Remember the outcomes once everything went well."""
+        unit = _MemoryUnit()
+        yield unit
+        self._outcomes.update({(consumer, message_id): caused for message_id, caused in unit.outcomes.items()})
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
@@ -67,19 +69,12 @@ class MemoryInbox:
         """Nothing to close."""
 
 
-class _MemoryEntry:
-    def __init__(self, inbox: MemoryInbox, consumer: str, message_id: str | None) -> None:
-        self._inbox, self._consumer, self._message_id = inbox, consumer, message_id
-        self._outgoing: Sequence[Outgoing] | None = None
+class _MemoryUnit:
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Sequence[Outgoing]] = {}
 
-    async def __aenter__(self) -> Self:
-        return self
+    async def record(self, outcomes: Outcomes) -> None:
+        self.outcomes.update(outcomes)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._outgoing is not None and self._message_id is not None:
-            self._inbox.remember(self._consumer, self._message_id, self._outgoing)
-
-    async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        self._outgoing = outgoing
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        """Nothing to keep: the runtime publishes it."""

@@ -1,6 +1,6 @@
-"""How a delivery ends: what is said because of it, where its copy goes."""
+"""Outcomes of a delivery: messages to publish, a copy for the retry ladder or the dead letters, the retry budget."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from bus_schema.messages import Command, Event, Nothing, message_class
 from bus_schema.replies import Code, Reply
 from mindbus.bus.decode import ATTEMPT, ORIGIN, attempt_of
 from mindbus.bus.handlers import Publish, PublishTo, Send
+from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import DEAD, Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy
@@ -21,7 +22,6 @@ REASON = "mb-reason"
 CODE = "mb-code"
 DIED_AT = "mb-died-at"
 _REASON_CHARS = 2000
-_SAID = (Command, Event, Send, Publish, PublishTo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,42 @@ class Outcome:
     again_in: timedelta | None = None
 
 
-async def addressed(returned: Any, sender: Sender, cause: Envelope | None) -> list[Outgoing]:
-    """Sort what a handler returned: the command's result to the asker, events to listeners, commands to services."""
+async def addressed(returned: object, sender: Sender, cause: Envelope | None) -> list[Outgoing]:
+    """Address what a handler returned: the command's result to the requester, events and commands to their exchanges.
+
+    Without a `cause`, as for periodic tasks, there is no result. Raises TypeError for anything that can be neither
+    answered nor published, and for a result that is missing, whether or not somebody waits for it.
+    """
     items = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
-    outgoing = [await _addressed(item, sender) for item in items if isinstance(item, _SAID)]
-    if cause is not None and cause.mbkind is Kind.COMMAND:
-        # A result that is missing is a bug whether or not somebody asked.
-        result = _result(items, cause)
+    is_command = cause is not None and cause.mbkind is Kind.COMMAND
+    expected = message_class(cause.type).wire.result if cause is not None and is_command else Nothing
+    results: list[BaseModel] = []
+    outgoing: list[Outgoing] = []
+    for item in items:
+        is_result = is_command and not results and isinstance(item, expected)
+        if is_result and isinstance(item, BaseModel):
+            results.append(item)
+        if isinstance(item, PUBLISHABLE):
+            outgoing.append(await _addressed(item, sender))
+        elif not is_result:
+            raise TypeError(_unpublishable(item, cause, is_alone=item is returned))
+    if cause is not None and is_command:
+        if not results and expected is not Nothing:
+            raise TypeError(f"the handler of {cause.type} returned no {expected.__name__}")
         if cause.mbreplyto is not None:
+            result = results[0] if results else Nothing()
             outgoing += await answer(sender, cause, Reply(status="ok", result=result.model_dump(mode="json")))
     return outgoing
+
+
+def _unpublishable(item: object, cause: Envelope | None, *, is_alone: bool) -> str:
+    handler = f"the handler of {cause.type}" if cause is not None else "a task"
+    advice = (
+        "return the result, an event, a command, Send, Publish or PublishTo; several of them as a list or a tuple"
+        if is_alone
+        else "a list or tuple holds one result beside events, commands, Send, Publish and PublishTo, nothing else"
+    )
+    return f"{handler} returned a {type(item).__name__}, which can be neither answered nor published: {advice}"
 
 
 async def answer(sender: Sender, command: Envelope, reply: Reply) -> list[Outgoing]:
@@ -82,16 +108,6 @@ async def _addressed(item: Command[Any] | Event | Send | Publish | PublishTo, se
         case Event():
             return await sender.event(item)
     return await sender.command(item)
-
-
-def _result(items: Iterable[Any], command: Envelope) -> BaseModel:
-    wanted = message_class(command.type).wire.result
-    for item in items:
-        if isinstance(item, wanted):
-            return item
-    if wanted is Nothing:
-        return Nothing()
-    raise TypeError(f"the handler of {command.type} returned no {wanted.__name__}")
 
 
 # A bug seldom mends itself; two more tries tell a race from a mistake.

@@ -1,4 +1,4 @@
-"""Whoever speaks on the bus: stamps and addresses what it says."""
+"""Sender: stamps and addresses the messages of one participant; a stream writer for partial answers."""
 
 import asyncio
 from contextlib import suppress
@@ -163,33 +163,33 @@ class StreamWriter:
 
     def __init__(self, sender: Sender, transport: Transport, command: Envelope) -> None:
         self._sender, self._transport, self._command = sender, transport, command
-        self._unsaid = ""
+        self._unsent = ""
         self._parts = 0
-        self._telling: asyncio.Task[None] | None = None
-        self._leaving = asyncio.Event()
+        self._sending: asyncio.Task[None] | None = None
+        self._is_leaving = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        self._leaving.set()
-        if self._telling is not None:
+        self._is_leaving.set()
+        if self._sending is not None:
             if error is not None:
-                await end(self._telling)
+                await end(self._sending)
             else:
-                await self._telling
+                await self._sending
 
-    async def say(self, text: str) -> None:
+    async def write(self, text: str) -> None:
         """Have it told, together with what comes close after it."""
-        self._unsaid += text
-        if self._command.mbreplyto is not None and (self._telling is None or self._telling.done()):
-            self._telling = asyncio.create_task(self._tell(), name="voice")
+        self._unsent += text
+        if self._command.mbreplyto is not None and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._send(), name="stream writer")
             # The first word need not wait until its sender pauses.
             await asyncio.sleep(0)
 
-    async def _tell(self) -> None:
-        while self._unsaid:
-            text, self._unsaid = self._unsaid, ""
+    async def _send(self) -> None:
+        while self._unsent:
+            text, self._unsent = self._unsent, ""
             self._parts += 1
             part = Reply(status="partial", result={"text": text})
             try:
@@ -198,4 +198,4 @@ class StreamWriter:
                 logger().debug("part not told", reason=str(unavailable))
             with suppress(TimeoutError):
                 async with asyncio.timeout(1 / PARTS_PER_S):
-                    await self._leaving.wait()
+                    await self._is_leaving.wait()

@@ -3,8 +3,7 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -49,11 +48,27 @@ def current_parent(inherited: Envelope | None) -> Parent:
     return Parent(f"00-{noise[:32]}-{noise[32:]}-01")
 
 
+def is_tracing() -> bool:
+    """Whether somebody has set up OpenTelemetry tracing in this process."""
+    return _OPEN_TELEMETRY in sys.modules and _has_provider()
+
+
 def handling_span(envelope: Envelope, service: str) -> AbstractContextManager[object]:
-    """A consumer span whose parent is the sender's, and the time it took."""
-    timer = series(TOOK, service, envelope.type).time()
-    # Where nobody has set up tracing, a span that records nothing would be the dearest part of a delivery.
-    return _traced(envelope, service, timer) if _OPEN_TELEMETRY in sys.modules and _has_provider() else timer
+    """A consumer span whose parent is the sender's."""
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    parent = {"traceparent": envelope.traceparent or "", "tracestate": envelope.tracestate or ""}
+    return trace.get_tracer("mindbus").start_as_current_span(
+        f"{service} {envelope.type}",
+        context=TraceContextTextMapPropagator().extract(parent),
+        kind=trace.SpanKind.CONSUMER,
+        attributes={
+            "messaging.system": "rabbitmq",
+            "messaging.message.id": envelope.id,
+            "mindbus.trace_id": envelope.mbtraceid or "",
+        },
+    )
 
 
 def _has_provider() -> bool:
@@ -71,28 +86,6 @@ def _active_span() -> Parent | None:
     carrier: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(carrier)
     return Parent(carrier["traceparent"], carrier.get("tracestate"))
-
-
-@contextmanager
-def _traced(envelope: Envelope, service: str, timer: AbstractContextManager[object]) -> Iterator[None]:
-    from opentelemetry import trace
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    carrier = {"traceparent": envelope.traceparent or "", "tracestate": envelope.tracestate or ""}
-    with (
-        trace.get_tracer("mindbus").start_as_current_span(
-            f"{service} {envelope.type}",
-            context=TraceContextTextMapPropagator().extract(carrier),
-            kind=trace.SpanKind.CONSUMER,
-            attributes={
-                "messaging.system": "rabbitmq",
-                "messaging.message.id": envelope.id,
-                "mindbus.trace_id": envelope.mbtraceid or "",
-            },
-        ),
-        timer,
-    ):
-        yield
 
 
 LAG = Histogram("mindbus_loop_lag_seconds", "How late the event loop wakes a sleeper")

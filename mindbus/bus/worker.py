@@ -1,15 +1,17 @@
-"""What a worker is to the bus."""
+"""Worker: the base class of every consumer, with its context, its middleware and its leadership."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from mindbus.bus.client import Client
-from mindbus.bus.handlers import Routes, routes_of
+from mindbus.bus.context import MessageContext
 from mindbus.bus.inbox import Inbox, MemoryInbox
+from mindbus.bus.routes import Routes, routes_of
+from mindbus.bus.transport import Outgoing
 from mindbus.settings import Settings
 
 
@@ -29,14 +31,27 @@ class Leadership(Protocol):
         """Leave it to the next one."""
 
 
+CallNext = Callable[[], Awaitable[Sequence[Outgoing]]]
+
+
+class Middleware(Protocol):
+    """Wraps the handling of one message: `await call_next()` handles it and returns the messages that it causes.
+
+    It runs within the unit of work of the message, once per attempt; an exception that it raises ends the message as
+    if the handler had raised it, so `Rejected` refuses it.
+    """
+
+    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]: ...
+
+
 def utc_now() -> datetime:
-    """The wall clock, where no test or simulation has injected another."""
+    """The wall clock, in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """What a worker may be built from."""
+    """Settings, client and clock that a worker is built from."""
 
     settings: Settings
     bus: Client
@@ -46,10 +61,11 @@ class WorkerContext:
 class Worker:
     """A consumer on the bus: name it, mark its methods with `on_command` or `on_event`, put it into the fleet.
 
-    `concurrency` is how many messages it handles at once, which is its prefetch; take 1 where a message may kill the
-    process. `attempts` is how often a message is tried that meets a TemporaryFailure. With a `leadership`, one
-    instance consumes while the others stand by. Of several workers in one process those of a lower `start_stage`
-    consume before the others start; one that `stops_last` drains after the others.
+    Handlers may also live in classes of their own, each with its constructor, which `include` adds. `concurrency` is
+    how many messages it handles at once, which is its prefetch; take 1 where a message may kill the process. `attempts`
+    is how often a message is tried that meets a TemporaryFailure. `middleware` wraps every handler, the first of them
+    outermost. With a `leadership`, one instance consumes while the others stand by. Of several workers in one process
+    those of a lower `start_stage` consume before the others start; one that `stops_last` drains after the others.
     """
 
     name: str = ""
@@ -57,7 +73,8 @@ class Worker:
     stops_last: bool = False
     concurrency: int = 8
     attempts: int = 5
-    routes: ClassVar[Routes] = Routes({}, {}, {})
+    routes: Routes = Routes()
+    middleware: Sequence[Middleware] = ()
     leadership: Leadership | None = None
     _inbox: Inbox | None = None
 
@@ -66,14 +83,19 @@ class Worker:
         super().__init_subclass__()
         cls.routes = routes_of(cls)
 
+    def include(self, *routers: object) -> None:
+        """Add the handlers and tasks of other objects. Raises TypeError where two receive the same message."""
+        for router in routers:
+            self.routes = self.routes.including(router, type(self))
+
     @property
     def identity(self) -> str:
-        """Who it is as a requester, without instance."""
+        """The requester of what it sends, without instance."""
         return f"svc.{self.name}"
 
     @property
     def inbox(self) -> Inbox:
-        """What it remembers of handled messages."""
+        """The messages that it has handled."""
         if self._inbox is None:
             self._inbox = MemoryInbox()
         return self._inbox
@@ -83,7 +105,7 @@ class Worker:
         self._inbox = inbox
 
     def order_key(self, message: Message | Envelope) -> str | None:
-        """Override to have messages of one key handled strictly one after the other, as they were sent.
+        """Override to have messages of one key handled strictly one after the other, in the order they were sent.
 
         Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message of no key
         waits for nobody. One instance consumes while the others stand by.
@@ -92,7 +114,7 @@ class Worker:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether order matters to it."""
+        """Whether it overrides `order_key`."""
         return type(self).order_key is not Worker.order_key
 
     async def start(self) -> None:

@@ -16,12 +16,12 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 class Mailboxes:
     """Sorts the deliveries of one queue by key as they come in; within a key, each waits for the one before it."""
 
-    def __init__(self, processor: Processor, carry: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
-        self._processor, self._carry = processor, carry
+    def __init__(self, processor: Processor, begin: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
+        self._processor, self._begin = processor, begin
         self._arrived: asyncio.Queue[Incoming] = asyncio.Queue()
         self._last: dict[str, asyncio.Task[None]] = {}
         self._is_open = True
-        self._sorting = asyncio.create_task(self._sort_for_ever(), name=f"mailboxes of {processor.queue}")
+        self._sorting = asyncio.create_task(self._sort_arrivals(), name=f"mailboxes of {processor.queue}")
 
     def deliver(self, incoming: Incoming) -> None:
         """Take it in; must not block."""
@@ -32,28 +32,28 @@ class Mailboxes:
         self._is_open = False
         await end(self._sorting)
 
-    async def _sort_for_ever(self) -> None:
+    async def _sort_arrivals(self) -> None:
         while True:
             incoming = await self._arrived.get()
             # One after the other, since the key of a message is known only once it is read.
-            await asyncio.wait([self._carry(incoming, partial(self._sort, incoming))])
+            await asyncio.wait([self._begin(incoming, partial(self._sort, incoming))])
 
     async def _sort(self, incoming: Incoming) -> None:
-        job = await self._processor.decode(incoming)
-        if job is None:
+        message = await self._processor.decode(incoming)
+        if message is None:
             return
-        key = self._processor.worker.order_key(job.message)
+        key = self._processor.worker.order_key(message.message)
         before = self._last.get(key) if key is not None else None
-        task = self._carry(incoming, partial(self._see_through, job, incoming, before))
+        task = self._begin(incoming, partial(self._execute, message, incoming, before))
         if key is not None:
             self._last[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
 
-    async def _see_through(self, job: Decoded, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
+    async def _execute(self, message: Decoded, incoming: Incoming, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
         if self._is_open:
-            await self._processor.execute(job, incoming)
+            await self._processor.execute(message, incoming)
 
     def _forget(self, key: str, done: asyncio.Task[None]) -> None:
         if self._last.get(key) is done:

@@ -1,4 +1,4 @@
-"""One worker, running: consumers, clockwork, heartbeat, drain."""
+"""Service: one running worker with its consumers, tasks, heartbeat, leadership and drain."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from functools import partial
 from bus_schema.fleet import Heartbeat, State
 from mindbus.bus.client import Client
 from mindbus.bus.connection import new_client, new_sender
-from mindbus.bus.outcomes import addressed
 from mindbus.bus.sender import Sender
 from mindbus.bus.telemetry import PUBLISHED, series
 from mindbus.bus.topology import Topology, backbone, commands_queue, events_queue, of_service, rungs_of
@@ -18,6 +17,7 @@ from mindbus.errors import BusUnavailable
 from mindbus.logs import logger
 from mindbus.runtime.mailboxes import Mailboxes, Work
 from mindbus.runtime.processor import Processor
+from mindbus.runtime.worker_tasks import WorkerTasks
 from mindbus.settings import Settings
 from mindbus.tasks import end
 from mindbus.version import __version__
@@ -43,8 +43,8 @@ class Service:
         self.worker, self._transport, self._sender, self._settings = worker, transport, sender, settings
         self._asking, self._report = asking, report
         self._consumers: list[Consumer] = []
-        self._carrying: set[asyncio.Task[None]] = set()
-        self._clockwork: list[asyncio.Task[None]] = []
+        self._at_work_tasks: set[asyncio.Task[None]] = set()
+        self._tasks = WorkerTasks(worker, sender, transport)
         self._mailboxes: list[Mailboxes] = []
         self._presence: list[asyncio.Task[None]] = []
         self._at_work: dict[str, asyncio.Future[int]] = {}
@@ -53,10 +53,11 @@ class Service:
 
     @property
     def state(self) -> State:
-        """Whether it consumes from all of its queues just now."""
+        """Ready while it consumes from all of its queues and none of its tasks keeps failing."""
         if self._stands_by:
             return State.STANDING_BY
-        is_ready = self._is_open.is_set() and all(consumer.ready for consumer in self._consumers)
+        is_consuming = self._is_open.is_set() and all(consumer.ready for consumer in self._consumers)
+        is_ready = is_consuming and not self._tasks.are_failing
         return State.READY if is_ready else State.UNREADY
 
     async def start(self) -> None:
@@ -66,10 +67,8 @@ class Service:
         if not self._stands_by:
             await self._open()
         if leadership is not None:
-            self._presence.append(
-                asyncio.create_task(self._lead_for_ever(leadership), name=f"{self.worker.name} leads")
-            )
-        self._presence.append(asyncio.create_task(self._beat_for_ever(), name=f"{self.worker.name} heartbeat"))
+            self._presence.append(asyncio.create_task(self._keep_leading(leadership), name=f"{self.worker.name} leads"))
+        self._presence.append(asyncio.create_task(self._send_heartbeats(), name=f"{self.worker.name} heartbeat"))
 
     async def wait_ready(self) -> None:
         """Wait until it consumes from all of its queues, unless it stands by."""
@@ -84,8 +83,8 @@ class Service:
         # Another instance would be served at once, while an earlier message of the same key is still at work here.
         if not self.worker.is_ordered:
             await asyncio.gather(*(consumer.pause() for consumer in self._consumers))
-        if self._carrying:
-            _done, late = await asyncio.wait(self._carrying, timeout=self._settings.drain_s)
+        if self._at_work_tasks:
+            _done, late = await asyncio.wait(self._at_work_tasks, timeout=self._settings.drain_s)
             if late:
                 logger().warning("cut short, to be delivered again", worker=self.worker.name, messages=len(late))
             await end(*late)
@@ -96,7 +95,7 @@ class Service:
         await self.worker.stop()
         await self._asking.stop_listening()
 
-    async def _lead_for_ever(self, leadership: Leadership) -> None:
+    async def _keep_leading(self, leadership: Leadership) -> None:
         if self._stands_by:
             logger().info("another instance leads, standing by", worker=self.worker.name)
             await leadership.acquire()
@@ -124,15 +123,13 @@ class Service:
             self._consume(topology, commands_queue(name))
         if routes.event_keys:
             self._consume(topology, events_queue(name))
-        for method, seconds in routes.periodic.items():
-            self._clockwork.append(asyncio.create_task(self._tick_for_ever(method, seconds), name=f"{name}.{method}"))
+        self._tasks.start()
         self._is_open.set()
 
     async def _close(self) -> None:
         """What is still being handled goes on: its effects are fenced by their rows, its messages come again."""
         self._is_open.clear()
-        await end(*self._clockwork)
-        self._clockwork.clear()
+        await self._tasks.stop()
         await self.worker.inbox.stop()
         await asyncio.gather(*(mailboxes.close() for mailboxes in self._mailboxes))
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
@@ -147,40 +144,22 @@ class Service:
 
     def _deliver_to(self, processor: Processor) -> Callable[[Incoming], None]:
         def deliver(incoming: Incoming) -> None:
-            self._carry(processor.queue, incoming, lambda: processor.process(incoming))
+            self._begin(processor.queue, incoming, lambda: processor.process(incoming))
 
         return deliver
 
     def _mailboxes_of(self, processor: Processor) -> Mailboxes:
-        self._mailboxes.append(Mailboxes(processor, partial(self._carry, processor.queue)))
+        self._mailboxes.append(Mailboxes(processor, partial(self._begin, processor.queue)))
         return self._mailboxes[-1]
 
-    def _carry(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
+    def _begin(self, queue: str, incoming: Incoming, work: Work) -> asyncio.Task[None]:
         # A task of ours, not of the channel's: the work outlives a lost connection.
-        task = asyncio.create_task(_carried(queue, incoming, work))
-        self._carrying.add(task)
-        task.add_done_callback(self._carrying.discard)
+        task = asyncio.create_task(_settled(queue, incoming, work))
+        self._at_work_tasks.add(task)
+        task.add_done_callback(self._at_work_tasks.discard)
         return task
 
-    async def _tick_for_ever(self, method: str, seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                await self._tick(method)
-            except Exception:  # noqa: BLE001  # a tick that fails is followed by the next one
-                logger().exception("periodic work failed", worker=self.worker.name, method=method)
-
-    async def _tick(self, method: str) -> None:
-        inbox = self.worker.inbox
-        async with inbox.entry(self.worker.name, None) as entry:
-            outgoing = await addressed(await getattr(self.worker, method)(), self._sender, None)
-            if outgoing:
-                await entry.record(outgoing)
-        if not inbox.publishes:
-            for message in outgoing:
-                await self._transport.publish(message)
-
-    async def _beat_for_ever(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             state = self.state
             self._report(self.worker.name, state)
@@ -226,7 +205,7 @@ def topology_of(worker: Worker, settings: Settings) -> Topology:
     )
 
 
-async def _carried(queue: str, incoming: Incoming, work: Work) -> None:
+async def _settled(queue: str, incoming: Incoming, work: Work) -> None:
     try:
         await work()
     except Exception:  # noqa: BLE001  # a mistake of the runtime's own must not leave the message in limbo

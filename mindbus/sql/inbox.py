@@ -11,11 +11,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import Envelope, Kind
+from mindbus.bus.inbox import Outcomes
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
-from mindbus.sql.tables import add_inbox_tables
+from mindbus.sql.tables import InboxTables, add_inbox_tables
 from mindbus.tasks import end
 
 # Longer than any retry, dead letter or claim check lives (storage spec: 30 days).
@@ -25,7 +26,7 @@ _POLL_S = 1.0
 
 
 class SqlInbox:
-    """The inbox of a service with a database; its relay publishes what the outbox holds, in order."""
+    """Inbox of a service with a database; its relay publishes the outbox in order."""
 
     publishes = True
 
@@ -35,36 +36,23 @@ class SqlInbox:
         self._wake = asyncio.Event()
         self._relay: asyncio.Task[None] | None = None
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        """What the message caused when it was handled."""
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        """What those messages caused that have been handled. Raises DatabaseAway."""
         inbox = self._tables.inbox
+        query = select(inbox.c.message_id, inbox.c.outcome).where(
+            inbox.c.consumer == consumer, inbox.c.message_id.in_(message_ids)
+        )
         async with self.database.reading() as session:
-            outcome = await session.scalar(
-                select(inbox.c.outcome).where(inbox.c.consumer == consumer, inbox.c.message_id == message_id)
-            )
-        return None if outcome is None else [_loaded(row) for row in outcome]
+            rows = (await session.execute(query)).all()
+        return {message_id: [_loaded(row) for row in outcome] for message_id, outcome in rows}
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["_SqlEntry"]:
-        """Give the handler its transaction; it commits on leaving. Raises DatabaseAway."""
+    async def unit_of_work(self, consumer: str) -> AsyncIterator["_SqlUnit"]:
+        """Give the handlers their transaction; it commits on leaving. Raises DatabaseAway."""
         # Away after a COMMIT of unknown outcome, too: the next attempt finds its inbox row, or begins anew.
         async with self.database.at_hand() as session:
-            yield _SqlEntry(self, session, consumer, message_id)
+            yield _SqlUnit(self._tables, session, consumer)
         self._wake.set()
-
-    async def record(
-        self, session: AsyncSession, consumer: str, message_id: str | None, outgoing: Sequence[Outgoing]
-    ) -> None:
-        """Write both halves; a message handled twice at once fails here on the inbox's key, so one of them stands."""
-        rows = [_dumped(message) for message in outgoing]
-        if message_id is not None:
-            row = {"consumer": consumer, "message_id": message_id, "outcome": rows, "handled_at": datetime.now(UTC)}
-            try:
-                await session.execute(insert(self._tables.inbox).values(row))
-            except IntegrityError as handled:
-                raise TemporaryFailure("another instance has just handled it") from handled
-        if rows:
-            await session.execute(insert(self._tables.outbox), rows)
 
     async def forget(self, *names: str) -> None:
         """Together with the message at hand: empty the outcomes that have one of these words, or all of them.
@@ -134,13 +122,27 @@ class SqlInbox:
             await session.execute(delete(inbox).where(inbox.c.handled_at < datetime.now(UTC) - KEPT))
 
 
-class _SqlEntry:
-    def __init__(self, inbox: SqlInbox, session: AsyncSession, consumer: str, message_id: str | None) -> None:
-        self._inbox, self._session = inbox, session
-        self._consumer, self._message_id = consumer, message_id
+class _SqlUnit:
+    def __init__(self, tables: InboxTables, session: AsyncSession, consumer: str) -> None:
+        self._tables, self._session, self._consumer = tables, session, consumer
 
-    async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        await self._inbox.record(self._session, self._consumer, self._message_id, outgoing)
+    async def record(self, outcomes: Outcomes) -> None:
+        """Write both halves; a message handled twice at once fails on the inbox's key, so one of the two stands."""
+        dumped = {message_id: [_dumped(message) for message in caused] for message_id, caused in outcomes.items()}
+        row = {"consumer": self._consumer, "handled_at": datetime.now(UTC)}
+        inbox = [row | {"message_id": message_id, "outcome": rows} for message_id, rows in dumped.items()]
+        try:
+            await self._session.execute(insert(self._tables.inbox), inbox)
+        except IntegrityError as handled:
+            raise TemporaryFailure("another instance has just handled it") from handled
+        await self._write([row for rows in dumped.values() for row in rows])
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        await self._write([_dumped(message) for message in outgoing])
+
+    async def _write(self, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            await self._session.execute(insert(self._tables.outbox), rows)
 
 
 async def _sent(transport: Transport, message: Outgoing) -> bool:

@@ -85,12 +85,12 @@ class GatedInbox(SqlInbox):
     """The real one, whose transactions are told from those that a handler makes beside its own."""
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[Any]:
-        """As in Ledger."""
+    async def unit_of_work(self, consumer: str) -> AsyncIterator[Any]:
+        """As in Inbox."""
         _of_the_message.set(True)
         try:
-            async with super().entry(consumer, message_id) as entry:
+            async with super().unit_of_work(consumer) as unit:
                 _of_the_message.set(False)
-                yield entry
+                yield unit
         finally:
             _of_the_message.set(False)

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
+from mindbus.bus.inbox import Outcomes
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.errors import TemporaryFailure
 from tests.crashes.memory_database import Connection, Tables, at_hand
@@ -18,15 +18,16 @@ class OutboxInbox:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        """As in Ledger."""
-        return (await self.connection.read()).inbox.get(message_id)
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        """As in Inbox."""
+        inbox = (await self.connection.read()).inbox
+        return {message_id: inbox[message_id] for message_id in message_ids if message_id in inbox}
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator["OutboxEntry"]:
-        """As in Ledger."""
+    async def unit_of_work(self, consumer: str) -> AsyncIterator["OutboxUnit"]:
+        """As in Inbox."""
         async with self.connection.ambient():
-            yield OutboxEntry(message_id)
+            yield OutboxUnit()
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
@@ -46,19 +47,21 @@ class OutboxInbox:
         await self.connection.write("relayed", delete)
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxEntry:
-    """One message's line in the inbox, still open."""
+class OutboxUnit:
+    """The transaction of the handled messages."""
 
-    message_id: str | None
-
-    async def record(self, outgoing: Sequence[Outgoing]) -> None:
-        """As in Entry."""
+    async def record(self, outcomes: Outcomes) -> None:
+        """As in UnitOfWork."""
         tables = await at_hand().tables()
-        if self.message_id is not None:
-            if self.message_id in tables.inbox:
+        for message_id, outgoing in outcomes.items():
+            if message_id in tables.inbox:
                 raise TemporaryFailure("another instance has just handled it")
-            tables.inbox[self.message_id] = outgoing
+            tables.inbox[message_id] = outgoing
+            await self.publish(outgoing)
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        """As in UnitOfWork."""
+        tables = await at_hand().tables()
         for message in outgoing:
             tables.drawn += 1
             tables.outbox[tables.drawn] = message

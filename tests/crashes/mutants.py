@@ -7,8 +7,8 @@ from datetime import datetime
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage_maintenance import OrphanReason
-from mindbus.bus.context import MessageContext
 from mindbus.bus.decode import Decoded
+from mindbus.bus.inbox import Outcomes
 from mindbus.bus.outcomes import Outcome
 from mindbus.bus.transport import Incoming, Outgoing, Transport
 from mindbus.principal import Principal
@@ -22,7 +22,7 @@ from storage_service.registry import PINNED_FOR
 from storage_service.staging import upload_key
 from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Blob, Tables, at_hand
-from tests.crashes.memory_inbox import OutboxEntry, OutboxInbox
+from tests.crashes.memory_inbox import OutboxInbox, OutboxUnit
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.memory_world import AS_BUILT, Design
 from tests.crashes.storages import ROOT_URL
@@ -72,22 +72,30 @@ class RefusesWithoutASecondLook(Registrar):
 class AnswersBeforeTheCommit(Processor):
     """Publishes what the handler returns at once."""
 
-    async def _call(self, job: Decoded, context: MessageContext) -> Sequence[Outgoing]:
-        outgoing = await super()._call(job, context)
-        await self._publish(Outcome("handled", outgoing))
+    async def handle(self, message: Decoded) -> Sequence[Outgoing]:
+        outgoing = await super().handle(message)
+        await self.publish(Outcome("handled", outgoing))
         return outgoing
 
 
 class ForgetsWhatItHasHandled(OutboxInbox):
     """No inbox: the second delivery gets another answer than the first."""
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        return None
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        return {}
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[OutboxEntry]:
-        async with super().entry(consumer, None) as entry:
-            yield entry
+    async def unit_of_work(self, consumer: str) -> AsyncIterator[OutboxUnit]:
+        async with super().unit_of_work(consumer):
+            yield ForgetfulUnit()
+
+
+class ForgetfulUnit(OutboxUnit):
+    """Keeps the outbox, not the inbox."""
+
+    async def record(self, outcomes: Outcomes) -> None:
+        for outgoing in outcomes.values():
+            await self.publish(outgoing)
 
 
 class DeletesBeforeItPublishes(OutboxInbox):

@@ -96,10 +96,10 @@ class Storage:
             raise AuditTroubled(page)
 
     async def _tick(self, method: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        async with self.inbox.entry(self.worker.name, None) as entry:
+        async with self.inbox.unit_of_work(self.worker.name) as unit:
             outgoing = await addressed(await method(), self.processor.sender, None)
             if outgoing:
-                await entry.record(outgoing)
+                await unit.publish(outgoing)
 
 
 class World(Protocol):

@@ -41,9 +41,10 @@ class Rows:
 
     @asynccontextmanager
     async def message(self, message_id: str | None = None) -> AsyncIterator[None]:
-        async with self.inbox.entry("storage", message_id) as entry:
+        async with self.inbox.unit_of_work("storage") as unit:
             yield
-            await entry.record([])
+            if message_id is not None:
+                await unit.record({message_id: ()})
 
     async def commit(self, manifest: Manifest, upload: str = "staging/1") -> int:
         generation = await self.registry.pin(manifest.sha256)
@@ -157,7 +158,7 @@ async def test_nobody_sees_what_is_not_committed_nor_ever_what_failed(rows: Rows
 
     assert await rows.registry.find("art_1") is None
     assert list(await rows.registry.spent_uploads(9)) == []
-    assert await rows.inbox.outcome_of("storage", "msg_1") is None
+    assert await rows.inbox.outcomes_of("storage", ["msg_1"]) == {}
 
 
 async def test_a_commit_names_a_generation_that_is_pinned(rows: Rows) -> None:
@@ -266,15 +267,14 @@ async def test_an_upload_is_given_up_where_no_artifact_was_made_from_it(rows: Ro
 
 async def test_a_message_is_recorded_once_its_outcome_is_published_as_it_was(rows: Rows) -> None:
     reply = a_reply("msg_1")
-    async with rows.inbox.entry("storage", "msg_1") as entry:
-        await entry.record([reply])
+    async with rows.inbox.unit_of_work("storage") as unit:
+        await unit.record({"msg_1": [reply]})
     with pytest.raises(TemporaryFailure):
-        async with rows.inbox.entry("storage", "msg_1") as entry:
-            await entry.record([a_reply("msg_2")])
+        async with rows.inbox.unit_of_work("storage") as unit:
+            await unit.record({"msg_1": [a_reply("msg_2")]})
 
-    outcome = await rows.inbox.outcome_of("storage", "msg_1")
-    assert outcome is not None
-    assert [message.body for message in outcome] == [reply.body]
+    known = await rows.inbox.outcomes_of("storage", ["msg_1"])
+    assert [message.body for message in known["msg_1"]] == [reply.body]
     listening = Listening()
     await rows.inbox.relay(listening)  # type: ignore[arg-type]  # it only listens
     await rows.inbox.relay(listening)  # type: ignore[arg-type]

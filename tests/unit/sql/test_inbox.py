@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -67,9 +67,13 @@ def said(number: int, kind: Kind = Kind.EVENT) -> Outgoing:
 
 async def handle(instance: SqlInbox, message_id: str | None, *outgoing: Outgoing) -> None:
     """Count the message, say something about it."""
-    async with instance.entry("storage", message_id) as entry:
+    async with instance.unit_of_work("storage") as unit:
         await next_number(instance.database.session, "handled")
-        await entry.record(outgoing)
+        await (unit.publish(outgoing) if message_id is None else unit.record({message_id: outgoing}))
+
+
+async def outcome_of(instance: SqlInbox, message_id: str, consumer: str = "storage") -> Sequence[Outgoing] | None:
+    return (await instance.outcomes_of(consumer, [message_id])).get(message_id)
 
 
 async def handled(instance: SqlInbox) -> int:
@@ -85,28 +89,28 @@ async def waiting(instance: SqlInbox) -> int:
 async def test_what_a_message_caused_is_known_to_every_instance(open_inbox: OpenInbox) -> None:
     await handle(open_inbox(), "msg_a", said(1), said(2))
 
-    outcome = await open_inbox().outcome_of("storage", "msg_a")
+    outcome = await outcome_of(open_inbox(), "msg_a")
 
     assert outcome is not None
     assert [message.envelope.id for message in outcome] == ["msg_0001", "msg_0002"]
     assert [message.envelope.data for message in outcome] == [{"имя": 1}, {"имя": 2}]
-    assert await open_inbox().outcome_of("orchestrator", "msg_a") is None
-    assert await open_inbox().outcome_of("storage", "msg_b") is None
+    assert await outcome_of(open_inbox(), "msg_a", "orchestrator") is None
+    assert await outcome_of(open_inbox(), "msg_b") is None
 
 
 async def test_a_message_that_failed_leaves_nothing(open_inbox: OpenInbox) -> None:
     instance = open_inbox()
 
     async def fail() -> None:
-        async with instance.entry("storage", "msg_a") as entry:
+        async with instance.unit_of_work("storage") as unit:
             await next_number(instance.database.session, "handled")
-            await entry.record([said(1)])
+            await unit.record({"msg_a": [said(1)]})
             raise ValueError("a bug")
 
     with pytest.raises(ValueError, match="a bug"):
         await fail()
 
-    assert await instance.outcome_of("storage", "msg_a") is None
+    assert await outcome_of(instance, "msg_a") is None
     assert await handled(instance) == await waiting(instance) == 0
 
 
@@ -195,8 +199,8 @@ async def test_what_is_old_is_forgotten_at_a_start(open_inbox: OpenInbox) -> Non
 
     await instance.start(Post())  # type: ignore[arg-type]  # it only publishes
 
-    assert await instance.outcome_of("storage", "msg_old") is None
-    assert await instance.outcome_of("storage", "msg_new") is not None
+    assert await outcome_of(instance, "msg_old") is None
+    assert await outcome_of(instance, "msg_new") is not None
 
 
 @pytest.mark.parametrize(
@@ -213,9 +217,24 @@ async def test_a_forgotten_outcome_leaves_its_message_handled(
         body = outgoing.envelope.model_dump_json().encode()
         await handle(ours, message_id, replace(outgoing, body=body))
 
-    async with ours.entry("storage", "msg_forget") as entry:
+    async with ours.unit_of_work("storage") as unit:
         await ours.forget(*names)
-        await entry.record(())
+        await unit.record({"msg_forget": ()})
 
-    outcomes = {each: await ours.outcome_of("storage", each) for each in ("msg_a", "msg_b", "msg_c")}
+    outcomes = {each: await outcome_of(ours, each) for each in ("msg_a", "msg_b", "msg_c")}
     assert {each for each, outcome in outcomes.items() if outcome == []} == emptied
+
+
+async def test_a_group_of_messages_takes_effect_in_one_transaction(open_inbox: OpenInbox) -> None:
+    instance = open_inbox()
+    await handle(instance, "msg_a", said(1))
+
+    with pytest.raises(TemporaryFailure):
+        async with instance.unit_of_work("storage") as unit:
+            await unit.record({"msg_b": [said(2)], "msg_a": [said(3)]})
+    async with instance.unit_of_work("storage") as unit:
+        await unit.record({"msg_c": [said(4)], "msg_d": [said(5), said(6)]})
+
+    known = await instance.outcomes_of("storage", ["msg_a", "msg_b", "msg_c", "msg_d"])
+    assert {message_id: len(outgoing) for message_id, outgoing in known.items()} == {"msg_a": 1, "msg_c": 1, "msg_d": 2}
+    assert await waiting(instance) == 4

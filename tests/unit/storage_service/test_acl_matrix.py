@@ -145,7 +145,7 @@ class World:
             return str(answer.model_dump_json())
         reply = ""
         try:
-            async with self.depot.worker.inbox.entry("storage", "msg_1"):
+            async with self.depot.worker.inbox.unit_of_work("storage"):
                 envelope = an_envelope(command, case.requester, case.asked_within)
                 returned = await self.depot.worker.register(command, MessageContext(envelope, "storage"))
                 reply = (returned[0] if isinstance(returned, tuple) else returned).model_dump_json()

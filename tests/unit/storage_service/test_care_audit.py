@@ -160,7 +160,7 @@ async def test_storage_audits_by_itself_round_and_round(open_depot: OpenDepot) -
     await keeper.depot.storage.blobs.delete(copy_key(manifests[2].id))
 
     for _ in range(5):
-        async with keeper.depot.worker.inbox.entry("storage", None):
+        async with keeper.depot.worker.inbox.unit_of_work("storage"):
             await keeper.depot.worker.tend()
         keeper.depot.clock.advance(minutes=20)
 

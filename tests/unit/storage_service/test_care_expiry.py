@@ -212,9 +212,8 @@ async def test_an_expiry_is_told_in_the_trace_of_its_artifact(keeper: Keeper) ->
     await keeper.depot.put(CONTENT, retention="1d", step_id="research")
     await keeper.orphaned_after(days=2)
 
-    async with keeper.depot.worker.inbox.entry("storage", None) as entry:
+    async with keeper.depot.worker.inbox.unit_of_work("storage"):
         told = await keeper.depot.worker.tell()
-        await entry.record([])
 
     assert {(notice.trace, notice.step) for notice in told if isinstance(notice.event, ArtifactExpired)} == {
         (TRACE, "research")

@@ -319,7 +319,7 @@ async def test_commands_and_the_clockwork_take_turns(keeper: Keeper) -> None:
 
 
 async def tend(keeper: Keeper) -> None:
-    async with keeper.depot.worker.inbox.entry("storage", None):
+    async with keeper.depot.worker.inbox.unit_of_work("storage"):
         await keeper.depot.worker.tend()
 
 

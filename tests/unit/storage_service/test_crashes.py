@@ -11,7 +11,7 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
-from mindbus.bus.inbox import UnitOfWork
+from mindbus.bus.inbox import Outcomes, UnitOfWork
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.sql.inbox import SqlInbox
 from storage_service.blobs import Blobs, Declared, Labels
@@ -60,13 +60,16 @@ class PoweredBlobs(PassingBlobs):
 
 
 @dataclass
-class PoweredEntry:
-    entry: UnitOfWork
+class PoweredUnit:
+    unit: UnitOfWork
     power: Power
 
-    async def record(self, outgoing: Sequence[Outgoing]) -> None:
+    async def record(self, outcomes: Outcomes) -> None:
         async with self.power.effect("record"):
-            await self.entry.record(outgoing)
+            await self.unit.record(outcomes)
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        await self.unit.publish(outgoing)
 
 
 @dataclass
@@ -77,13 +80,13 @@ class PoweredInbox:
     power: Power
     publishes: bool = True
 
-    async def outcome_of(self, consumer: str, message_id: str) -> Sequence[Outgoing] | None:
-        return await self.inbox.outcome_of(consumer, message_id)
+    async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
+        return await self.inbox.outcomes_of(consumer, message_ids)
 
     @asynccontextmanager
-    async def entry(self, consumer: str, message_id: str | None) -> AsyncIterator[UnitOfWork]:
-        async with self.power.effect("commit"), self.inbox.entry(consumer, message_id) as entry:
-            yield PoweredEntry(entry, self.power)
+    async def unit_of_work(self, consumer: str) -> AsyncIterator[UnitOfWork]:
+        async with self.power.effect("commit"), self.inbox.unit_of_work(consumer) as unit:
+            yield PoweredUnit(unit, self.power)
 
     async def start(self, transport: Transport) -> None:
         await self.inbox.start(transport)

@@ -68,9 +68,9 @@ class Desk:
         context = MessageContext(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        async with self.worker.inbox.entry(self.worker.name, context.message_id) as entry:
-            returned = await getattr(self.worker, route.method)(message, context)
-            await entry.record([])
+        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
+            returned = await route.handler(self.worker)(message, context)
+            await unit.record({context.message_id: ()})
         items = returned if isinstance(returned, tuple) else (returned,)
         self.told = [item for item in items if isinstance(item, Event)]
         return next((item for item in items if isinstance(item, message.wire.result)), None)

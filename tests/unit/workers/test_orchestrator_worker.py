@@ -71,10 +71,10 @@ class Desk:
         context = MessageContext(envelope, self.worker.name)
         route = self.worker.routes.find(message.wire.type)
         assert route is not None
-        arguments = (message, context) if route.wants_handling else (message,)
-        async with self.worker.inbox.entry(self.worker.name, context.message_id) as entry:
-            returned = await getattr(self.worker, route.method)(*arguments)
-            await entry.record([])
+        arguments = (message, context) if route.takes_context else (message,)
+        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
+            returned = await route.handler(self.worker)(*arguments)
+            await unit.record({context.message_id: ()})
         self.said = [item for item in returned if isinstance(item, Send | Publish)] if _is_many(returned) else []
         self.hops = context.hops
         return returned
@@ -82,7 +82,7 @@ class Desk:
     async def tick(self, method: str, after_s: float = 0) -> None:
         """Let the time pass and the clockwork run once."""
         self.clock.advance(seconds=after_s)
-        async with self.worker.inbox.entry(self.worker.name, None):
+        async with self.worker.inbox.unit_of_work(self.worker.name):
             self.said = list(await getattr(self.worker, method)())
 
     async def begun(self, *steps: Any) -> StartProcess:

@@ -1,0 +1,38 @@
+"""Deduplication and unit of work: a group of messages takes effect once, in one transaction."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mindbus.bus.decode import Decoded
+from mindbus.bus.inbox import Inbox
+from mindbus.bus.transport import Outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplication:
+    """Handles those messages of a group that the inbox does not know; the others cause again what they caused.
+
+    Queries change nothing, so they are answered afresh, outside the transaction.
+    """
+
+    inbox: Inbox
+    consumer: str
+
+    async def __call__(
+        self, group: Sequence[Decoded], handle: Callable[[Decoded], Awaitable[Sequence[Outgoing]]]
+    ) -> Mapping[str, Sequence[Outgoing]]:
+        """Handle the group; the messages to publish, by the id of the message that causes them."""
+        caused = {message.envelope.id: await handle(message) for message in group if message.is_query}
+        commands = [message for message in group if not message.is_query]
+        if not commands:
+            return caused
+        known = await self.inbox.outcomes_of(self.consumer, [message.envelope.id for message in commands])
+        new = [message for message in commands if message.envelope.id not in known]
+        if not new:
+            return {**caused, **known}
+        async with self.inbox.unit_of_work(self.consumer) as unit:
+            effects = {message.envelope.id: await handle(message) for message in new}
+            await unit.record(effects)
+        if self.inbox.publishes:
+            effects = dict.fromkeys(effects, ())
+        return {**caused, **known, **effects}

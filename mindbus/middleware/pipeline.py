@@ -1,0 +1,47 @@
+"""The pipeline of middleware that wraps one message, and how a worker or a whole fleet adds its own."""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from importlib.metadata import entry_points
+
+from mindbus.bus.context import MessageContext
+from mindbus.bus.transport import Outgoing
+from mindbus.bus.worker import CallNext, Middleware
+from mindbus.errors import TemporaryFailure
+
+GROUP = "mindbus.middleware"
+
+
+class RetryOn:
+    """Middleware that raises TemporaryFailure in place of the given exceptions, so that the message is tried again."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors = errors
+
+    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+        """Handle the message."""
+        try:
+            return await call_next()
+        except self._errors as error:
+            raise TemporaryFailure(f"{type(error).__name__}: {error}") from error
+
+
+async def run_pipeline(
+    middleware: Sequence[Middleware], context: MessageContext, handle: CallNext
+) -> Sequence[Outgoing]:
+    """Handle one message within all middleware, the first of them outermost."""
+    call = handle
+    for layer in reversed(middleware):
+        call = partial(layer, context, call)
+    return await call()
+
+
+@cache
+def fleet_middleware() -> tuple[Middleware, ...]:
+    """The middleware of every worker on this machine: the entry points of the group `mindbus.middleware`, by name.
+
+    Each names a class or function that takes nothing and returns a middleware. One that cannot be loaded raises, since
+    a fleet must not run without, say, its authorisation.
+    """
+    points = sorted({(point.name, point.value): point for point in entry_points(group=GROUP)}.items())
+    return tuple(point.load()() for _, point in points)
