@@ -14,7 +14,7 @@ from statistics import median, quantiles
 
 from agents.dialogue.agent import DialogueAgent
 from agents.models.language_model import ModelMessage
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
 from bus_schema.dialogue import Invoke, conversation_trace

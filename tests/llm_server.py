@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 from agents.models import prompt
 from agents.models.errors import ModelRefused
 from agents.models.language_model import ModelMessage, ToolCall
-from agents.models.offline import answer
+from agents.models.offline.model import answer
 from agents.models.prompt import Verdict
 
 NAME = "scripted-1"

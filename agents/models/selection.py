@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from agents.models.errors import ModelHalfConfigured
 from agents.models.language_model import LanguageModel
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from mindbus.settings import Settings
 
 

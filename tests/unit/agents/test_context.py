@@ -19,7 +19,7 @@ from agents.context.preferences import (
 from agents.context.state import Delivery, NotificationDecision, NotificationState, settled_by_tasks
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task, TaskUpdate

@@ -12,7 +12,7 @@ from agents.context_manager.knowledge import FactBase, statement_content
 from agents.fragments import split_utterances
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople, Person
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated

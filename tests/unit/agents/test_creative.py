@@ -12,7 +12,7 @@ from agents.configuration.prompts import Role, shipped_role
 from agents.creative.assignment import Assignment
 from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
 from agents.models.errors import ModelUnavailable
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material
 from language.words import Language, language_of
 from tests.assignments import an_assignment, an_input

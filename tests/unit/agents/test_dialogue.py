@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agents.dialogue.agent import DialogueAgent, MemorySnippet, NothingSaid, fit_window, hidden_instruction, spoken
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import ModelMessage
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import MessageKind
 from language.words import Language, language_of, words
 from tests.fragments import MORNING, Said, a_message

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.selection import open_model
 from mindbus.testing.wait import until

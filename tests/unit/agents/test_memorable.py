@@ -3,7 +3,7 @@
 from agents.context_manager.agent import ContextManager
 from agents.context_manager.knowledge import FactBase
 from agents.context_manager.memory_records import memory_commands
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData
 from tests.fragments import MOSCOW, a_fragment

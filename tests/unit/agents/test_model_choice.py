@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from agents.models.errors import AnswerCutOff, ModelHalfConfigured, ModelUnavailable
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.models.openai_compatible import OpenAICompatible
 from agents.models.selection import open_model
 

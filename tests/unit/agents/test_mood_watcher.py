@@ -6,7 +6,7 @@ import pytest
 
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.mood_watcher import MoodHistory, MoodWatcher, ReadMood
 from bus_schema.dialogue import MessageKind
 from bus_schema.notification import NotificationGenerated, Urgency

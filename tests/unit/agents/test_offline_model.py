@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agents.models.errors import ModelRefused
-from agents.models.extractive.statements import Wording, statements
 from agents.models.language_model import ModelMessage, TokenUsage
-from agents.models.offline import NAME, OfflineModel, answer
+from agents.models.offline.article import statements
+from agents.models.offline.model import NAME, OfflineModel, answer
+from agents.models.offline.source import statement_key
 from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
 from agents.models.structured import complete_as
 from language.markdown import Kind, parse, plain
@@ -70,7 +71,13 @@ papers_of = cache(team)
 
 
 def said(text: str) -> list[str]:
-    return [statement.text for statement in statements(parse(text))]
+    return list(statements(parse(text)))
+
+
+def unsupported(text: str, brief: str) -> list[str]:
+    """Statements of the text that are not literally in the brief."""
+    material = f" {statement_key(plain(brief))} {statement_key(brief)} "
+    return [statement for statement in said(text) if f" {statement_key(statement)} " not in material]
 
 
 @pytest.mark.parametrize("brief", ALL.values(), ids=ALL)
@@ -84,9 +91,7 @@ def test_the_team_gets_an_article_out_of_any_brief(brief: str) -> None:
 @pytest.mark.parametrize("brief", [text for text in ALL.values() if len(text) > len(ONE_REQUEST)])
 @pytest.mark.parametrize("task", ["draft", "edited", "final"])
 def test_an_article_says_nothing_that_the_brief_does_not_say_literally(brief: str, task: str) -> None:
-    material = Wording([plain(brief), brief])
-
-    assert [sentence for sentence in said(papers_of(brief)[task]) if not material.has(sentence)] == []
+    assert unsupported(papers_of(brief)[task], brief) == []
 
 
 @pytest.mark.parametrize("brief", ALL.values(), ids=ALL)
@@ -165,13 +170,16 @@ def test_the_editor_puts_in_what_the_critic_missed(brief: str) -> None:
 def test_the_draft_follows_the_outline_that_people_may_have_edited() -> None:
     brief = Material("art_brief", "brief", ENGLISH)
     ideas = ask("idea", brief)
-    first, second = re.findall(r"^## Angle \d: (.*?)(?: \(recommended\))?$", ideas, re.MULTILINE)[:2]
+    second = re.findall(r"^## Angle 2: (.*?)$", ideas, re.MULTILINE)[0]
+    first_section = second.removeprefix("Starting with “").removesuffix("”")
     swapped = ideas.replace(" (recommended)", "").replace(f": {second}", f": {second} (recommended)")
-    shortened = ideas.replace("7. What comes next\n", "", 1)
 
-    assert f"## {first}" in ask("draft", brief, Material("i", "idea", ideas))
-    assert f"## {first}" not in ask("draft", brief, Material("i", "idea", swapped))
-    assert "## What comes next" not in ask("draft", brief, Material("i", "idea", shortened))
+    assert headings(ask("draft", brief, Material("i", "idea", ideas)))[0] == "How it works"
+    assert headings(ask("draft", brief, Material("i", "idea", swapped)))[0] == first_section != "How it works"
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^## (.*)$", text, re.MULTILINE)
 
 
 def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
@@ -188,10 +196,9 @@ def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_a_team_that_passes_on_only_its_own_papers_still_writes_an_article(brief: str) -> None:
     final = papers_of(brief, with_brief=False)["final"]
-    material = Wording([plain(brief)])
 
     assert len(said(final)) > 12
-    assert [sentence for sentence in said(final) if not material.has(sentence)] == []
+    assert unsupported(final, brief) == []
 
 
 def test_without_material_the_instructions_are_the_material() -> None:
@@ -235,16 +242,6 @@ def test_a_writer_finds_fault_with_a_poor_attempt() -> None:
     assert any("no title" in remark for remark in verdict.remarks)
     assert any("twice" in remark for remark in verdict.remarks)
     assert any("at least 400" in remark for remark in verdict.remarks)
-
-
-def test_a_quote_that_is_not_in_the_material_is_noticed() -> None:
-    brief = Material("art_brief", "brief", RUSSIAN)
-    forged = ask("research_report", brief).replace("живёт 1840 человек", "живёт 9 человек")
-
-    verdict = judge("research_report", brief, Material("attempt", "research_report", forged))
-
-    assert len(verdict.remarks) == 1
-    assert "в материале этого нет" in verdict.remarks[0]
 
 
 ODD_TEXT = st.text(alphabet=st.sampled_from('абвABC12 .,:;!?\n\n#*-|>`«»()"'), max_size=400)

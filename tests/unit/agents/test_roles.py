@@ -12,7 +12,7 @@ from agents.configuration.prompts import (
     role_names,
     shipped_role,
 )
-from agents.models.extractive.desk import TASKS
+from agents.models.offline.writer import TASKS
 
 GOOD = """\
 name: poet

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople
 from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible, SimMessage, TextsExhausted
 from agents.sim.scenarios import (

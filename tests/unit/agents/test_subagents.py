@@ -8,9 +8,8 @@ from pydantic import BaseModel
 
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.messages import MOST_AT_ONCE, normalise_calls
-from agents.models.replying.delegating import delegations
-from agents.models.replying.naming import asks_who_they_are, name_told
-from agents.models.replying.tool_use import next_tool
+from agents.models.offline.replies import asks_name, name_told
+from agents.models.offline.tool_calls import delegations, next_tool
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
 from agents.subagents.tools import BoundTool, Toolbox, ToolFailed
 
@@ -145,7 +144,7 @@ def test_names_are_known_by_how_they_are_told(told: str, name: str | None) -> No
 
 @pytest.mark.parametrize("question", ["Как меня зовут?", "кто я", "Who am I?", "what's my name", "Моё имя?"])
 def test_people_ask_who_they_are_in_many_words(question: str) -> None:
-    assert asks_who_they_are(question)
+    assert asks_name(question)
 
 
 def test_without_a_model_a_tool_is_used_once_where_the_task_names_what_it_takes() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
-from agents.models.offline import OfflineModel
+from agents.models.offline.model import OfflineModel
 from agents.people import KnownPeople, Person
 from agents.task_manager.agent import TaskManager
 from agents.task_manager.model_extraction import ReadTask, ReadTasks

@@ -1,4 +1,4 @@
-"""A language model without a language model: it organises the material it is given, in that material's own words."""
+"""The language model that needs none: it organises the material that it is given, in that material's own words."""
 
 import asyncio
 import re
@@ -10,9 +10,6 @@ from pydantic import BaseModel
 
 from agents.models import conversation, prompt
 from agents.models.errors import NeedsLanguageModel
-from agents.models.extractive.desk import TASKS, Desk
-from agents.models.extractive.phrases import phrases_in
-from agents.models.extractive.reading import read_source
 from agents.models.language_model import (
     DEFAULTS,
     Chunk,
@@ -23,24 +20,26 @@ from agents.models.language_model import (
     Tool,
     ToolCall,
 )
+from agents.models.offline.phrases import phrase
+from agents.models.offline.replies import knows_answer, reply_to
+from agents.models.offline.source import read_source
+from agents.models.offline.tool_calls import next_delegation, next_tool
+from agents.models.offline.writer import TASKS, Writer
 from agents.models.prompt import Verdict
-from agents.models.replying.delegating import next_delegation
-from agents.models.replying.reply import knows_answer, reply_to
-from agents.models.replying.tool_use import next_tool
 from language.markdown import quoted
 from language.words import language_of, words
 
 NAME = "offline-extractive-1"
-# A few words at a time, as one reads.
+# Streamed a few words at a time.
 _PIECE = re.compile(r"(?:\S+\s*){1,3}|\s+")
 _DIGEST_QUOTES = 3
 
 
 class OfflineModel:
-    """Deterministic: the same prompt gives the same answer.
+    """Deterministic: the same prompt gets the same answer.
 
     It reads prompts laid out as `agents.models.prompt` says. In conversation it calls the tools that it is told to use
-    in so many words; sampling parameters mean nothing to it; a token is a word.
+    in so many words; sampling parameters are ignored; a token is a word.
     """
 
     @property
@@ -56,7 +55,7 @@ class OfflineModel:
         params: ModelParams = DEFAULTS,
     ) -> Completion:
         began = time.monotonic()
-        # A long brief takes a second of computing, which must not stop the loop.
+        # A long brief takes a second of computing.
         call = await asyncio.to_thread(next_call, messages, tools) if tools and schema is None else None
         text = "" if call else await asyncio.to_thread(answer, messages, schema)
         return Completion(
@@ -80,39 +79,39 @@ class OfflineModel:
         yield Chunk(completion=completion)
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Holds nothing."""
 
 
 def next_call(messages: Sequence[ModelMessage], tools: Sequence[Tool]) -> ToolCall | None:
-    """The tool that is to be used before there is anything to answer."""
+    """The tool call that the conversation asks for before there is anything to answer."""
     if prompt.read(messages).task != conversation.TASK:
         return None
     asked = conversation.parse_conversation(messages)
     _, since = conversation.since_user(messages)
-    call = next_delegation(asked.words, since, tools)
-    return call or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
+    delegation = next_delegation(asked.words, since, tools)
+    return delegation or next_tool(asked.words, since, tools, is_known=knows_answer(asked))
 
 
 def answer(messages: Sequence[ModelMessage], schema: type[BaseModel] | None = None) -> str:
-    asked = prompt.read(messages)
-    if schema is Verdict or (schema is None and asked.step == "self-critique"):
-        remarks = Desk(asked).remarks()
+    """The text of the answer. Raises NeedsLanguageModel for a schema other than Verdict."""
+    request = prompt.read(messages)
+    if schema is Verdict or (schema is None and request.step == "self-critique"):
+        remarks = Writer(request).remarks()
         return Verdict(satisfied=not remarks, remarks=remarks).model_dump_json()
-    if asked.task == conversation.TASK and schema is None:
-        return reply_to(conversation.parse_conversation(messages))
     if schema is not None:
         raise NeedsLanguageModel(f"the offline model cannot fill {schema.__name__}")
-    if asked.task not in TASKS:
-        return _digest(asked)
-    return Desk(asked).revise() if asked.step == "revise" else Desk(asked).write()
+    if request.task == conversation.TASK:
+        return reply_to(conversation.parse_conversation(messages))
+    if request.task not in TASKS:
+        return _digest(request)
+    return Writer(request).revise() if request.step == "revise" else Writer(request).write()
 
 
-def _digest(asked: prompt.Prompt) -> str:
-    """An honest answer to a question that only a language model could understand."""
-    given = "\n\n".join([asked.instructions, *(piece.text for piece in asked.materials)])
-    phrases = phrases_in(language_of(given))
+def _digest(request: prompt.Prompt) -> str:
+    """The weightiest sentences of a prompt without a known task, under a line that says so."""
+    given = "\n\n".join([request.instructions, *(piece.text for piece in request.materials)])
     passages = sorted(read_source([given]).passages, key=lambda passage: (-passage.weight, passage.place))
     best = sorted(passages[:_DIGEST_QUOTES], key=lambda passage: passage.place)
     if not best:
-        return phrases.nothing_given
-    return "\n\n".join([phrases.only_quotes, *(quoted(passage.text) for passage in best)])
+        return phrase(language_of(given), "nothing_given")
+    return "\n\n".join([phrase(language_of(given), "only_quotes"), *(quoted(passage.text) for passage in best)])

@@ -1,0 +1,196 @@
+"""A reply in conversation: short, in the user's language, in the words that were given."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from agents.keywords import inverse_document_frequency, weighted_overlap
+from agents.models.conversation import TALK, Conversation
+from agents.models.language_model import ModelMessage
+from agents.models.offline.phrases import spoken
+from agents.models.offline.tool_calls import DELEGATE, SEARCH
+from agents.tone import analyse_tone
+from language.dates.reading import dates_in
+from language.markdown import Kind, parse, plain
+from language.sentences import sentences
+from language.words import Language, first_words, language_of, terms, words
+
+_QUESTION = re.compile(
+    r"^\W*(?:(?:а|и|так|and|so|but)\s+)?(?:who|what|when|where|why|how|which|whose|do|does|did|is|are|can|could|should|"
+    r"кто|что|когда|где|куда|почему|зачем|как|какой|какая|какие|каком|сколько|чей|чья|напомни)\b",
+    re.IGNORECASE,
+)
+_WANTS_FIGURE = re.compile(
+    r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
+)
+_FIGURE = re.compile(r"\d")
+_QUOTABLE = (Kind.PROSE, Kind.ITEM, Kind.QUOTE)
+_INSTRUCTED = re.compile(
+    r"\A(?:\[hidden instruction\]\s*)?(?:Tell the user|Сообщи пользователю)\s*:\s*(.*?)\s*(?:\n|\Z)", re.DOTALL
+)
+# The first that fits a few words of courtesy.
+_SMALL_TALK = {
+    "listening": r"^\W*(?:ок|окей|ладно|да|нет|ага|угу|понял|поняла|понятно|ясно|хорошо|"
+    r"ok|okay|yes|no|sure|fine|right|i see)\W*$",
+    "about": r"\b(?:who are you|what can you do|кто (?:ты|вы)|что (?:ты|вы) (?:умеешь|умеете|можешь|можете))\b",
+    "well": r"\b(?:how are you|how's it going|how do you do|как (?:\w+ )?дела|как (?:ты|вы|поживаешь|поживаете))\W*$",
+    "farewell": r"^\W*(?:bye|goodbye|see you|пока|до (?:свидания|встречи|завтра|связи))\b",
+    "thanks": r"\b(?:thanks|thank you|спасибо|благодар\w+)\b",
+    "greeting": r"^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|привет\w*|здравствуй\w*|"
+    r"добр\w+ (?:утро|день|вечер))\b(?!.*\?\s*$)",
+}
+_SMALL_TALK_WORDS = 6
+_NAME = r"([^\W\d_][\w’'-]*(?:\s+[^\W\d_a-zа-яё][\w’'-]*){0,2})"
+_NAME_TOLD = re.compile(
+    r"(?i:\bменя\s+(?:теперь\s+)?зовут|\bмо[её]\s+имя\b(?:\s+это)?|\bпользователя\s+зовут|\bимя\s+пользователя\b|"
+    r"\bmy\s+name(?:\s+is|['’]s)|\bi\s*(?:am|['’]m)\s+called|\bthe\s+user['’]s\s+name\s+is|"
+    rf"\bthe\s+user\s+is\s+(?:called|named))\s*[:—–-]?\s*{_NAME}"
+)
+_NAME_ASKED = re.compile(
+    r"\bкак\s+(?:меня|пользователя)\s+зовут|\bкак\s+зовут\s+(?:меня|пользователя)|\bкто\s+я\b(?!\s+\w)|"
+    r"\b(?:мо[её]\s+имя|имя\s+пользователя)\W*$|"
+    r"\bwhat(?:\s+is|['’]s)\s+(?:my|the\s+user['’]s)\s+name|\bwhat\s+(?:my|the\s+user['’]s)\s+name\s+is|"
+    r"\bwho\s+(?:am\s+i|i\s+am)\b|\bwhat\s+(?:am\s+i|is\s+the\s+user)\s+(?:called|named)|"
+    r"\b(?:my|the\s+user['’]s)\s+name\W*$",
+    re.IGNORECASE,
+)
+_NO_NAMES = frozenset({"как", "не", "так", "кто", "что", "what", "not", "who", "and", "и", "а", "is"})
+_QUOTED_WORDS = 24
+_ANSWERS, _RELATES = 0.5, 0.4
+_FELT = 0.35
+_MOST_QUOTED = 2
+_REPORTED_WORDS = 200
+
+
+def reply_to(conversation: Conversation) -> str:
+    """The next turn; the same conversation gets the same reply."""
+    said = conversation.instruction or conversation.words
+    language = _language(said, conversation)
+    if conversation.instruction:
+        instructed = _INSTRUCTED.search(conversation.instruction)
+        return spoken(language, "reminder", said, said=instructed[1] if instructed else conversation.instruction)
+    if reported := _reported(conversation.results, language):
+        return reported
+    if courtesy := _about_name(said, conversation, language) or _small_talk(said, language):
+        return courtesy
+    return _answer(said, conversation, language) if _is_question(said) else _acknowledged(said, conversation, language)
+
+
+def knows_answer(conversation: Conversation) -> bool:
+    """Whether what was said or is remembered answers the question, so that no tool is needed."""
+    told = _told(conversation)
+    if asks_name(conversation.words):
+        return name_told(told) is not None
+    return bool(_best(conversation.words, [*_remembered(conversation), *told], _ANSWERS))
+
+
+def _reported(results: Sequence[ModelMessage], language: Language) -> str:
+    """Answers of sub-agents and tools; what was looked up counts as remembered instead."""
+    lines = []
+    for result in results:
+        name = result.name or ""
+        if name.startswith(DELEGATE):
+            about = {"name": name.removeprefix(DELEGATE), "said": result.content}
+            lines.append(spoken(language, "subagent_said", result.content, **about))
+        elif name != SEARCH:
+            lines.append(first_words(result.content, _REPORTED_WORDS))
+    return "\n\n".join(lines)
+
+
+def _about_name(said: str, conversation: Conversation, language: Language) -> str:
+    if asks_name(said):
+        name = name_told([*_told(conversation), *_remembered(conversation)])
+        return spoken(language, "your_name" if name else "unknown", said, said=name)
+    rest = _NAME_TOLD.sub("", said)
+    name = name_told([said]) if rest != said and not re.search(r"\w{4,}", rest) else None
+    return spoken(language, "name_noted", said, said=name) if name else ""
+
+
+def asks_name(text: str) -> bool:
+    """Whether somebody asks what they are called."""
+    return bool(_NAME_ASKED.search(text))
+
+
+def name_told(texts: Iterable[str]) -> str | None:
+    """The name that was told last, the latest text first."""
+    for text in texts:
+        names = [match[1] for match in _NAME_TOLD.finditer(text) if match[1].lower() not in _NO_NAMES]
+        if names and not asks_name(text):
+            return names[-1]
+    return None
+
+
+def _small_talk(said: str, language: Language) -> str:
+    if len(words(said)) > _SMALL_TALK_WORDS:
+        return ""
+    kind = next((kind for kind, pattern in _SMALL_TALK.items() if re.search(pattern, said, re.IGNORECASE)), None)
+    return spoken(language, kind, said) if kind else ""
+
+
+def _told(conversation: Conversation) -> list[str]:
+    """Statements of the user before, the latest first."""
+    told = [each for turn in conversation.earlier if turn.role == "user" for each in sentences(turn.text)]
+    return [each for each in dict.fromkeys(told) if not each.endswith("?")][::-1]
+
+
+def _remembered(conversation: Conversation) -> list[str]:
+    """Sentences of what memory gave and of what was looked up."""
+    looked_up = [result.content for result in conversation.results if result.name == SEARCH]
+    texts = [*(piece.text for piece in conversation.memory if piece.type != TALK), *looked_up]
+    quotable = (block.text for text in texts for block in parse(text) if block.kind in _QUOTABLE)
+    return list(dict.fromkeys(sentence for text in quotable for sentence in sentences(plain(text))))
+
+
+def _language(said: str, conversation: Conversation) -> Language:
+    """A word or two may be in any language; what was said before tells."""
+    if len(words(said)) >= 2 or not conversation.earlier:
+        return language_of(said)
+    return language_of(" ".join([*(turn.text for turn in conversation.earlier if turn.role == "user"), said]))
+
+
+def _is_question(said: str) -> bool:
+    last = sentences(said)[-1:] or [""]
+    return last[0].rstrip(')»" ').endswith("?") or bool(_QUESTION.match(last[0]) and len(words(last[0])) > 1)
+
+
+def _answer(question: str, conversation: Conversation, language: Language) -> str:
+    for key, candidates in (("known", _remembered(conversation)), ("you_said", _told(conversation))):
+        if found := _best(question, candidates, _ANSWERS):
+            return spoken(language, key, question, said=" ".join(map(_quoted, found)))
+    return spoken(language, "unknown", question)
+
+
+def _acknowledged(said: str, conversation: Conversation, language: Language) -> str:
+    parts = []
+    tone = analyse_tone(said).value
+    if abs(tone) >= _FELT:
+        parts.append(spoken(language, "good_news" if tone > 0 else "bad_news", said))
+    matter = sorted(sentences(said), key=lambda each: (not _is_definite(each), -len(set(terms(each)))))
+    if matter and terms(matter[0]):
+        parts.append(spoken(language, "understood", said, said=_quoted(matter[0])))
+    related = [each for each in _best(said, _remembered(conversation), _RELATES) if each not in said]
+    if related:
+        parts.append(spoken(language, "related", said, said=_quoted(related[0])))
+    return " ".join(parts) or spoken(language, "listening", said)
+
+
+def _is_definite(sentence: str) -> bool:
+    """Whether it names a figure or a date, whichever."""
+    return bool(_FIGURE.search(sentence) or dates_in(sentence, datetime(2000, 1, 1, tzinfo=UTC)))
+
+
+def _best(said: str, candidates: Sequence[str], least: float) -> list[str]:
+    """The two candidates that share most of its terms, a figure first where one is asked for."""
+    wanted = terms(said)
+    weights = inverse_document_frequency([said, *candidates])
+    wants_figure = bool(_WANTS_FIGURE.search(said))
+    scored = [
+        (weighted_overlap(wanted, terms(each), weights), wants_figure and bool(_FIGURE.search(each)), -place, each)
+        for place, each in enumerate(candidates)
+    ]
+    return [each for score, _, _, each in sorted(scored, reverse=True) if wanted and score >= least][:_MOST_QUOTED]
+
+
+def _quoted(text: str) -> str:
+    short = first_words(" ".join(text.split()), _QUOTED_WORDS)
+    return short if short[-1:] in ".!?…" else f"{short}."

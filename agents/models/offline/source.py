@@ -1,0 +1,240 @@
+"""Material of an article, read into sections of passages that may be quoted."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from agents.keywords import centrality
+from agents.models.offline.demands import is_demand, is_demand_heading, length_asked
+from language.markdown import Block, Kind, parse, plain
+from language.sentences import leans_back, sentences
+from language.words import Language, first_words, language_of, terms, words
+
+_TITLE_LABEL = re.compile(r"^(?:brief|article brief|topic|бриф|задание|тема)\s*[:.—–-]\s*", re.IGNORECASE)
+_BARE_LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?")
+_INTRODUCED = frozenset({Kind.ITEM, Kind.TABLE, Kind.CODE, Kind.QUOTE})
+_LATEST_TITLE = 3
+_LONGEST_TITLE_CHARS = 90
+_LONGEST_TITLE_WORDS = 9
+# Tables and listings have many words, which makes them look more central than they are to a reader.
+_KIND_WEIGHTS = {Kind.TABLE: 0.6, Kind.CODE: 0.3}
+_FIGURE_BONUS, _OPENING_BONUS = 0.15, 0.25
+# A listing of this size is left in the material.
+_BULKY_LINES, _BULKY_CHARS = 16, 4000
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence, a list item, a table or a code block, verbatim.
+
+    `leans_on` is the place of the passage without which this one makes no sense: the antecedent of its pronoun, or the
+    line that introduces its list.
+    """
+
+    place: int
+    text: str
+    kind: Kind
+    section: int
+    paragraph: int
+    level: int = 0
+    marker: str = ""
+    leans_on: int | None = None
+    introduces: bool = False
+    is_question: bool = False
+    weight: float = 0.0
+
+    @cached_property
+    def length_words(self) -> int:
+        """Length in words."""
+        return len(words(self.text))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Stems of its meaningful words."""
+        return frozenset(terms(self.text))
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether the passage can be added to a text for its own sake."""
+        is_bulky = self.text.count("\n") >= _BULKY_LINES or len(self.text) > _BULKY_CHARS
+        return not (self.introduces or self.is_question or is_bulky)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything that the material says; `sections` are headings, empty for what stands before the first one."""
+
+    language: Language
+    title: str
+    sections: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    demands: tuple[str, ...]
+
+    @property
+    def length_asked(self) -> tuple[int, int] | None:
+        """Least and greatest length in words that the material asks for."""
+        return length_asked(self.demands)
+
+    def of_section(self, section: int) -> list[Passage]:
+        """The section's passages in their order."""
+        return [passage for passage in self.passages if passage.section == section]
+
+    def with_support(self, passage: Passage) -> list[Passage]:
+        """The passage after everything it leans on."""
+        chain = [passage]
+        while (below := chain[0].leans_on) is not None:
+            chain.insert(0, self.passages[below])
+        return chain
+
+
+def read_source(texts: Sequence[str]) -> Source:
+    """Read the material; demands on the writer are kept apart from what is to be told."""
+    title, blocks = _title([block for text in texts for block in parse(text)])
+    reader = _Reader()
+    for heading, members in _sections(blocks).items():
+        reader.read(heading, members)
+    opening = next((plain(each.text) for each in reader.passages if each.kind in (Kind.PROSE, Kind.ITEM)), "")
+    return Source(
+        language=language_of("\n".join(block.text for block in blocks) or title),
+        title=title or first_words(opening, _LONGEST_TITLE_WORDS).rstrip("."),
+        sections=tuple(reader.sections),
+        passages=tuple(_weighted(reader.passages)),
+        demands=tuple(reader.demands),
+    )
+
+
+def statement_key(text: str) -> str:
+    """The words of a statement in small letters: equal for texts that differ in punctuation or typography alone."""
+    return " ".join(words(text)).lower().replace("’", "'") or text
+
+
+def are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of terms, of at least 3 each, overlap by three quarters of their union."""
+    return min(len(one), len(other)) > 2 and len(one & other) >= 0.75 * len(one | other)
+
+
+class _Reader:
+    """Collects passages; each text is kept once, however often the material repeats it."""
+
+    def __init__(self) -> None:
+        self.sections: list[str] = []
+        self.passages: list[Passage] = []
+        self.demands: list[str] = []
+        self._known: set[str] = set()
+        self._paragraph = 0
+        self._start = 0  # no passage leans on what stands before this place
+        self._introducer: int | None = None
+
+    def read(self, heading: str, blocks: Sequence[Block]) -> None:
+        if is_demand_heading(heading):
+            self.demands.extend(plain(block.text) for block in blocks if block.kind is not Kind.HEADING)
+            return
+        before = len(self.passages)
+        self.sections.append(heading)
+        self._part()
+        for at, block in enumerate(blocks):
+            if at and block.kind is not blocks[at - 1].kind is Kind.ITEM:
+                self._introducer = None
+            following = blocks[at + 1].kind if at + 1 < len(blocks) else Kind.PROSE
+            self._block(block, following)
+        if len(self.passages) == before:
+            self.sections.pop()
+
+    def _part(self) -> None:
+        self._start = len(self.passages)
+        self._introducer = None
+
+    def _block(self, block: Block, following: Kind) -> None:
+        if block.kind in (Kind.HEADING, Kind.RULE):
+            self._part()
+        elif block.kind is Kind.PROSE:
+            self._prose(block, following)
+        elif block.kind is Kind.ITEM and is_demand(block.text):
+            self.demands.append(plain(block.text))
+        elif not _BARE_LINK.fullmatch(block.text):
+            is_question = block.kind is Kind.ITEM and block.text.endswith("?")
+            self._add(block, block.text, leans_on=self._introducer, is_question=is_question)
+
+    def _prose(self, block: Block, following: Kind) -> None:
+        self._paragraph += 1
+        self._introducer = None
+        found = sentences(block.text)
+        for sentence in found:
+            is_last = sentence is found[-1]
+            opens_list = is_last and following in _INTRODUCED and sentence[-1] in ":?"
+            if is_demand(sentence):
+                self.demands.append(plain(sentence))
+                continue
+            before = [each for each in self.passages[self._start :] if each.kind in (Kind.PROSE, Kind.ITEM)]
+            added = self._add(
+                block,
+                sentence,
+                leans_on=before[-1].place if before and leans_back(sentence) else None,
+                introduces=opens_list,
+                is_question=is_last and not opens_list and sentence.rstrip('*_»”"')[-1:] == "?",
+            )
+            if added and opens_list:
+                self._introducer = len(self.passages) - 1
+
+    def _add(
+        self, block: Block, text: str, *, leans_on: int | None, introduces: bool = False, is_question: bool = False
+    ) -> bool:
+        key = statement_key(text)
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self.passages.append(
+            Passage(
+                place=len(self.passages),
+                text=text,
+                kind=block.kind,
+                section=len(self.sections) - 1,
+                paragraph=self._paragraph,
+                level=block.level,
+                marker=block.marker,
+                leans_on=leans_on,
+                introduces=introduces,
+                is_question=is_question,
+            )
+        )
+        return True
+
+
+def _sections(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+    """Blocks by heading of the highest level that occurs twice, else of the highest; lesser headings stay inside."""
+    levels = Counter(block.level for block in blocks if block.kind is Kind.HEADING)
+    level = next((level for level in sorted(levels) if levels[level] > 1), min(levels, default=0))
+    sections: dict[str, list[Block]] = {"": []}
+    heading = ""
+    for block in blocks:
+        if block.kind is Kind.HEADING and block.level <= level:
+            heading = plain(block.text)
+            sections.setdefault(heading, [])
+        else:
+            sections[heading].append(block)
+    return sections
+
+
+def _title(blocks: list[Block]) -> tuple[str, list[Block]]:
+    levels = [block.level for block in blocks if block.kind is Kind.HEADING]
+    at = next((at for at, block in enumerate(blocks[:_LATEST_TITLE]) if block.kind is Kind.HEADING), None)
+    if at is not None and levels.count(blocks[at].level) == 1 and blocks[at].level == min(levels):
+        return _TITLE_LABEL.sub("", plain(blocks[at].text)), [*blocks[:at], *blocks[at + 1 :]]
+    if not levels and len(blocks) > 1 and blocks[0].kind is Kind.PROSE:
+        text = blocks[0].text
+        if len(text) <= _LONGEST_TITLE_CHARS and text[-1] not in ".!?…:;,":
+            return _TITLE_LABEL.sub("", plain(text)), blocks[1:]
+    return "", blocks
+
+
+def _weighted(passages: Sequence[Passage]) -> list[Passage]:
+    central = centrality([passage.text for passage in passages])
+    highest = max(central, default=0.0) or 1.0
+    weighted: list[Passage] = []
+    for passage, weight in zip(passages, central, strict=True):
+        is_opening = not passage.place or passages[passage.place - 1].section != passage.section
+        bonus = _FIGURE_BONUS * any(map(str.isdigit, passage.text)) + _OPENING_BONUS * is_opening
+        weighted.append(replace(passage, weight=(weight / highest + bonus) * _KIND_WEIGHTS.get(passage.kind, 1.0)))
+    return weighted
