@@ -1,4 +1,4 @@
-"""Whether a worker is well, as it says itself with every heartbeat."""
+"""Health files: the state of each worker process, written with every heartbeat."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Workers, run in this process until it is told to stop."""
+"""Runs workers in this process until a signal stops them, then drains them."""
 
 import asyncio
 import os

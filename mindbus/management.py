@@ -1,4 +1,4 @@
-"""RabbitMQ's management API, as far as operators of MindBus need it."""
+"""RabbitMQ's management API: queues, exchanges, bindings, policies."""
 
 from dataclasses import dataclass
 from pathlib import Path

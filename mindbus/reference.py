@@ -1,4 +1,4 @@
-"""The reference that is made from code: contracts for other languages, pages for people."""
+"""The generated reference: schemas, AsyncAPI, settings, messages."""
 
 from pathlib import Path
 

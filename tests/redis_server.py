@@ -11,7 +11,7 @@ from pathlib import Path
 
 import redis
 
-from mindbus_fleet.node.processes import Guarded
+from mindbus_fleet.node.guarded_process import Guarded
 
 _LOOPBACK = "127.0.0.1"
 _STARTED_WITHIN_S = 20

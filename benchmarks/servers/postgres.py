@@ -18,7 +18,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 from sqlalchemy.engine import make_url
 
-from mindbus_fleet.node.processes import Guarded
+from mindbus_fleet.node.guarded_process import Guarded
 
 _LOOPBACK = "127.0.0.1"
 _USER = "mindbus"

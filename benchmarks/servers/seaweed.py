@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mindbus.files.s3_bucket import S3Account, open_bucket
-from mindbus_fleet.node.processes import Guarded
+from mindbus_fleet.node.guarded_process import Guarded
 
 BUCKET = "mindbus"
 _LOOPBACK = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Artifacts by hand: put, get, list, show, their lineage."""
+"""The commands `artifacts`: put, get, list, show, lineage."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -13,14 +13,12 @@ from bus_schema.artifacts import Manifest, Visibility
 from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage, SearchArtifacts
-from mindbus.cli.byte_range import parse_range
+from mindbus.cli.artifact_download import fetch, look, parse_range, progress_bar
 from mindbus.cli.console import say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, UsageError
-from mindbus.cli.fetching import fetch, look
-from mindbus.cli.lineage import lineage_tree
+from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
-from mindbus.cli.progress_bar import progress_bar
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview

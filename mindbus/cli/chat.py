@@ -1,4 +1,4 @@
-"""Talk to the assistant, as a user."""
+"""The command `chat`: one message to the assistant, or a session at the terminal."""
 
 import sys
 from pathlib import Path
@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
+from mindbus.cli.chat_session import AssistantClient, ChatSession, invocation_of
 from mindbus.cli.console import show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
-from mindbus.cli.speaking import Speaker, said_by
-from mindbus.cli.talk import Talk
 
 app = typer.Typer()
 
@@ -46,7 +45,7 @@ def chat(
     """
     text = _text(message, file)
     if text is not None:
-        said = said_by(user, text, stream=not as_json)
+        said = invocation_of(user, text, stream=not as_json)
         try:
             answered = run(_say(user, said))
         except KeyboardInterrupt:
@@ -66,7 +65,7 @@ def chat(
 async def _say(user_id: str, said: Invoke) -> Answered:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        speaker = Speaker(bus, settings)
+        speaker = AssistantClient(bus, settings)
         if said.stream:
             return await speaker.say_aloud(said)
         return await bus.request(said, trace=conversation_trace(user_id), timeout_s=speaker.within_s)
@@ -75,7 +74,7 @@ async def _say(user_id: str, said: Invoke) -> Answered:
 async def _talk(user_id: str) -> None:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        await Talk(bus, Speaker(bus, settings), user_id).go_on()
+        await ChatSession(bus, AssistantClient(bus, settings), user_id).go_on()
 
 
 def _text(message: str | None, file: Path | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Counters that agents share."""
+"""The commands `counters`: counters that agents share."""
 
 from typing import Annotated
 
@@ -6,9 +6,9 @@ import typer
 
 from bus_schema.ids import mint
 from bus_schema.swm import GetCounter, IncrementCounter
-from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json
 from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import answer_to
 
 app = typer.Typer(no_args_is_help=True, help="Add to counters, read them.")
 

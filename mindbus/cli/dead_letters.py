@@ -1,4 +1,4 @@
-"""Dead letters: look, replay, drop."""
+"""The commands `dlq`: list, show, replay and drop dead letters."""
 
 import dataclasses
 from collections.abc import Awaitable, Callable

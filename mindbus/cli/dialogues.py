@@ -1,4 +1,4 @@
-"""Dialogues: which are under way, what was said in one, its end."""
+"""The commands `dialogues`: list, show and end dialogues."""
 
 from datetime import datetime
 from typing import Annotated, Any

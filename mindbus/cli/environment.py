@@ -1,4 +1,4 @@
-"""What the environment says."""
+"""Settings read from the environment, with errors for the person who typed the command."""
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsError

@@ -1,4 +1,4 @@
-"""The timeline: what has happened."""
+"""The command `events`: the timeline that the tracker keeps."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated

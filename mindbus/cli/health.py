@@ -1,4 +1,4 @@
-"""Every worker's probe."""
+"""The command `health`: the probe of one worker."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Histories: what models are reminded of."""
+"""The commands `history`: conversation histories that models are given."""
 
 from typing import Annotated
 
@@ -13,10 +13,10 @@ from bus_schema.history import (
     ShowHistory,
     chat_key,
 )
-from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.data_owners import require_consent
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.owners import require_consent
+from mindbus.cli.session import answer_to
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")

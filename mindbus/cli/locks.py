@@ -1,13 +1,13 @@
-"""Locks that agents share."""
+"""The commands `locks`: locks that agents share."""
 
 from typing import Annotated
 
 import typer
 
 from bus_schema.swm import AcquireLock, GetLockInfo, ReleaseLock
-from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json
 from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import answer_to
 
 app = typer.Typer(no_args_is_help=True, help="Take locks, let go of them.")
 

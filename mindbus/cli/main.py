@@ -1,4 +1,4 @@
-"""The command line: every command, with the module that has it."""
+"""The command line: a table of commands and those that other packages add."""
 
 import difflib
 import importlib
@@ -35,8 +35,8 @@ COMMANDS = {
     "dev": Place(_FLEET, "mindbus.cli.dev"),
     "health": Place(_FLEET, "mindbus.cli.health"),
     "demo": Place(_FLEET),
-    "send": Place(_WORK, "mindbus.cli.sending"),
-    "watch": Place(_WORK, "mindbus.cli.watching"),
+    "send": Place(_WORK, "mindbus.cli.send"),
+    "watch": Place(_WORK, "mindbus.cli.watch"),
     "events": Place(_WORK, "mindbus.cli.events"),
     "artifacts": Place(_WORK, "mindbus.cli.artifacts"),
     "process": Place(_WORK),

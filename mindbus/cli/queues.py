@@ -1,4 +1,4 @@
-"""Queues, as the broker sees them."""
+"""The command `queues`: depth and consumers of every queue."""
 
 from typing import Annotated
 

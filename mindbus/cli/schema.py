@@ -1,4 +1,4 @@
-"""The contracts, as files."""
+"""The commands `schema`: JSON Schemas, AsyncAPI and the reference as files."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,16 +1,20 @@
-"""The bus for a command that comes and goes."""
+"""The bus connection of one command."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
+from bus_schema.envelope import explain
+from bus_schema.messages import Command
 from bus_schema.replies import Code
-from mindbus.bus.client import Client
+from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.settings import Settings
 
 T = TypeVar("T")
@@ -47,3 +51,18 @@ async def require_reachable(amqp_url: str) -> None:
             Code.UNAVAILABLE,
         ) from silent
     writer.close()
+
+
+def answer_to(asked: Callable[[], Command[ResultT]], identity: str, longer_by_s: float = 0) -> ResultT:
+    """Raises UsageError where it cannot be asked so, ReplyError, BusUnavailable."""
+    try:
+        command = asked()
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from invalid
+    return run(_answer(command, identity, longer_by_s))
+
+
+async def _answer(command: Command[ResultT], identity: str, longer_by_s: float) -> ResultT:
+    settings = read_settings()
+    async with on_the_bus(identity, settings) as bus:
+        return await bus.request(command, timeout_s=settings.request_timeout_s + longer_by_s)

@@ -1,4 +1,4 @@
-"""The care of the store by hand: garbage, audit, rebuild, numbers."""
+"""The commands `storage`: garbage collection, audit, rebuild, statistics."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -19,9 +19,9 @@ from bus_schema.storage_maintenance import (
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.paging import WITHIN_S, all_pages
+from mindbus.cli.pages import WITHIN_S, all_pages
 from mindbus.cli.session import on_the_bus, run
-from mindbus.cli.storage_report import show_audit, show_garbage, show_rebuild, show_stats
+from mindbus.cli.storage_view import show_audit, show_garbage, show_rebuild, show_stats
 from mindbus.errors import ReplyError
 
 app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, audit, rebuild, numbers.")

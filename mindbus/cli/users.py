@@ -1,4 +1,4 @@
-"""What is known of a user."""
+"""The command `user forget`: removes all that is known of a user."""
 
 from typing import Annotated
 
@@ -6,9 +6,9 @@ import typer
 
 from bus_schema.data import DeleteUser
 from mindbus.cli.console import say, show_json
+from mindbus.cli.data_owners import FORGET, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.owners import FORGET, Outcome, ask_owners, others_that_take, require_consent
 from mindbus.cli.session import on_the_bus, run
 
 app = typer.Typer(no_args_is_help=True, help="Forget users.")
@@ -49,7 +49,7 @@ def forget(
         say(f"{user} is forgotten; files go within seconds")
 
 
-async def _forget(user_id: str, identity: str) -> Outcome:
+async def _forget(user_id: str, identity: str) -> RemovalOutcome:
     settings = read_settings()
     async with on_the_bus(identity, settings) as bus:
         others = others_that_take(DeleteUser, settings)

@@ -1,4 +1,4 @@
-"""Run workers in this process."""
+"""The command `worker`: runs workers in this process."""
 
 import asyncio
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The whole of it in one command: a broker, a team, a brief, an article."""
+"""The command `demo`: a private fleet that turns a brief into an article, then stops."""
 
 from dataclasses import dataclass
 from importlib import resources
@@ -12,15 +12,15 @@ from bus_schema.storage import GetLineage, Lineage
 from mindbus.cli.console import errors, say, show, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError
-from mindbus.cli.lineage import lineage_tree
+from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
-from mindbus_fleet.cli.run_table import step_table
-from mindbus_fleet.cli.running import Order, Progress, follow, start
+from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start
+from mindbus_fleet.cli.process_view import step_table
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 
@@ -30,7 +30,7 @@ _CARD = "article"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """What a demonstration ends with."""
 
     run: Run
@@ -56,9 +56,9 @@ def demo(
     settings = _apart(read_settings())
     if brief is None:
         with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:
-            order = Order.read(_CARD, [shipped], {})
+            order = RunRequest.read(_CARD, [shipped], {})
     else:
-        order = Order.read(_CARD, [brief], {})
+        order = RunRequest.read(_CARD, [brief], {})
     outcome = run(until_told_to_stop(_perform(order, settings, is_silent=as_json)))
     if outcome is None:
         raise CommandError("interrupted")
@@ -73,7 +73,7 @@ def _apart(settings: Settings) -> Settings:
     return settings.model_copy(update={"data_dir": settings.data_dir / "demo", **dict.fromkeys(elsewhere)})
 
 
-async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outcome:
+async def _perform(order: RunRequest, settings: Settings, *, is_silent: bool) -> DemoOutcome:
     # Nobody opens a page of what ends by itself.
     fleet = WorkerRegistry(installed_workers().without("gateway").own)
     groups, _ = groups_of(fleet, None, isolate=False)
@@ -89,14 +89,14 @@ async def _perform(order: Order, settings: Settings, *, is_silent: bool) -> Outc
                 with Progress(is_silent=is_silent) as progress:
                     ended = await follow(order.run_id, bus, progress)
                 if ended.result is None:
-                    return Outcome(ended, None, None)
+                    return DemoOutcome(ended, None, None)
                 article = settings.data_dir / "article.md"
                 await artifacts.save(ended.result.artifact_id, article, trace=ended.run_id)
             query = GetLineage(artifact_id=ended.result.artifact_id)
-            return Outcome(ended, article, await bus.request(query, trace=ended.run_id))
+            return DemoOutcome(ended, article, await bus.request(query, trace=ended.run_id))
 
 
-def _show(outcome: Outcome, *, as_json: bool) -> None:
+def _show(outcome: DemoOutcome, *, as_json: bool) -> None:
     if as_json:
         show_json({"run": outcome.run, "article": str(outcome.article), "lineage": outcome.lineage})
         return

@@ -1,30 +1,89 @@
-"""A talk of long ago for long-term memory, with the times at which it was said."""
+"""The command `episodes import`: past conversations from a JSON Lines file, with their times."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from bus_schema.lsm import Recorded
+from bus_schema.dialogue import MessageText
+from bus_schema.envelope import explain
+from bus_schema.episodes import Speaker
+from bus_schema.identities import UserId
+from bus_schema.ids import derived
+from bus_schema.lsm import MAX_RECORDED, Recorded, RecordExchange, SaidMessage
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.cli.console import say, show_json
-from mindbus.cli.errors import CommandError
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.paging import progress_of
+from mindbus.cli.pages import progress_of
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError
-from mindbus_fleet.cli.episode_lines import Batch, Said, batches_of, read_said
+
+_MOST_TOLD = 20
+# So many characters of any script are far from what a message may weigh.
+_MOST_CHARACTERS = 200_000
+_OWN_ID = "msg_"
 
 
-class Imported(BaseModel):
+class EpisodesImported(BaseModel):
     """How much of a file is in the log for good, how much of it since now."""
 
     messages: int
     new: int
     chats: int
+
+
+class TurnLine(BaseModel):
+    """Who said what when, in which chat; whatever else the line has is not looked at."""
+
+    model_config = ConfigDict(frozen=True)
+    chat_id: UserId
+    role: Speaker
+    content: MessageText
+    time: AwareDatetime
+    message_id: str | None = Field(default=None, min_length=1, max_length=200)
+    speaker: str | None = Field(default=None, min_length=1, max_length=80)
+
+    def said(self, nth: int) -> SaidMessage:
+        """Without an id it is known by its words and its time, so that it is the same whenever it is read."""
+        own = (self.message_id,) if self.message_id else (self.role, self.time.isoformat(), self.content, nth)
+        is_ours = self.message_id is not None and self.message_id.startswith(_OWN_ID)
+        message_id = self.message_id if is_ours else f"{_OWN_ID}{derived('episode import', self.chat_id, *own)}"
+        fields = self.model_dump(include={"role", "content", "time", "speaker"})
+        return SaidMessage.model_validate(fields | {"message_id": message_id})
+
+
+@dataclass(frozen=True)
+class ImportedTurn:
+    """A message with the number of its line."""
+
+    line: int
+    chat_id: str
+    message: SaidMessage
+
+
+@dataclass(frozen=True)
+class TurnBatch:
+    """Messages of one chat, in the order of their times."""
+
+    said: tuple[ImportedTurn, ...]
+
+    @property
+    def command(self) -> RecordExchange:
+        """What is sent."""
+        return RecordExchange(chat_id=self.said[0].chat_id, messages=tuple(each.message for each in self.said))
+
+    @property
+    def lines(self) -> str:
+        """Where it is in the file."""
+        numbers = [each.line for each in self.said]
+        first, last = min(numbers), max(numbers)
+        return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 def import_(
@@ -46,7 +105,7 @@ def import_(
 
     mindbus episodes import chats.jsonl --json
     """
-    said = read_said(file)
+    said = read_turns(file)
     with progress_of("remembering") as tell:
         imported = run(_import(said, acting, tell))
     if as_json:
@@ -55,7 +114,7 @@ def import_(
         say(f"{imported.messages} messages of {imported.chats} chats are remembered, {imported.new} of them new")
 
 
-async def _import(said: list[Said], identity: str, tell: Callable[[int, int], None]) -> Imported:
+async def _import(said: list[ImportedTurn], identity: str, tell: Callable[[int, int], None]) -> EpisodesImported:
     done = new = 0
     tell(done, len(said))
     async with on_the_bus(identity) as bus:
@@ -63,13 +122,85 @@ async def _import(said: list[Said], identity: str, tell: Callable[[int, int], No
             new += (await _recorded(batch, done, bus)).new
             done += len(batch.said)
             tell(done, len(said))
-    return Imported(messages=done, new=new, chats=len({each.chat_id for each in said}))
+    return EpisodesImported(messages=done, new=new, chats=len({each.chat_id for each in said}))
 
 
-async def _recorded(batch: Batch, done: int, bus: Client) -> Recorded:
+async def _recorded(batch: TurnBatch, done: int, bus: Client) -> Recorded:
     try:
         return await bus.request(batch.command)
     except (ReplyError, BusUnavailable) as no:
         code = no.code if isinstance(no, ReplyError) else Code.UNAVAILABLE
         kept = f"{done} messages are remembered; the same import again goes on from there"
         raise CommandError(f"{batch.lines}: {no}\n{kept}", code) from no
+
+
+def read_turns(file: Path) -> list[ImportedTurn]:
+    """All that a file says. Raises UsageError, which names every line that cannot be used."""
+    try:
+        content = file.read_bytes()
+    except OSError as unreadable:
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+    reading = _Reading()
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            reading.take(number, line)
+    if reading.problems:
+        told = "\n".join(f"{file}:{line}: {problem}" for line, problem in reading.problems[:_MOST_TOLD])
+        rest = len(reading.problems) - _MOST_TOLD
+        raise UsageError(f"nothing was sent; mend\n{told}" + (f"\nwith {rest} more lines" if rest > 0 else ""))
+    if not reading.said:
+        raise UsageError(f"{file} says nothing; a line is {{chat_id, role, content, time}} in JSON")
+    return reading.said
+
+
+def batches_of(said: Iterable[ImportedTurn]) -> Iterator[TurnBatch]:
+    """Chat by chat, as time went; none is larger than what is taken at once."""
+    batch: list[ImportedTurn] = []
+    size = 0
+    for each in sorted(said, key=lambda each: (each.chat_id, each.message.time)):
+        length = len(each.message.content)
+        is_full = len(batch) == MAX_RECORDED or size + length > _MOST_CHARACTERS
+        if batch and (is_full or batch[0].chat_id != each.chat_id):
+            yield TurnBatch(tuple(batch))
+            batch, size = [], 0
+        batch.append(each)
+        size += length
+    if batch:
+        yield TurnBatch(tuple(batch))
+
+
+class _Reading:
+    """Line after line, with what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.said: list[ImportedTurn] = []
+        self.problems: list[tuple[int, str]] = []
+        self._times: Counter[TurnLine] = Counter()
+        self._known: dict[tuple[str, str], ImportedTurn] = {}
+
+    def take(self, number: int, line: bytes) -> None:
+        try:
+            read = TurnLine.model_validate_json(line)
+            self._times[read] += 1
+            message = read.said(self._times[read])
+        except ValidationError as invalid:
+            self.problems.append((number, _explained(invalid)))
+            return
+        self._add(ImportedTurn(number, read.chat_id, message))
+
+    def _add(self, said: ImportedTurn) -> None:
+        key = (said.chat_id, str(said.message.message_id))
+        first = self._known.setdefault(key, said)
+        if first is said:
+            self.said.append(said)
+        elif first.message != said.message:
+            self.problems.append((said.line, f"message_id: is that of line {first.line}, which says something else"))
+
+
+def _explained(invalid: ValidationError) -> str:
+    first = invalid.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return f"is not JSON: {first['ctx']['error'].replace(' at line 1', '')}"
+    if any(error["type"] == "timezone_aware" for error in invalid.errors(include_url=False, include_input=False)):
+        return f"{explain(invalid)}; write it as 2026-04-01T12:00:00Z or 2026-04-01T15:00:00+03:00"
+    return explain(invalid)

@@ -1,4 +1,4 @@
-"""What the commands on episodes can be told."""
+"""Options of the `episodes` commands."""
 
 from datetime import UTC, datetime
 from typing import Annotated

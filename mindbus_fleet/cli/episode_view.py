@@ -1,4 +1,4 @@
-"""Episodes for people."""
+"""Episodes, search results and statistics of long-term memory as text and tables."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

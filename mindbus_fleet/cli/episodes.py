@@ -1,10 +1,128 @@
-"""Long-term memory by hand."""
+"""The commands `episodes`: list, show and search long-term memory, with its statistics."""
+
+from typing import Annotated, Literal
 
 import typer
 
-from mindbus_fleet.cli.episode_changing import anchor, pack, tune, unpack
+from bus_schema.episodes import EpisodeHead
+from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes
+from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
+from bus_schema.lsm_statistics import GetEpisodeStats
+from mindbus.cli.console import show_json
+from mindbus.cli.options import LOCAL_USER, As, Json
+from mindbus.cli.session import answer_to, on_the_bus, run
+from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
-from mindbus_fleet.cli.episode_looking import list_, search, show, stats
+from mindbus_fleet.cli.episode_options import AnyChat, Chat, EpisodeIdArgument, Layers, Now, Since, Tags, Until
+from mindbus_fleet.cli.episode_view import show_episode, show_episodes, show_found, show_stats
+from mindbus_fleet.cli.memory_options import valid
+
+_PAGE = 200
+
+
+def list_(
+    chat: AnyChat = None,
+    layer: Layers = None,
+    anchors: Annotated[bool, typer.Option("--anchors", help="Those alone that never go cold.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")] = 100,
+    at: Now = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List episodes, the latest first.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes ls --chat anna
+
+    mindbus episodes ls --layer warm --layer cold --at 2026-06-01T00:00:00Z --json
+    """
+    fields = {"chat_id": chat, "layers": layer or (), "anchors_only": anchors, "at": at, "limit": min(limit, _PAGE)}
+    found = run(_episodes(valid(ListEpisodes, fields), limit, acting))
+    if as_json:
+        show_json(found)
+    else:
+        show_episodes(found)
+
+
+def show(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show an episode as its layer keeps it: whole, as a summary with its facts, as a headline.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes show ep_0192…
+
+    mindbus episodes show ep_0192… --json
+    """
+    episode = answer_to(lambda: GetEpisode(episode_id=episode_id, at=at), acting)
+    if as_json:
+        show_json(episode)
+    else:
+        show_episode(episode)
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What you look for, in your own words.")],
+    chat: Chat,
+    budget_words: Annotated[
+        int, typer.Option("--budget-words", min=1, max=MAX_BUDGET_WORDS, help="At most so many words come back.")
+    ] = 1200,
+    at: Now = None,
+    layer: Layers = None,
+    tag: Tags = None,
+    since: Since = None,
+    until: Until = None,
+    depth: Annotated[
+        Literal["auto", "summary", "raw"],
+        typer.Option("--depth", help="What summaries say, what was said word by word, or whichever it takes."),
+    ] = "auto",
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each score is made of.")] = False,
+    no_touch: Annotated[bool, typer.Option("--no-touch", help="What is found does not count as used.")] = False,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Find what was said on a matter, however long ago, as much of it as the budget has room for.
+
+    [bold]Examples[/bold]
+
+    mindbus episodes search "what did the contractor promise" --chat anna
+
+    mindbus episodes search "когда сдаём макет" --chat anna --budget-words 600 --at 2026-12-01T00:00:00Z --json
+    """
+    fields = {"query": query, "chat_id": chat, "budget_words": budget_words, "at": at, "layers": layer or ()}
+    narrowed = {"tags": tag or (), "since": since, "until": until, "depth": depth}
+    wanted = valid(SearchEpisodes, fields | narrowed | {"explain": explain, "touch": not no_touch})
+    found = answer_to(lambda: wanted, acting)
+    if as_json:
+        show_json(found)
+    else:
+        show_found(found, is_explained=explain)
+
+
+def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Count what long-term memory keeps, how dense it is, how well it is searched.
+
+    [bold]Example[/bold]
+
+    mindbus episodes stats --chat anna
+    """
+    found = answer_to(lambda: GetEpisodeStats(chat_id=chat), acting)
+    if as_json:
+        show_json(found)
+    else:
+        show_stats(found)
+
+
+async def _episodes(wanted: ListEpisodes, limit: int, identity: str) -> list[EpisodeHead]:
+    found: list[EpisodeHead] = []
+    async with on_the_bus(identity) as bus:
+        while True:
+            page: EpisodePage = await bus.request(wanted)
+            found += page.items
+            if page.next_cursor is None or len(found) >= limit:
+                return found[:limit]
+            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+
 
 app = typer.Typer(no_args_is_help=True, help="What was said long ago: take in, list, find, unpack, anchor, pack.")
 

@@ -1,25 +1,26 @@
-"""Start, stop, run, probe workers."""
+"""The commands `up` and `down`."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Collection, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Self, TypeVar
 
 import typer
+from sqlalchemy.engine import make_url
 
+from bus_schema.data import ClearData
 from gateway.access_tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.data_owners import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
-from mindbus.cli.options import Json
-from mindbus.cli.owners import Outcome, require_consent
-from mindbus.cli.session import run
+from mindbus.cli.options import LOCAL_USER, Json
+from mindbus.cli.pages import WITHIN_S
+from mindbus.cli.session import on_the_bus, run
 from mindbus.hosting import stop_on_signals
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.settings import Settings
-from mindbus_fleet.cli.arrivals import Arrivals
-from mindbus_fleet.cli.clearing import Clearing
-from mindbus_fleet.cli.detached import start_detached
-from mindbus_fleet.cli.down import end_fleet
+from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached
 from mindbus_fleet.supervision.children import Group
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
@@ -30,8 +31,42 @@ _GATEWAY = "gateway"
 _HEAVY = frozenset({_GATEWAY})
 # They compare vectors, for which one model serves all of them.
 _MEMORY = frozenset({"glm", "kps", "lsm"})
-
 app = typer.Typer()
+
+
+@dataclass(frozen=True)
+class DataClearing:
+    """Has every owner of data that is started clear its own."""
+
+    owners: Sequence[str]
+    others: Sequence[str]
+    settings: Settings
+
+    @classmethod
+    def by(cls, workers: Collection[str], settings: Settings) -> Self:
+        """Raises UsageError where none of the workers owns any data."""
+        owners = [name for name in CLEAR if name in workers]
+        if not owners:
+            raise UsageError(f"none of these workers owns data; --clear needs some of {', '.join(CLEAR)}")
+        others = [name for name in others_that_take(ClearData, settings) if name in workers]
+        return cls(owners, others, settings)
+
+    @property
+    def question(self) -> str:
+        """What has to be agreed to."""
+        settings = self.settings
+        urls = {settings.database_of(name) for name in self.owners if name != "sim"}
+        databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)
+        places = ", ".join([*databases, settings.files_url])
+        return f"Remove all data of {', '.join([*self.owners, *self.others])}, for good? They lie in {places}"
+
+    async def work(self) -> RemovalOutcome:
+        """Raises Failed unless every owner has done it."""
+        async with on_the_bus(LOCAL_USER, self.settings) as bus:
+            command = ClearData(confirm=True)
+            outcome = await ask_owners(bus, command, self.owners, self.others, within_s=WITHIN_S)
+        outcome.require_all()
+        return outcome
 
 
 @app.command()
@@ -64,7 +99,7 @@ def up(
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
     token = token_of(settings) if any(_GATEWAY in group.workers for group in groups) else None
     names = [name for group in groups for name in group.workers]
-    arrivals = Arrivals(settings, names, is_silent=as_json or log_files)
+    arrivals = ReadinessReport(settings, names, is_silent=as_json or log_files)
     if detach:
         options = [*(["--isolate"] if isolate else []), *(["--workers", workers] if workers else [])]
         state = start_detached(settings, options, arrivals.look)
@@ -120,7 +155,12 @@ async def until_told_to_stop(work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def _stay_up(
-    supervisor: Supervisor, arrivals: Arrivals, clearing: Clearing | None, token: Token | None, *, as_json: bool
+    supervisor: Supervisor,
+    arrivals: ReadinessReport,
+    clearing: DataClearing | None,
+    token: Token | None,
+    *,
+    as_json: bool,
 ) -> None:
     looking = asyncio.create_task(arrivals.keep_looking(), name="look for workers")
     async with fleet_up(supervisor) as state:
@@ -131,17 +171,17 @@ async def _stay_up(
         await asyncio.Event().wait()
 
 
-def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -> Clearing:
+def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -> DataClearing:
     """What is to be done once the workers are ready, agreed to before anything is started."""
     folder = RunFolder(settings)
     if folder.is_taken():
         raise AlreadyUp(folder.data_dir, folder.supervisor_pid())
-    clearing = Clearing.by({name for group in groups for name in group.workers}, settings)
+    clearing = DataClearing.by({name for group in groups for name in group.workers}, settings)
     require_consent(clearing.question, is_given=is_agreed)
     return clearing
 
 
-def _announce(state: UpState, token: Token | None, cleared: Outcome | None, *, as_json: bool) -> None:
+def _announce(state: UpState, token: Token | None, cleared: RemovalOutcome | None, *, as_json: bool) -> None:
     if as_json:
         more: dict[str, Any] = {"gateway_token": token.text} if token and token.is_new else {}
         show_json(state.model_dump(mode="json") | more | ({"cleared": cleared.removed} if cleared else {}))

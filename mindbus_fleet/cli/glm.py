@@ -1,4 +1,4 @@
-"""The care of the global memory by hand."""
+"""The commands `glm`: check, rebuild and re-embed the global memory."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,11 +14,11 @@ from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.paging import progress_of
+from mindbus.cli.pages import progress_of
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
-from mindbus_fleet.cli.memory_text import valid
+from mindbus_fleet.cli.memory_options import valid
 
 app = typer.Typer(no_args_is_help=True, help="Look after the global memory: do rows and vectors agree?")
 

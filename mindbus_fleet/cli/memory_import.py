@@ -1,4 +1,4 @@
-"""A folder's documents for memory: each becomes an artifact, its pieces units."""
+"""The command `memory import`: documents of a folder as artifacts and units."""
 
 import asyncio
 import hashlib
@@ -29,16 +29,15 @@ from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactRejected
 from mindbus.tasks import end
-from mindbus_fleet.cli.memory_options import Meta, Reader, Writer, rights_of
+from mindbus_fleet.cli.memory_options import Meta, Reader, Writer, parse_metadata, rights_of, valid
 from mindbus_fleet.cli.memory_options import Visibility as WhoReads
-from mindbus_fleet.cli.memory_text import parse_metadata, valid
 
 _AT_ONCE = 4
 _PATIENCE_S = 900.0
 _TRACE = "memory-import"
 
 
-class Imported(BaseModel):
+class DocumentsImported(BaseModel):
     """A document of which memory has all units."""
 
     path: str
@@ -59,7 +58,7 @@ class NotImported(BaseModel):
 class Report(BaseModel):
     """What has become of a folder; `skipped` are files that are no documents by their names."""
 
-    documents: list[Imported] = []
+    documents: list[DocumentsImported] = []
     failed: list[NotImported] = []
     skipped: list[str] = []
 
@@ -147,7 +146,7 @@ async def _import(
         async def work() -> None:
             for path in left:
                 outcome = await _learn(path, wanted, artifacts, bus)
-                if isinstance(outcome, Imported):
+                if isinstance(outcome, DocumentsImported):
                     report.documents.append(outcome)
                 else:
                     report.failed.append(outcome)
@@ -162,7 +161,7 @@ async def _import(
     report.failed.sort(key=lambda document: document.path)
 
 
-async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> Imported | NotImported:
+async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> DocumentsImported | NotImported:
     """What one document cannot do others can; that a service is away ends it all, to be repeated later."""
     about = wanted_path(wanted, path)
     try:
@@ -176,7 +175,9 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
         return NotImported(path=about, code=no.code, error=message, details=details)
     except OSError as unreadable:
         return NotImported(path=about, code=Code.INTERNAL, error=f"cannot be read: {unreadable}")
-    return Imported(path=about, artifact_id=ref.artifact_id, kems=len(processed.kem_ids), status=processed.status)
+    return DocumentsImported(
+        path=about, artifact_id=ref.artifact_id, kems=len(processed.kem_ids), status=processed.status
+    )
 
 
 async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> ArtifactRef:

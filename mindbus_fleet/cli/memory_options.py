@@ -1,12 +1,23 @@
-"""What the commands on memory can be told."""
+"""Options of the `memory` commands, and their parsing into metadata, filters and queries."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic import BaseModel, ValidationError
 
-from bus_schema.kem import MAX_CONTENT_BYTES, KemVisibility
-from mindbus.cli.errors import UsageError
+from bus_schema.envelope import explain
+from bus_schema.glm import RetrieveKems
+from bus_schema.kem import MAX_CONTENT_BYTES, Kem, KemVisibility
+from bus_schema.kem_query import KemQuery
+from bus_schema.replies import Code
+from memory.errors import MalformedFilter
+from memory.filters import Filter, parse_filter
+from memory.questions import UnsupportedQuery, query_from
+from mindbus.bus.client import Client
+from mindbus.cli.errors import CommandError, UsageError
 
 KemIdArgument = Annotated[str, typer.Argument(metavar="ID", help="Such as kem_0192….")]
 Text = Annotated[str | None, typer.Option("--text", help="What it says.")]
@@ -26,6 +37,7 @@ FilterText = Annotated[
     str | None,
     typer.Option("--filter", metavar="FILTER", help="metadata.KEY=VALUE, kem_id=ID, joined by AND, OR, ( )."),
 ]
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def content_of(text: str | None, file: Path | None) -> str:
@@ -63,3 +75,52 @@ def rights_of(visibility: str | None, readers: list[str] | None, writers: list[s
 def given(fields: dict[str, Any]) -> dict[str, Any]:
     """Those of which anything was said."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def valid(kind: type[ModelT], fields: dict[str, Any]) -> ModelT:
+    """Raises UsageError."""
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from invalid
+
+
+def parse_metadata(pairs: Sequence[str]) -> dict[str, Any]:
+    """K=V is a text, K:=V whatever V is in JSON. Raises UsageError."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        is_json = key.endswith(":")
+        if not equals or not key.rstrip(":"):
+            raise UsageError(f"--meta {pair!r} is not K=V, nor K:=JSON")
+        try:
+            found[key.removesuffix(":")] = json.loads(value) if is_json else value
+        except ValueError as wrong:
+            raise UsageError(f"--meta {pair!r}: what follows := is not JSON: {wrong}") from wrong
+    return found
+
+
+def filter_of(text: str | None) -> Filter:
+    """Raises UsageError, which shows the position."""
+    try:
+        return parse_filter(text or "")
+    except MalformedFilter as malformed:
+        raise UsageError(str(malformed)) from malformed
+
+
+def query_of(text: str | None, **fields: Any) -> KemQuery:
+    """A question with the filter's conditions in it. Raises UsageError where a question cannot say them."""
+    try:
+        return query_from(text or "", **fields)
+    except (MalformedFilter, UnsupportedQuery) as wrong:
+        raise UsageError(str(wrong)) from wrong
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from invalid
+
+
+async def get_kem(kem_id: str, bus: Client) -> Kem:
+    """Raises CommandError where there is none that the client may read, UsageError where it is no id."""
+    page = await bus.request(RetrieveKems(query=query_of(None, ids=(kem_id,)), page_size=1))
+    if not page.items:
+        raise CommandError(f"there is no unit {kem_id}, or it is not yours to read", Code.NOT_FOUND)
+    return page.items[0].kem

@@ -1,4 +1,4 @@
-"""Units for people, units as JSON."""
+"""Units of shared memory as text, tables and JSON."""
 
 from collections.abc import Iterable
 from typing import Any

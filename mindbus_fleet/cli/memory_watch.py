@@ -1,4 +1,4 @@
-"""Changes of memory, as far as whoever watches may read it."""
+"""Changes of the units that a reader may see, as they happen."""
 
 from collections.abc import AsyncIterator
 from typing import Any

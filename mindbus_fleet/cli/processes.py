@@ -1,4 +1,4 @@
-"""Processes: run a card, look at runs, stop them."""
+"""The commands `process`: run a card, list, show and cancel runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +15,8 @@ from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus_fleet.cli.run_table import step_table
-from mindbus_fleet.cli.running import Order, Progress, follow, start
+from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start
+from mindbus_fleet.cli.process_view import step_table
 
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
 
@@ -41,7 +41,7 @@ def run_(
 
     mindbus process run my-card.yaml --input brief.md --param tone=dry --json
     """
-    order = Order.read(card, input_, dict(_param(text) for text in param or []))
+    order = RunRequest.read(card, input_, dict(_param(text) for text in param or []))
     try:
         ended = run(_run(order, acting, as_json=as_json, no_wait=no_wait))
     except KeyboardInterrupt:
@@ -119,7 +119,7 @@ def cancel(
     _show_run(run(_request(command, acting, run_id)), as_json=as_json)
 
 
-async def _run(order: Order, identity: str, *, as_json: bool, no_wait: bool) -> Run:
+async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool) -> Run:
     settings = read_settings()
     async with on_the_bus(identity, settings) as bus:
         async with open_artifacts(bus, settings) as artifacts:

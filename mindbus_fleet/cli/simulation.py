@@ -1,27 +1,43 @@
-"""Simulated people: start them, stop them, see how they do, look over what they are made of."""
+"""The commands `sim`: start, stop, observe and check simulations of people who talk."""
 
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agents.sim.scenarios import SimLibrary
 from bus_schema.envelope import explain
 from bus_schema.messages import Command
+from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
+from mindbus.bus.client import Client
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.paging import PageT
+from mindbus.cli.pages import PageT
 from mindbus.cli.session import on_the_bus, run
-from mindbus_fleet.cli.sim_files import look_over, scenarios_of, teams_of
-from mindbus_fleet.cli.sim_waiting import Started, until_over
+from mindbus.errors import BusUnavailable, ReplyError
+from mindbus_fleet.cli.simulation_files import check_file, scenarios_of, teams_of
 
 app = typer.Typer(no_args_is_help=True, help="Let simulated people talk.")
-
 _INTERRUPTED = 130
+_LOOKS_S = 0.5
+_TELLS_S = 5.0
+
+
+@dataclass
+class SimStart:
+    """The simulation that goes on if whoever waits for it leaves."""
+
+    sim_id: str | None = None
 
 
 @app.command()
@@ -47,7 +63,7 @@ def start(
         order = StartSim(profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit)
     except ValidationError as invalid:
         raise UsageError(explain(invalid)) from invalid
-    started = Started()
+    started = SimStart()
     try:
         counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
     except KeyboardInterrupt:
@@ -137,7 +153,7 @@ def check(
 
     mindbus sim check my-sims/profiles/team_x.yaml my-sims/scenarios/fair.yaml
     """
-    found = [look_over(file, SimLibrary(read_settings().sim_dir)) for file in files]
+    found = [check_file(file, SimLibrary(read_settings().sim_dir)) for file in files]
     if as_json:
         show_json({"ok": not any(each.problems for each in found), "files": found})
     else:
@@ -150,7 +166,7 @@ def check(
         raise typer.Exit(1)
 
 
-async def _start(order: StartSim, started: Started, identity: str, *, wait: bool, is_silent: bool) -> SimCounts | None:
+async def _start(order: StartSim, started: SimStart, identity: str, *, wait: bool, is_silent: bool) -> SimCounts | None:
     async with on_the_bus(identity) as bus:
         started.sim_id = (await bus.request(order)).sim_id
         return await until_over(bus, started.sim_id, order.limit, is_silent=is_silent) if wait else None
@@ -183,3 +199,49 @@ def _told(state: SimState) -> list[tuple[str, object]]:
     if counts is not None:
         rows += [("said", counts.sent), ("answered", counts.answered), ("without an answer", counts.failed)]
     return rows
+
+
+async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: bool) -> SimCounts:
+    """What it has come to. Raises ReplyError; CommandError where it is not there any more."""
+    with _progress(limit, is_silent=is_silent) as tell:
+        while True:
+            state = await _look(bus)
+            if state is not None:
+                if state.counts is None or state.counts.sim_id != sim_id:
+                    raise CommandError(f"{sim_id} is not there any more: its data were cleared", Code.NOT_FOUND)
+                tell(state.counts)
+                if not state.is_running:
+                    return state.counts
+            await asyncio.sleep(_LOOKS_S)
+
+
+async def _look(bus: Client) -> SimState | None:
+    try:
+        return await bus.request(GetSimStatus())
+    except ReplyError as failed:
+        if not failed.retryable:
+            raise
+    except BusUnavailable:
+        pass
+    return None
+
+
+@contextmanager
+def _progress(limit: int | None, *, is_silent: bool) -> Iterator[Callable[[SimCounts], None]]:
+    """A bar on a terminal, else a line once in a while."""
+    console = errors()
+    said_at = time.monotonic()
+
+    def tell_in_lines(counts: SimCounts) -> None:
+        nonlocal said_at
+        if not is_silent and time.monotonic() - said_at > _TELLS_S:
+            said_at = time.monotonic()
+            console.print(f"{counts.answered} of {limit or counts.sent} answered", markup=False)
+
+    if not console.is_terminal:
+        yield tell_in_lines
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("answered", total=limit)
+        yield lambda counts: bar.update(task, completed=counts.answered + counts.failed)

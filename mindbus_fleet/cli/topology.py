@@ -1,4 +1,4 @@
-"""Broker and code, kept together."""
+"""The commands `topology`: compare the broker with the code, apply, prune, migrate."""
 
 import dataclasses
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Why there is no private node."""
+"""Errors of the private RabbitMQ node."""
 
 from inspect import cleandoc
 

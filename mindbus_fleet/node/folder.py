@@ -1,4 +1,4 @@
-"""The data folder of a private node: what it keeps from one run to the next."""
+"""The data folder of a private RabbitMQ node: its configuration, definitions, logs and process ids."""
 
 import fcntl
 import json

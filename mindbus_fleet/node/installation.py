@@ -1,4 +1,4 @@
-"""Where this machine keeps its RabbitMQ."""
+"""The RabbitMQ installation of this machine."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A RabbitMQ node of our own, for `mindbus up`, the demo, the tests."""
+"""A private RabbitMQ node for `mindbus up`, the demo and the tests."""
 
 import asyncio
 import os
@@ -11,12 +11,11 @@ from subprocess import Popen
 from types import TracebackType
 from typing import Self
 
-from mindbus_fleet.node.address import LOOPBACK, NodeAddress
+from mindbus_fleet.node.address import LOOPBACK, NodeAddress, knows_names, lets_in, speaks_amqp
 from mindbus_fleet.node.errors import CtlFailed, NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning
 from mindbus_fleet.node.folder import NodeFolder
+from mindbus_fleet.node.guarded_process import Guarded, send_to_group, wait_for_exit
 from mindbus_fleet.node.installation import Installation, find_rabbitmq
-from mindbus_fleet.node.probes import knows_names, lets_in, speaks_amqp
-from mindbus_fleet.node.processes import Guarded, send_to_group, wait_for_exit
 
 # How long a predecessor that is just ending may hold the folder.
 LOCK_WITHIN_S = 2

@@ -1,4 +1,4 @@
-"""One process of the fleet, started again whenever it dies."""
+"""Worker processes, each restarted with back-off when it dies."""
 
 import asyncio
 import os

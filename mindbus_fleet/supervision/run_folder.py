@@ -1,4 +1,4 @@
-"""What a running `mindbus up` leaves in its data folder for others to find."""
+"""The `run/` folder: lock, state and addresses of a running `mindbus up`."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The fleet on this machine: a broker, the worker processes, nothing left behind."""
+"""The supervisor of a fleet on one machine: a private broker and the worker processes."""
 
 import asyncio
 import os

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus_fleet.cli.brief import MAX_BYTES, NotABrief, read_brief
+from mindbus_fleet.cli.process_run import MAX_BYTES, InvalidBrief, read_brief
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_utf_16_becomes_utf_8(file: Path) -> None:
 def test_an_empty_brief_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
-    with pytest.raises(NotABrief, match="is empty"):
+    with pytest.raises(InvalidBrief, match="is empty"):
         read_brief(file)
 
 
@@ -42,17 +42,17 @@ def test_an_empty_brief_is_refused(file: Path, content: bytes) -> None:
 def test_a_binary_brief_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
 
-    with pytest.raises(NotABrief, match=r"is not a? ?text"):
+    with pytest.raises(InvalidBrief, match=r"is not a? ?text"):
         read_brief(file)
 
 
 def test_a_brief_too_long_to_be_one_is_refused(file: Path) -> None:
     file.write_bytes(b"a" * (MAX_BYTES + 1))
 
-    with pytest.raises(NotABrief, match="shorten it"):
+    with pytest.raises(InvalidBrief, match="shorten it"):
         read_brief(file)
 
 
 def test_a_missing_brief_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotABrief, match=r"nothing.md cannot be read: No such file"):
+    with pytest.raises(InvalidBrief, match=r"nothing.md cannot be read: No such file"):
         read_brief(tmp_path / "nothing.md")

@@ -10,7 +10,7 @@ import typer
 
 from bus_schema.lsm import MAX_RECORDED
 from mindbus.cli.errors import UsageError
-from mindbus_fleet.cli.episode_lines import batches_of, read_said
+from mindbus_fleet.cli.episode_import import batches_of, read_turns
 from mindbus_fleet.cli.episode_options import moment
 
 HELLO = {"chat_id": "anna", "role": "user", "content": "Привет", "time": "2026-01-10T12:00:00+05:00"}
@@ -26,7 +26,7 @@ def written(path: Path, *lines: dict[str, Any] | str) -> Path:
 
 
 def test_a_line_keeps_its_words_its_time_and_its_speaker(tmp_path: Path) -> None:
-    (said,) = read_said(written(tmp_path, HELLO | {"speaker": "Аня", "mood": "left alone"}, ""))
+    (said,) = read_turns(written(tmp_path, HELLO | {"speaker": "Аня", "mood": "left alone"}, ""))
 
     assert (said.line, said.chat_id, said.message.content, said.message.speaker) == (1, "anna", "Привет", "Аня")
     assert said.message.time == datetime(2026, 1, 10, 7, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_a_line_keeps_its_words_its_time_and_its_speaker(tmp_path: Path) -> None
 
 def test_the_same_file_says_the_same_under_the_same_ids(tmp_path: Path) -> None:
     lines = [HELLO, HELLO, HELLO | {"time": "2026-01-10T12:00:01+05:00"}, HELLO | {"chat_id": "boris"}]
-    first, second = (read_said(written(tmp_path, *lines)) for _ in range(2))
+    first, second = (read_turns(written(tmp_path, *lines)) for _ in range(2))
 
     assert first == second
     assert len({said.message.message_id for said in first}) == len(lines)
@@ -43,7 +43,7 @@ def test_the_same_file_says_the_same_under_the_same_ids(tmp_path: Path) -> None:
 def test_what_has_an_id_is_one_message_however_often_it_stands_there(tmp_path: Path) -> None:
     named = HELLO | {"message_id": "msg_1"}
     foreign = HELLO | {"message_id": "D1:3"}
-    said = read_said(written(tmp_path, named, named, foreign, foreign))
+    said = read_turns(written(tmp_path, named, named, foreign, foreign))
 
     assert [each.line for each in said] == [1, 3]
     assert said[0].message.message_id == "msg_1"
@@ -63,7 +63,7 @@ def test_every_line_that_cannot_be_used_is_named_before_anything_is_sent(tmp_pat
         {"chat_id": "anna"},
     )
     with pytest.raises(UsageError) as refused:
-        read_said(bad)
+        read_turns(bad)
 
     told = str(refused.value).splitlines()
     assert told[0].startswith("nothing was sent")
@@ -79,14 +79,14 @@ def test_every_line_that_cannot_be_used_is_named_before_anything_is_sent(tmp_pat
 def test_one_id_for_two_things_is_wrong(tmp_path: Path) -> None:
     named = HELLO | {"message_id": "msg_1"}
     with pytest.raises(UsageError, match="2: message_id: is that of line 1, which says something else"):
-        read_said(written(tmp_path, named, named | {"content": "Пока"}))
+        read_turns(written(tmp_path, named, named | {"content": "Пока"}))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe", b"[" * 100_000])
 def test_a_file_without_a_usable_line_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "said.jsonl").write_bytes(content)
     with pytest.raises(UsageError):
-        read_said(tmp_path / "said.jsonl")
+        read_turns(tmp_path / "said.jsonl")
 
 
 def test_batches_are_of_one_chat_in_the_order_of_time(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_batches_are_of_one_chat_in_the_order_of_time(tmp_path: Path) -> None:
         for number in range(MAX_RECORDED + 1)
         for chat in ("anna", "boris")
     ]
-    batches = list(batches_of(read_said(written(tmp_path, *lines))))
+    batches = list(batches_of(read_turns(written(tmp_path, *lines))))
 
     assert [len(batch.said) for batch in batches] == [MAX_RECORDED, 1, MAX_RECORDED, 1]
     assert [batch.command.chat_id for batch in batches] == ["anna", "anna", "boris", "boris"]
@@ -105,7 +105,7 @@ def test_batches_are_of_one_chat_in_the_order_of_time(tmp_path: Path) -> None:
 
 def test_long_messages_go_in_smaller_batches(tmp_path: Path) -> None:
     lines = [HELLO | {"content": "я" * 30_000, "message_id": f"msg_{number}"} for number in range(20)]
-    batches = list(batches_of(read_said(written(tmp_path, *lines))))
+    batches = list(batches_of(read_turns(written(tmp_path, *lines))))
 
     assert sum(len(batch.said) for batch in batches) == 20
     assert max(len(batch.said) for batch in batches) == 6

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Lineage, LineageEdge
-from mindbus.cli.lineage import lineage_tree
+from mindbus.cli.lineage_view import lineage_tree
 
 
 def test_a_tree_unfolds_each_artifact_once() -> None:

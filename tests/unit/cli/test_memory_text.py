@@ -7,7 +7,7 @@ import pytest
 from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery
 from mindbus.cli.errors import UsageError
-from mindbus_fleet.cli.memory_text import parse_metadata, query_of
+from mindbus_fleet.cli.memory_options import parse_metadata, query_of
 
 
 def test_a_text_is_a_text_unless_it_is_said_to_be_json() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.data import ClearData, DeleteUser
 from mindbus.bus.connection import open_transport
-from mindbus.cli.owners import CLEAR, FORGET, others_that_take
+from mindbus.cli.data_owners import CLEAR, FORGET, others_that_take
 from mindbus.runtime.service import build
 from mindbus.settings import Settings
 from tests.installed import FLEET

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mindbus.cli.progress_bar import progress_bar
+from mindbus.cli.artifact_download import progress_bar
 
 MIB = 1024 * 1024
 

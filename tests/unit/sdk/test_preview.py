@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bus_schema.artifacts import Manifest
-from mindbus.cli.byte_range import parse_range
+from mindbus.cli.artifact_download import parse_range
 from mindbus.cli.errors import UsageError
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from mindbus.terminal import escape_controls

@@ -1,4 +1,4 @@
-"""One run of a card, from the brief to its end."""
+"""One run of a process card, from the brief to its end."""
 
 import asyncio
 import sys
@@ -16,22 +16,32 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, Card, GetProcess, Run, StartProcess
+from bus_schema.replies import Code
 from mindbus.bus.client import Client, Subscription
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors
+from mindbus.cli.errors import CommandError
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.sdk.artifacts import Artifacts
-from mindbus_fleet.cli.brief import read_brief
-from mindbus_fleet.cli.run_table import OVER, step_table
+from mindbus_fleet.cli.process_view import OVER, step_table
 
 # Events tell at once; asking is for those that are told while the connection is lost.
 _ASK_EVERY_S = 1.0
 _ASK_WITHIN_S = 5.0
 _TRIES_TO_START = 3
+MAX_BYTES = 1024 * 1024
+_CONTROL = frozenset(range(32)) - {ord(c) for c in "\t\n\r\f"}
+
+
+class InvalidBrief(CommandError):
+    """Nobody can write from this."""
+
+    def __init__(self, file: Path, trouble: str) -> None:
+        super().__init__(f"{file} {trouble}", Code.INVALID)
 
 
 @dataclass
-class Order:
+class RunRequest:
     """What is to be run; read and checked whole before anything is written anywhere."""
 
     card: Card | None
@@ -42,7 +52,7 @@ class Order:
     is_started: bool = False
 
     @classmethod
-    def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "Order":
+    def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
         """Raises UnknownCard, BadCard, NotABrief."""
         given = None
         if card.endswith((".yaml", ".yml")) or "/" in card:
@@ -53,7 +63,7 @@ class Order:
         return cls(given, None if given else card, texts, dict(params))
 
 
-async def start(order: Order, bus: Client, artifacts: Artifacts) -> None:
+async def start(order: RunRequest, bus: Client, artifacts: Artifacts) -> None:
     """Register the briefs under the run's trace, then start it. Raises Failed, ReplyError."""
     refs = [await _register(order.run_id, brief, text, artifacts) for brief, text in order.briefs]
     command = StartProcess(
@@ -149,3 +159,28 @@ async def _ask(run_id: str, bus: Client) -> Run | None:
     except BusUnavailable:
         pass
     return None
+
+
+def read_brief(file: Path) -> bytes:
+    """The text of a Markdown or plain text file, in UTF-8 whatever it was saved in. Raises InvalidBrief."""
+    try:
+        size_bytes = file.stat().st_size
+        if size_bytes > MAX_BYTES:
+            raise InvalidBrief(file, f"has {size_bytes} bytes; a brief has at most {MAX_BYTES}: shorten it")
+        raw = file.read_bytes()
+    except OSError as unreadable:
+        raise InvalidBrief(file, f"cannot be read: {unreadable.strerror}") from unreadable
+    text = _decoded(raw, file)
+    if not text.strip():
+        raise InvalidBrief(file, "is empty: write down what the article is to be about")
+    if any(ord(character) in _CONTROL for character in text):
+        raise InvalidBrief(file, "is not a text but binary: give a Markdown or plain text file")
+    return text.encode()
+
+
+def _decoded(raw: bytes, file: Path) -> str:
+    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as undecodable:
+        raise InvalidBrief(file, "is not text in UTF-8: save it in that encoding, or give a text file") from undecodable

@@ -1,4 +1,4 @@
-"""What simulations are made of, looked over."""
+"""Profiles and scenarios of simulations: listed and validated."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -37,7 +37,7 @@ class ListedScenario(Listed):
     triggers: int = 0
 
 
-class Trouble(BaseModel):
+class FileProblem(BaseModel):
     """One thing that is wrong with a file."""
 
     file: str
@@ -50,12 +50,12 @@ class Trouble(BaseModel):
         return f"{where}: {self.field}: {self.message}"
 
 
-class LookedOver(BaseModel):
+class FileReport(BaseModel):
     """A file, with all that is wrong with it."""
 
     file: str
     kind: Literal["team", "scenario", "neither"]
-    problems: list[Trouble] = []
+    problems: list[FileProblem] = []
 
 
 def teams_of(library: SimLibrary) -> list[ListedTeam]:
@@ -89,13 +89,13 @@ def scenarios_of(library: SimLibrary) -> list[ListedScenario]:
     return list(_each(library.scenario_names, listed, ListedScenario))
 
 
-def look_over(file: Path, library: SimLibrary) -> LookedOver:
+def check_file(file: Path, library: SimLibrary) -> FileReport:
     """All that is wrong with a team or a scenario; a team must be able to play what it names. Raises UsageError."""
     try:
         text = file.read_bytes()
     except OSError as unreadable:
         raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
-    found = LookedOver(file=str(file), kind="neither")
+    found = FileReport(file=str(file), kind="neither")
     try:
         value = read_document(text, str(file)).value
         document = value if isinstance(value, dict) else {}
@@ -108,15 +108,16 @@ def look_over(file: Path, library: SimLibrary) -> LookedOver:
             parse_scenario(text, str(file))
         else:
             message = "is neither a team, which has `people`, nor a scenario, which has `triggers`"
-            found.problems.append(Trouble(file=str(file), line=None, field="file", message=message))
+            found.problems.append(FileProblem(file=str(file), line=None, field="file", message=message))
     except InvalidFile as bad:
         found.problems += [
-            Trouble(file=each.source, line=each.line, field=each.field, message=each.message) for each in bad.problems
+            FileProblem(file=each.source, line=each.line, field=each.field, message=each.message)
+            for each in bad.problems
         ]
     return found
 
 
-def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[Trouble]:
+def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[FileProblem]:
     try:
         MessageGenerator(team, library.scenario(team.scenario), seed=0)
     except InvalidFile as bad:
@@ -125,7 +126,7 @@ def _of_playing(team: Team, source: str, library: SimLibrary) -> Iterable[Troubl
         message = str(no)
     else:
         return
-    yield Trouble(file=source, line=None, field="scenario", message=message)
+    yield FileProblem(file=source, line=None, field="scenario", message=message)
 
 
 def _each(names: Iterable[str], listed: Callable[[str], ListedT], kind: type[ListedT]) -> Iterable[ListedT]:

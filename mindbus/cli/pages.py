@@ -1,4 +1,4 @@
-"""Work that comes in pages, with a progress bar."""
+"""Commands that are answered in pages, with a progress bar."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A run, for people: its steps as a table."""
+"""A process run as a table of its steps."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""From what somebody types to a typed message."""
+"""Typed messages from `key=value` arguments and JSON files."""
 
 import difflib
 import importlib

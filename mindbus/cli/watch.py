@@ -1,4 +1,4 @@
-"""Listen to what is said on the bus."""
+"""The command `watch`: events as they happen."""
 
 import asyncio
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Processes that end with this Python, however it dies."""
+"""Child processes that end with this Python process, however it ends."""
 
 import asyncio
 import os

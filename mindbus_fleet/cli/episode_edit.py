@@ -1,4 +1,4 @@
-"""Episodes by hand: packed, unpacked, anchored; the search that learns from its use."""
+"""The commands `episodes pack`, `unpack`, `anchor` and `tune`."""
 
 from typing import Annotated
 
@@ -8,15 +8,14 @@ from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm import SetAnchor, UnpackEpisode
 from bus_schema.lsm_search import TuneSearch
 from bus_schema.packer import PackEpisode, PackRun, RunPacking
-from mindbus.cli.asking import answer_to
 from mindbus.cli.console import say, show_json
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.paging import WITHIN_S, progress_of
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.pages import WITHIN_S, progress_of
+from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus_fleet.cli.episode_options import EpisodeIdArgument, Now
 from mindbus_fleet.cli.episode_view import show_pack, show_tuning, show_turns
-from mindbus_fleet.cli.memory_text import valid
+from mindbus_fleet.cli.memory_options import valid
 
 _AT_ONCE = 50
 

@@ -1,33 +1,58 @@
-"""A talk at the terminal."""
+"""A chat at the terminal: typed lines, streamed answers, notifications."""
 
 import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from functools import partial
+from typing import cast
 
+from pydantic import ValidationError
 from rich.text import Text
 
 from bus_schema.conversations import GetMessage
-from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
+from bus_schema.envelope import explain
+from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
 from mindbus.bus.client import Client, Subscription
-from mindbus.cli.console import errors, show
+from mindbus.cli.console import errors, show, write
 from mindbus.cli.errors import UsageError
-from mindbus.cli.speaking import Speaker, said_by
 from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.settings import Settings
 from mindbus.terminal import escape_controls
 
 _LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
 _CHUNK_BYTES = 4096
 
 
-class Talk:
+class AssistantClient:
+    """Says what a user says; `within_s` is how long an answer may take."""
+
+    def __init__(self, bus: Client, settings: Settings) -> None:
+        self._bus = bus
+        self.within_s = settings.llm_timeout_s + settings.request_timeout_s
+
+    async def say_aloud(self, said: Invoke) -> Answered:
+        """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
+        shown = ""
+        pieces = self._bus.stream(said, trace=conversation_trace(said.user_id), timeout_s=self.within_s)
+        async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
+            async for piece in pieces:
+                if isinstance(piece, Answered):
+                    write(_rest(piece.response, shown) + "\n")
+                    return piece
+                shown += piece
+                write(piece)
+        raise AssertionError("unreachable: a stream ends with its result")
+
+
+class ChatSession:
     """What is typed and what is told come in one after the other, so that neither is printed into the other."""
 
-    def __init__(self, bus: Client, speaker: Speaker, user_id: str) -> None:
+    def __init__(self, bus: Client, speaker: AssistantClient, user_id: str) -> None:
         self._bus, self._speaker, self._user_id = bus, speaker, user_id
         self._next: asyncio.Queue[bytes | NotificationSent | None] = asyncio.Queue()
         self._is_prompting = sys.stdin.isatty() and sys.stderr.isatty()
@@ -59,7 +84,7 @@ class Talk:
             if isinstance(came, NotificationSent):
                 await self._show(came)
             elif came.strip():
-                await self._speaker.say_aloud(said_by(self._user_id, came.decode(), stream=True))
+                await self._speaker.say_aloud(invocation_of(self._user_id, came.decode(), stream=True))
         except UnicodeDecodeError:
             _complain("that is not text in UTF-8; set the terminal to that encoding")
         except (UsageError, ReplyError, BusUnavailable) as trouble:
@@ -105,3 +130,16 @@ def _read_lines(tell: Callable[[bytes | None], None]) -> None:
     if rest:
         tell(rest)
     tell(None)
+
+
+def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
+    """Raises UsageError where it cannot be said."""
+    try:
+        return Invoke(user_id=user_id, message=text, message_id=mint("msg"), stream=stream)
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from invalid
+
+
+def _rest(response: str, shown: str) -> str:
+    """What of the answer is not shown yet: pieces may get lost, the whole never does."""
+    return response.removeprefix(shown) if response.startswith(shown) else f"\n{response}"

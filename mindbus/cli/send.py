@@ -1,4 +1,4 @@
-"""Say something on the bus; listen to what is said."""
+"""The command `send`: one command or event to the bus."""
 
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -9,7 +9,7 @@ from bus_schema.messages import Command, Event, Message
 from bus_schema.replies import Reply
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.errors import UsageError
-from mindbus.cli.message_text import class_named, learn_types, message_of, short_name
+from mindbus.cli.message_input import class_named, learn_types, message_of, short_name
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import installed_workers

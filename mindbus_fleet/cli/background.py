@@ -1,14 +1,19 @@
-"""A fleet in the background."""
+"""A fleet in the background: starting it, waiting until it is ready, stopping it."""
 
+import asyncio
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 from bus_schema.replies import Code
+from mindbus.cli.console import errors
 from mindbus.cli.errors import CommandError
+from mindbus.health import HealthFolder
 from mindbus.settings import Settings
 from mindbus_fleet.supervision.children import tail
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
@@ -16,6 +21,32 @@ from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 _POLL_S = 0.05
 _LINES_SHOWN = 25
 _LARGE_LOG_BYTES = 10 * 1024**2
+
+# Draining workers, then a broker that closes its files.
+_MARGIN_S = 60.0
+_LOOKS_S = 0.1
+
+
+class ReadinessReport:
+    """What the workers themselves report, for whoever watches a fleet come up."""
+
+    def __init__(self, settings: Settings, workers: Collection[str], *, is_silent: bool) -> None:
+        self._health = HealthFolder(settings)
+        self._awaited = set() if is_silent else set(workers)
+
+    def look(self) -> None:
+        """Say who has come since the last look, in the order in which they came."""
+        well = [each for each in self._health.all_here() if each.name in self._awaited]
+        for health in sorted(well, key=lambda each: each.time):
+            if self._health.trouble(health) is None and health.name in self._awaited:
+                self._awaited.remove(health.name)
+                errors().print(f"  {health.name:<16} {health.state.replace('_', ' ')}", markup=False)
+
+    async def keep_looking(self) -> None:
+        """Until cancelled."""
+        while self._awaited:
+            self.look()
+            await asyncio.sleep(_LOOKS_S)
 
 
 def start_detached(settings: Settings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
@@ -70,3 +101,21 @@ def _put_aside_large_logs(logs: Path) -> None:
     for log in logs.glob("*.log"):
         if log.stat().st_size > _LARGE_LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
+
+
+def end_fleet(settings: Settings) -> bool:
+    """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
+    folder = RunFolder(settings)
+    if not folder.is_taken():
+        return False
+    pid = folder.supervisor_pid()
+    if pid is not None:
+        # Gone already, while its workers still end: they hold the lock.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + settings.drain_s + _MARGIN_S
+    while folder.is_taken():
+        if time.monotonic() > deadline:
+            raise CommandError(f"it does not end: see {folder.logs}, then end process {pid} yourself")
+        time.sleep(_POLL_S)
+    return True

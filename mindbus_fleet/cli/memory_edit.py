@@ -1,4 +1,4 @@
-"""Units by hand: new ones, changed ones, removed ones."""
+"""The commands `memory add`, `update` and `rm`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,7 +11,6 @@ from mindbus.cli.console import say, show_json
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
-from mindbus_fleet.cli.memory_asking import get_kem
 from mindbus_fleet.cli.memory_options import (
     ContentType,
     File,
@@ -22,10 +21,12 @@ from mindbus_fleet.cli.memory_options import (
     Visibility,
     Writer,
     content_of,
+    get_kem,
     given,
+    parse_metadata,
     rights_of,
+    valid,
 )
-from mindbus_fleet.cli.memory_text import parse_metadata, valid
 from mindbus_fleet.cli.memory_view import show_kem
 
 

@@ -1,4 +1,4 @@
-"""Asks the owners of data to have some of it gone."""
+"""Removal of data by the services that own it: clearing all of it, or what is known of one user."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def others_that_take(command: type[Command[Removed]], settings: Settings) -> lis
 
 
 @dataclass
-class Outcome:
+class RemovalOutcome:
     """What is gone, by owner and kind; `failed` says of the others why not."""
 
     removed: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -71,9 +71,9 @@ class Outcome:
 
 async def ask_owners(
     bus: Client, command: Command[Removed], owners: Sequence[str], others: Iterable[str] = (), *, within_s: float
-) -> Outcome:
+) -> RemovalOutcome:
     """One after the other, each whatever the others say; of `others` none need ever have been started."""
-    outcome = Outcome()
+    outcome = RemovalOutcome()
     for owner in (*others, *owners):
         try:
             removed = await bus.request(command, to=owner, timeout_s=within_s)

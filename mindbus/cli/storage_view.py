@@ -1,4 +1,4 @@
-"""What the care of the store has found, for people."""
+"""Reports of storage maintenance as tables."""
 
 from typing import Any
 

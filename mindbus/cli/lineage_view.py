@@ -1,4 +1,4 @@
-"""Provenance, drawn as a tree."""
+"""An artifact's lineage as a tree."""
 
 from collections import defaultdict
 from typing import Literal

@@ -1,0 +1,139 @@
+"""Checks of `doctor` that concern the language model, the dialogue's files and queues, and memory's vectors."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
+
+from agents.configuration.validation import InvalidFile
+from agents.context.preferences import open_preferences
+from agents.models.errors import ModelHalfConfigured
+from agents.models.selection import model_of
+from agents.people_directory import open_people_directory
+from agents.sim.scenarios import SimLibrary
+from memory.embedding.space import EmbeddingSpace
+from memory.glm.placement import space_in_use
+from memory.glm.service import database_of
+from memory.vectors.backends import open_vector_index
+from memory.vectors.index import IndexAway
+from mindbus.bus.topology import commands_queue, events_queue
+from mindbus.errors import TemporaryFailure
+from mindbus.management import QueueState
+from mindbus.settings import Settings
+from mindbus_fleet.cli.simulation_files import scenarios_of, teams_of
+
+Status = Literal["ok", "warning", "failed"]
+_QUEUES = (
+    commands_queue("storage"),
+    *(events_queue(agent) for agent in ("task_manager", "context_manager", "mood_watcher", "context")),
+    commands_queue("context"),
+    commands_queue("dialogue"),
+    commands_queue("history"),
+    events_queue("tracker"),
+)
+_CHECK = "Vectors of glm"
+
+
+class CheckResult(BaseModel):
+    """One thing that was looked at."""
+
+    check: str
+    status: Status
+    detail: str
+
+
+def dialogue_files(settings: Settings) -> Iterator[CheckResult]:
+    """The model, the files that agents and simulations read."""
+    yield _model(settings)
+    yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_preferences(settings.habits))
+    yield _file(
+        "People", settings.people or "the simulated teams alone", lambda: open_people_directory(settings.people)
+    )
+    yield _simulations(settings)
+
+
+def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
+    """Whether there is somebody to answer wherever a dialogue goes."""
+    heard = {queue.name for queue in queues if queue.consumers}
+    silent = [name for name in _QUEUES if name not in heard]
+    if silent:
+        detail = f"nobody listens to {', '.join(silent)}: start all workers with `mindbus up`"
+        return CheckResult(check="Dialogue", status="warning", detail=detail)
+    return CheckResult(check="Dialogue", status="ok", detail="every queue on the way of a message has a consumer")
+
+
+def _model(settings: Settings) -> CheckResult:
+    check = "Language model"
+    if not (settings.llm_base_url or settings.llm_model or settings.llm_api_key):
+        return CheckResult(check=check, status="ok", detail="the offline model")
+    try:
+        model_of(settings)
+    except ModelHalfConfigured as half:
+        return CheckResult(check=check, status="failed", detail=str(half))
+    where = urlsplit(settings.llm_base_url or "").hostname
+    return CheckResult(check=check, status="ok", detail=f"{settings.llm_model} at {where}; not asked")
+
+
+def _file(check: str, name: str, read: Callable[[], object]) -> CheckResult:
+    try:
+        read()
+    except InvalidFile as bad:
+        return CheckResult(check=check, status="failed", detail=str(bad))
+    except OSError as unreadable:
+        return CheckResult(check=check, status="failed", detail=f"{name} cannot be read: {unreadable.strerror}")
+    return CheckResult(check=check, status="ok", detail=name)
+
+
+def _simulations(settings: Settings) -> CheckResult:
+    check = "Simulations"
+    if settings.sim_dir is not None and not os.access(settings.sim_dir, os.R_OK | os.X_OK):
+        detail = f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR"
+        return CheckResult(check=check, status="failed", detail=detail)
+    library = SimLibrary(settings.sim_dir)
+    teams, scenarios = teams_of(library), scenarios_of(library)
+    if problems := [f"{each.name}: {each.problem}" for each in (*teams, *scenarios) if each.problem]:
+        detail = f"{'; '.join(problems)}. See all of it: mindbus sim check FILE"
+        return CheckResult(check=check, status="warning", detail=detail)
+    return CheckResult(check=check, status="ok", detail=f"{len(teams)} teams, {len(scenarios)} scenarios")
+
+
+async def vectors_of_glm(settings: Settings) -> CheckResult:
+    """Whether there is an index of vectors, of the model that the settings name."""
+    try:
+        space = await _space(settings)
+    except (SQLAlchemyError, TemporaryFailure) as trouble:
+        return CheckResult(check=_CHECK, status="warning", detail=f"not looked for: {trouble}")
+    if space is None:
+        return CheckResult(check=_CHECK, status="ok", detail="made at the first start")
+    if not await _is_there(space, settings):
+        detail = "the index does not answer, or is gone: bring it back, or make it anew with `mindbus glm rebuild`"
+        return CheckResult(check=_CHECK, status="failed", detail=detail)
+    if space.model != settings.embedding_model:
+        detail = f"of {space.model}, not of {settings.embedding_model}: `mindbus glm reindex` goes over to it"
+        return CheckResult(check=_CHECK, status="warning", detail=detail)
+    return CheckResult(check=_CHECK, status="ok", detail=f"of {space.model}, {space.dim} numbers each")
+
+
+async def _space(settings: Settings) -> EmbeddingSpace | None:
+    database = database_of(settings)
+    try:
+        if database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists):
+            return None
+        return await space_in_use(database)
+    finally:
+        await database.dispose()
+
+
+async def _is_there(space: EmbeddingSpace, settings: Settings) -> bool:
+    index = open_vector_index(settings, "glm", space)
+    try:
+        return await index.exists()
+    except IndexAway:
+        return False
+    finally:
+        await index.close()
