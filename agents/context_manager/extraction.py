@@ -18,7 +18,7 @@ from agents.task_manager.extraction import find_tasks
 from agents.task_manager.status_reports import find_reports
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
-from language.dates.reading import dates_in
+from language.dates.expressions import dates_in
 from language.sentences import leans_back
 from language.words import first_words, terms, words
 

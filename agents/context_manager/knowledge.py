@@ -14,7 +14,7 @@ from agents.task_manager.russian import infinitives, plain
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.dates.reading import dates_in, without_dates
+from language.dates.expressions import dates_in, without_dates
 from language.word_lists import MEASURES
 from language.words import is_meaningful, stem, words
 

@@ -17,7 +17,7 @@ from agents.task_manager.patterns import (
     task_pattern,
 )
 from agents.task_manager.russian import infinitives, plain
-from language.dates.reading import SpokenDate, dates_in, shifted, without_dates
+from language.dates.expressions import SpokenDate, dates_in, shifted, without_dates
 from language.words import Language, terms
 
 

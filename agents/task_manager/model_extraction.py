@@ -16,7 +16,7 @@ from agents.task_manager.patterns import ImpliedOwner
 from agents.task_manager.tasks import TaskRecorder
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import Task
-from language.dates.reading import SpokenDate, dates_in
+from language.dates.expressions import SpokenDate, dates_in
 
 _ME = frozenset({"me", "i", "я"})
 

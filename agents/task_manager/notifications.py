@@ -9,7 +9,7 @@ from agents.task_manager.tasks import TaskList
 from bus_schema.ids import derived
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.processing import Task, TaskUpdate
-from language.dates.wording import spoken
+from language.dates.expressions import date_text
 from language.words import Language, language_of
 
 AGENT = "task_manager"
@@ -83,7 +83,7 @@ class TaskNotifications:
     def _message(self, kind: str, task: Task, now: datetime, teller: str) -> str:
         language = language_of(task.text)
         phrases = _PHRASES[language]
-        due = spoken(task.due.astimezone(self._zone), now.astimezone(self._zone), language) if task.due else ""
+        due = date_text(task.due.astimezone(self._zone), now.astimezone(self._zone), language) if task.due else ""
         by = phrases["by"].format(due=due) if due else ""
         return phrases[kind].format(task=task.text, due=due, by=by, who=self._people.name_of(teller))
 

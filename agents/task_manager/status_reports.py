@@ -11,7 +11,7 @@ from agents.people import KnownPeople, Mention
 from agents.task_manager.english import pasts
 from agents.task_manager.patterns import NAME, mask_names
 from agents.task_manager.russian import verbs
-from language.dates.reading import SpokenDate, dates_in, without_dates
+from language.dates.expressions import SpokenDate, dates_in, without_dates
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 

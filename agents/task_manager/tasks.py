@@ -12,7 +12,7 @@ from agents.task_manager.patterns import ImpliedOwner
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
-from language.dates.reading import SpokenDate
+from language.dates.expressions import SpokenDate
 
 _MOST_KEPT = 250
 

@@ -1,4 +1,4 @@
-"""Days and times, reckoned from the moment at which somebody speaks."""
+"""Days and times of the calendar, reckoned from the moment at which somebody speaks."""
 
 import calendar
 from collections.abc import Callable
@@ -6,116 +6,113 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 END_OF_DAY = time(23, 59, 59)
-CLOSE_OF_BUSINESS_HOUR = 18
 
 _FRIDAY = 4
 # Named without a year, a day this long ago is rather meant for next year.
 _LONGEST_PAST_DAYS = 90
+_MOST_UNITS = 500
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What an expression says: a day, a time of day, or both; `moment` is exact, such as "in two hours"."""
+class DateParts:
+    """The day, the time of day or both that an expression names; `moment` is exact, such as "in two hours"."""
 
     day: date | None = None
     clock: time | None = None
     moment: datetime | None = None
 
 
-Reading = Callable[[datetime], Spoken | None]
+# From the moment of speaking to the date that is meant; None or ValueError where there is no such day.
+Resolver = Callable[[datetime], DateParts | None]
 
 
-def in_days(days: int) -> Reading:
-    return lambda said_at: Spoken(day=said_at.date() + timedelta(days=days))
+def on_day(of: Callable[[date], date | None]) -> Resolver:
+    """A day that depends on today's date."""
+
+    def resolve(said_at: datetime) -> DateParts | None:
+        day = of(said_at.date())
+        return DateParts(day=day) if day else None
+
+    return resolve
 
 
-def in_months(months: int) -> Reading:
-    return lambda said_at: Spoken(day=_months_on(said_at.date(), months))
+def in_days(days: int) -> Resolver:
+    return on_day(lambda today: today + timedelta(days=days))
 
 
-def in_time(span: timedelta) -> Reading:
-    return lambda said_at: Spoken(moment=said_at + span)
+def in_units(count: float, unit: str) -> Resolver | None:
+    """So many minutes, hours, days, weeks or months from now; None where nobody would say so many."""
+    if not 0 < count <= _MOST_UNITS:
+        return None
+    match unit:
+        case "minute" | "hour":
+            span = timedelta(minutes=count) if unit == "minute" else timedelta(hours=count)
+            return lambda said_at: DateParts(moment=said_at + span)
+        case "day" | "week":
+            return in_days(round(count * (7 if unit == "week" else 1)))
+        case _:
+            return on_day(lambda today: _months_on(today, max(1, round(count))))
 
 
-def at_time(hour: int, minute: int = 0) -> Reading | None:
+def at_time(hour: int, minute: int = 0) -> Resolver | None:
     """None where no clock shows it."""
-    return (lambda _: Spoken(clock=time(hour, minute))) if 0 <= hour < 24 and 0 <= minute < 60 else None
+    return (lambda _: DateParts(clock=time(hour, minute))) if 0 <= hour < 24 and 0 <= minute < 60 else None
 
 
-def on_weekday(weekday: int, weeks: int = 0) -> Reading:
+def on_weekday(weekday: int, weeks: int = 0) -> Resolver:
     """The next such day after today; with `weeks`, that of a later calendar week."""
-
-    def read(said_at: datetime) -> Spoken:
-        today = said_at.date()
-        if weeks:
-            return Spoken(day=_monday(today) + timedelta(weeks=weeks, days=weekday))
-        return Spoken(day=today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1))
-
-    return read
+    if weeks:
+        return on_day(lambda today: _monday(today) + timedelta(weeks=weeks, days=weekday))
+    return on_day(lambda today: today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1))
 
 
-def on_date(day: int, month: int, year: int | None = None) -> Reading:
+def on_date(day: int, month: int, year: int | None = None) -> Resolver:
     """A day of the calendar; without a year, the one that is nearest ahead or has just passed."""
 
-    def read(said_at: datetime) -> Spoken | None:
-        if year is not None:
-            return _existing(year, month, day)
-        this_year = _existing(said_at.year, month, day)
-        is_long_ago = this_year is None or (
-            this_year.day is not None and (said_at.date() - this_year.day).days > _LONGEST_PAST_DAYS
-        )
-        return _existing(said_at.year + 1, month, day) if is_long_ago else this_year
+    def nearest(today: date) -> date | None:
+        this_year = _existing(year or today.year, month, day)
+        if year is None and (this_year is None or (today - this_year).days > _LONGEST_PAST_DAYS):
+            return _existing(today.year + 1, month, day)
+        return this_year
 
-    return read
+    return on_day(nearest)
 
 
-def on_day_of_month(day: int) -> Reading:
+def on_day_of_month(day: int) -> Resolver:
     """The next day of that number."""
 
-    def read(said_at: datetime) -> Spoken | None:
-        today = said_at.date()
+    def next_one(today: date) -> date | None:
         this_month = _existing(today.year, today.month, day)
-        if this_month and this_month.day and this_month.day >= today:
-            return this_month
         following = _months_on(today.replace(day=1), 1)
-        return _existing(following.year, following.month, day)
+        return this_month if this_month and this_month >= today else _existing(following.year, following.month, day)
 
-    return read
+    return on_day(next_one)
 
 
-def end_of_week(weeks: int = 0) -> Reading:
+def start_of_week(weeks: int) -> Resolver:
+    return on_day(lambda today: _monday(today) + timedelta(weeks=weeks))
+
+
+def end_of_week(weeks: int = 0) -> Resolver:
     """Friday; on a weekend that still belongs to this week, its Sunday."""
 
-    def read(said_at: datetime) -> Spoken:
-        today = said_at.date()
+    def last_day(today: date) -> date:
         friday = _monday(today) + timedelta(weeks=weeks, days=_FRIDAY)
-        return Spoken(day=friday if friday >= today else _monday(today) + timedelta(days=6))
+        return friday if friday >= today else _monday(today) + timedelta(days=6)
 
-    return read
-
-
-def start_of_week(weeks: int) -> Reading:
-    return lambda said_at: Spoken(day=_monday(said_at.date()) + timedelta(weeks=weeks))
+    return on_day(last_day)
 
 
-def end_of_month(months: int = 0) -> Reading:
-    return lambda said_at: Spoken(day=_last_of(_months_on(said_at.date().replace(day=1), months)))
+def end_of_month(months: int = 0) -> Resolver:
+    return on_day(lambda today: _last_of(_months_on(today.replace(day=1), months)))
 
 
-def end_of_named_month(month: int) -> Reading:
-    def read(said_at: datetime) -> Spoken:
-        year = said_at.year + (month < said_at.month)
-        return Spoken(day=_last_of(date(year, month, 1)))
-
-    return read
+def end_of_named_month(month: int) -> Resolver:
+    return on_day(lambda today: _last_of(date(today.year + (month < today.month), month, 1)))
 
 
-def end_of_quarter(said_at: datetime) -> Spoken:
-    return Spoken(day=_last_of(date(said_at.year, (said_at.month - 1) // 3 * 3 + 3, 1)))
-
-
-def end_of_year(said_at: datetime) -> Spoken:
-    return Spoken(day=date(said_at.year, 12, 31))
+end_of_quarter = on_day(lambda today: _last_of(date(today.year, (today.month - 1) // 3 * 3 + 3, 1)))
+end_of_year = on_day(lambda today: date(today.year, 12, 31))
 
 
 def _monday(day: date) -> date:
@@ -125,15 +122,15 @@ def _monday(day: date) -> date:
 def _months_on(day: date, months: int) -> date:
     years, month = divmod(day.month - 1 + months, 12)
     first = date(day.year + years, month + 1, 1)
-    return first.replace(day=min(day.day, calendar.monthrange(first.year, first.month)[1]))
+    return first.replace(day=min(day.day, _last_of(first).day))
 
 
 def _last_of(day: date) -> date:
     return day.replace(day=calendar.monthrange(day.year, day.month)[1])
 
 
-def _existing(year: int, month: int, day: int) -> Spoken | None:
+def _existing(year: int, month: int, day: int) -> date | None:
     try:
-        return Spoken(day=date(year, month, day))
+        return date(year, month, day)
     except ValueError:
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bus_schema.episodes import Entity, RawTurn
-from language.dates.mentions import dates_in
+from language.dates.mentions import date_spans
 from language.given_names import is_place
 from language.names import NameFinder, is_person
 from language.words import stem_key
@@ -66,7 +66,7 @@ def spans_in(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple
 
 
 def _dated(text: str) -> Iterator[tuple[int, int, Kind]]:
-    return ((start, end, "date") for start, end in dates_in(text))
+    return ((start, end, "date") for start, end in date_spans(text))
 
 
 def _counted(text: str) -> Iterator[tuple[int, int, Kind]]:

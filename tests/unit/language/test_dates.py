@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from language.dates.reading import dates_in, without_dates
+from language.dates.expressions import dates_in, without_dates
 
 NOW = datetime(2026, 3, 11, 10, 30, tzinfo=ZoneInfo("Europe/Moscow"))
 
