@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from benchmarks.locomo_data import Conversation
+from language.words import query_stems, stems
 from memory.embedding.selection import configured_embedder
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.tables import TurnVectorRow
-from memory.stems import questioned, stems
 from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from retrieval.segments import Segments
@@ -40,7 +40,7 @@ async def baselines(
         matrix = np.stack([_unit(vectors[raw_ids[str(message.message_id)]]) for message in messages])
         for question in talk.questions:
             asked = np.frombuffer((await embedder.query(question.text)).raw, dtype="<f4")
-            scored = {"bm25_turns": postings.scores(questioned(question.text)), "dense_turns": matrix @ _unit(asked)}
+            scored = {"bm25_turns": postings.scores(query_stems(question.text)), "dense_turns": matrix @ _unit(asked)}
             for name, scores in scored.items():
                 for budget in budgets:
                     order = [int(each) for each in np.argsort(-scores, kind="stable")]

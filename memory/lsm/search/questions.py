@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from language.dates.intervals import Interval, interval_in
 from language.words import query_stems
-from memory.lsm.search.times import Interval, interval_in
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)
 _MAX_CLAUSES = 4

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from language.dates.intervals import Interval
 from memory.lsm.search.chat_index import ChatIndex
 from memory.lsm.search.questions import ParsedQuestion
-from memory.lsm.search.times import Interval
 from retrieval.blas import single_blas_thread
 from retrieval.segments import Scores
 from retrieval.sequence_postings import CONTEXT
