@@ -10,7 +10,7 @@ from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import spoken
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.tone import analyse_tone
-from language.dates.reading import dates_in
+from language.dates.expressions import dates_in
 from language.markdown import Kind, parse, plain
 from language.sentences import sentences
 from language.words import Language, first_words, language_of, terms, words
