@@ -46,7 +46,8 @@ EventT = TypeVar("EventT", bound=Event)
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 # One model is the command's result or a message; containers are lists and tuples. The plugin `mindbus.mypy_plugin` and
 # the import-time check compare it with R of `Command[R]`, which no annotation can do: a TypeVar's bound is not generic.
-AnswerT = TypeVar("AnswerT", bound=BaseModel | Send | Publish | PublishTo | Sequence[Any] | None)
+Item = BaseModel | Send | Publish | PublishTo
+AnswerT = TypeVar("AnswerT", bound=Item | Sequence[Item] | None)
 PublishedT = TypeVar("PublishedT", bound=Publishable | Sequence[Publishable] | None)
 
 Kind = Literal["command", "event", "topic", "every", "background"]

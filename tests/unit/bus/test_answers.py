@@ -1,0 +1,134 @@
+"""What a handler returns is checked: by its annotation at import, by its items at run time."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from bus_schema.envelope import Envelope, Kind
+from bus_schema.messages import Command, Message, Nothing, Query
+from mindbus import Publish, Worker, on_command, on_event
+from mindbus.bus.claims import Claims
+from mindbus.bus.outcomes import addressed
+from mindbus.bus.sender import Sender
+from mindbus.files.folder import FolderFiles
+from tests.greetings import Greet, Greeted, Greeting
+
+
+class Tally(BaseModel):
+    count: int = 0
+
+
+class GetTally(Query[Tally], domain="answers", action="get_tally"):
+    """Ask for the tally."""
+
+
+class Reset(Command[Nothing], domain="answers", action="reset"):
+    """Set it to zero."""
+
+
+@pytest.mark.parametrize(
+    ("returned", "shown"),
+    [
+        (str, "str"),
+        (Greeting, "Greeting"),
+        (None, "NoneType"),
+        (Tally | None, r".*Tally \| None"),
+        (list[Greeted], r"list\[.*Greeted\]"),
+        (tuple[Tally, Greeting], "tuple"),
+        (Iterator[Tally], "Iterator"),
+        (dict[str, Tally], "dict"),
+    ],
+)
+def test_an_annotation_that_does_not_fit_fails_at_import(returned: Any, shown: str) -> None:
+    async def tell(self: object, query: GetTally) -> Any: ...
+
+    tell.__annotations__["return"] = returned
+    expected = "must return Tally, or a list or tuple of it with events and commands to publish, not"
+    mark: Any = on_command
+    with pytest.raises(TypeError, match=rf"Counter\.tell {expected} .*{shown}"):
+        type("Counter", (Worker,), {"tell": mark(tell)})
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        Tally,
+        tuple[Tally, Greeted],
+        tuple[Tally | Publish, ...],
+        list[Tally | Greeted],
+        Sequence[Tally | Reset],
+        Tally | tuple[Tally, Greeted],
+        Any,
+    ],
+)
+def test_an_annotation_that_fits_is_taken(returned: Any) -> None:
+    async def tell(self: object, query: GetTally) -> Any: ...
+
+    tell.__annotations__["return"] = returned
+    mark: Any = on_command
+    assert type("Counter", (Worker,), {"tell": mark(tell)}).routes.commands == (GetTally,)  # type: ignore[attr-defined]  # a Worker's
+
+
+def test_a_handler_of_an_event_answers_nobody() -> None:
+    async def hear(self: object, event: Greeted) -> Any: ...
+
+    hear.__annotations__["return"] = Tally
+    mark: Any = on_event
+    with pytest.raises(TypeError, match=r"Counter\.hear must return None, or events and commands to publish"):
+        type("Counter", (Worker,), {"hear": mark(hear)})
+
+
+def cause(message: type[Message]) -> Envelope:
+    return Envelope(
+        id="msg_1",
+        source="/mb/test/1",
+        type=message.wire.type,
+        time=datetime.now(UTC),
+        correlationid="msg_1",
+        mbkind=Kind.EVENT if message is Greeted else Kind.COMMAND,
+        mbrequester="user.local",
+        mbreplyto=None if message is Greeted else "reply.test.1",
+    )
+
+
+@pytest.fixture
+def sender(tmp_path: Path) -> Sender:
+    return Sender("counter", "1", "svc.counter", "reply.counter.1", Claims(FolderFiles(tmp_path, tmp_path.as_uri())))
+
+
+@pytest.mark.parametrize(
+    ("message", "returned", "shown"),
+    [
+        (Reset, (event for event in [Greeted(name="Anna")]), "returned a generator, which can be neither"),
+        (Reset, {1: Greeted(name="Anna")}.values(), "returned a dict_values.*several of them as a list or a tuple"),
+        (Reset, "done", "returned a str"),
+        (Greeted, Tally(), "returned a Tally"),
+        (GetTally, [Tally(), Greeting(text="")], "returned a Greeting.*a list or tuple holds one result"),
+        (GetTally, [Tally(), None], "returned a NoneType"),
+        (GetTally, [Tally(), [Greeted(name="Anna")]], "returned a list"),
+        (GetTally, [Tally(), Tally()], "returned a Tally"),
+        (GetTally, None, "returned no Tally"),
+        (Greet, [Greeted(name="Anna")], "returned no Greeting"),
+        (None, (event for event in [Greeted(name="Anna")]), "a task returned a generator"),
+    ],
+)
+async def test_an_item_that_cannot_be_published_raises(
+    message: type[Message] | None, returned: object, shown: str, sender: Sender
+) -> None:
+    with pytest.raises(TypeError, match=shown):
+        await addressed(returned, sender, cause(message) if message else None)
+
+
+async def test_the_result_goes_to_the_requester_and_the_rest_is_published(sender: Sender) -> None:
+    outgoing = await addressed((Greeted(name="Anna"), Tally(count=2), Reset()), sender, cause(GetTally))
+
+    assert [each.envelope.type for each in outgoing] == [
+        "mb.evt.greeting.greeted.v1",
+        "mb.cmd.answers.reset.v1",
+        "mb.rpl.answers.get_tally.v1",
+    ]
+    assert outgoing[-1].envelope.data == {"status": "ok", "result": {"count": 2}}
