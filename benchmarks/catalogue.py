@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import insert, text
 
 from mindbus.sql.database import Database
-from storage_service.models import CounterRow, ManifestRow, TraceMemberRow
+from storage_service.tables import ManifestRow, SequenceRow, TraceMemberRow
 
 _SEED = 20261121
 _BATCH = 5000
@@ -88,7 +88,7 @@ async def fill(database: Database, rows: Iterator[dict[str, Any]], lists: Iterat
                 await session.execute(insert(table), batch)
                 position = batch[-1].get("position", position)
         await session.execute(text(_SPANS))
-        await session.execute(insert(CounterRow).values(name=ManifestRow.__tablename__, value=position))
+        await session.execute(insert(SequenceRow).values(name=ManifestRow.__tablename__, value=position))
     async with database.engine.connect() as connection:
         plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
         if not database.is_sqlite:

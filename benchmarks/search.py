@@ -22,7 +22,7 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.catalog import Catalog
-from storage_service.models import MIGRATIONS
+from storage_service.tables import MIGRATIONS
 
 CORPORA = {"everyday": manifests, "hidden": hidden_manifests}
 

@@ -4,8 +4,8 @@ from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from mindbus.principal import Principal
-from storage_service.models import ManifestRow, TraceMemberRow
-from storage_service.refusals import NoSuchArtifact
+from storage_service.errors import NoSuchArtifact
+from storage_service.tables import ManifestRow, TraceMemberRow
 
 # As it is, or the place in a statement where it comes with each execution.
 Given = str | BindParameter[str]

@@ -7,9 +7,9 @@ from sqlalchemy import select
 
 from bus_schema.agent_data import AgentDataPage, AgentDatum, GetAgentData, PutAgentData
 from mindbus.sql.database import Database
-from storage_service.dialogues.tables import AgentDatumRow
+from storage_service.errors import AgentDatumConflict
 from storage_service.inserts import insert_unless_taken
-from storage_service.refusals import VersionDiffers
+from storage_service.tables import AgentDatumRow
 
 
 class AgentData:
@@ -19,13 +19,13 @@ class AgentData:
         self.database, self.clock = database, clock
 
     async def put(self, wanted: PutAgentData) -> int:
-        """The version that the value has now, together with the message at hand. Raises VersionDiffers."""
+        """The version that the value has now, together with the message at hand. Raises AgentDatumConflict."""
         session = self.database.session
         key = {"agent": wanted.agent, "namespace": wanted.namespace, "key": wanted.key}
         row = await session.get(AgentDatumRow, key, with_for_update=True)
         version = row.version if row else 0
         if wanted.expected_version not in (None, version):
-            raise VersionDiffers(expected_version=wanted.expected_version, version=version)
+            raise AgentDatumConflict(expected_version=wanted.expected_version, version=version)
         if wanted.value is None:
             if row is not None:
                 await session.delete(row)

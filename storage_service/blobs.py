@@ -8,7 +8,7 @@ from typing import Protocol
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError
 from mindbus.files.bulk_io import BackgroundSha256
-from storage_service.refusals import BytesDiffer
+from storage_service.errors import ContentMismatch
 
 CHUNK_BYTES = 1024 * 1024
 OBJECTS = "objects/sha256"
@@ -34,7 +34,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredFile:
     """A file as it lies in the store; `modified` is by the store's own clock."""
 
     key: str
@@ -65,7 +65,7 @@ class Blobs(Protocol):
         """Publish the staged bytes under `key`, if they are what was declared; again is as good as once.
 
         The staged bytes are read even where the object exists: to know a digest is no right to what it stands for.
-        Raises StagedFileMissing, NotAPlainFile, BytesDiffer.
+        Raises StagedFileMissing, NotAPlainFile, ContentMismatch.
         """
 
     async def discard(self, upload: str) -> None:
@@ -74,7 +74,7 @@ class Blobs(Protocol):
     async def sweep_temporary(self, before: datetime) -> int:
         """Remove what was left half-written or empty before then, by the store's clock; how many things."""
 
-    def listing(self, folder: str) -> AsyncIterator[Found]:
+    def listing(self, folder: str) -> AsyncIterator[StoredFile]:
         """Everything under a folder, in any order, while it may change; a file that is gone by then is left out."""
 
     async def size_bytes(self, key: str) -> int | None:
@@ -110,7 +110,7 @@ def object_key(sha256: str, generation: int) -> str:
 def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object], declared: Declared) -> None:
     """Copy, hashing the very bytes that are written, never reading beyond one byte more than declared.
 
-    Raises BytesDiffer.
+    Raises ContentMismatch.
     """
     left = declared.size_bytes + 1
     with BackgroundSha256() as digest:
@@ -121,7 +121,7 @@ def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object]
         sha256 = digest.hexdigest()
     if left != 1 or sha256 != declared.sha256:
         size = declared.size_bytes + 1 - left if left else f"more than {declared.size_bytes}"
-        raise BytesDiffer(
+        raise ContentMismatch(
             declared_sha256=declared.sha256,
             staged_sha256=sha256 if left else None,
             declared_size_bytes=declared.size_bytes,

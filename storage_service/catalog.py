@@ -3,22 +3,23 @@
 from sqlalchemy import select
 
 from bus_schema.artifacts import Manifest
-from bus_schema.storage import ManifestPage, SearchArtifacts, Versions
+from bus_schema.storage import GetLineage, Lineage, LineageEdge, ManifestPage, SearchArtifacts, Versions
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
+from retrieval.cursors import position_of
 from storage_service.acl import not_found, readable_by
-from storage_service.cursors import position_of
-from storage_service.models import ManifestRow
+from storage_service.errors import LineageTooLarge
 from storage_service.rows import as_manifest
-from storage_service.search import Pace, Search
+from storage_service.search import ManifestSearch, SearchTuning
+from storage_service.tables import InputRow, ManifestRow
 
 
 class Catalog:
     """Reads of manifests, each under the one condition of the ACL."""
 
-    def __init__(self, database: Database, pace: Pace | None = None) -> None:
+    def __init__(self, database: Database, pace: SearchTuning | None = None) -> None:
         self.database = database
-        self.pace = pace or Pace()
+        self.pace = pace or SearchTuning()
 
     async def get(self, artifact_id: str, principal: Principal) -> Manifest:
         """Raises NoSuchArtifact."""
@@ -30,10 +31,10 @@ class Catalog:
         return as_manifest(row)
 
     async def search(self, wanted: SearchArtifacts, principal: Principal) -> ManifestPage:
-        """In order of commit, so that what is committed between two pages comes after both. Raises NotACursor."""
+        """In order of commit, so that what is committed between two pages comes after both. Raises InvalidCursor."""
         after = position_of(wanted.cursor)
         async with self.database.reading() as session:
-            search = Search(session, wanted, principal, self.pace)
+            search = ManifestSearch(session, wanted, principal, self.pace)
             places = await search.places(after, wanted.limit + 1)
             page = places[: wanted.limit]
             rows = await search.manifests(page)
@@ -53,3 +54,60 @@ class Catalog:
             if not rows:
                 raise await not_found(session, artifact_id)
         return Versions(items=tuple(map(as_manifest, rows)))
+
+
+MAX_EDGES = 2000
+
+
+class LineageReader:
+    """Walks the provenance graph level by level; what the asker may not see is not there, nor what lies behind it."""
+
+    def __init__(self, database: Database, max_edges: int = MAX_EDGES) -> None:
+        self.database = database
+        self.max_edges = max_edges
+
+    async def lineage(self, wanted: GetLineage, principal: Principal) -> Lineage:
+        """Raises NoSuchArtifact, LineageTooLarge."""
+        query = select(ManifestRow).where(ManifestRow.id == wanted.artifact_id, readable_by(principal))
+        async with self.database.reading() as session:
+            start = await session.scalar(query)
+            if start is None:
+                raise await not_found(session, wanted.artifact_id)
+        nodes = {start.id: start}
+        edges: set[tuple[str, str]] = set()
+        for direction in ("up", "down"):
+            if wanted.direction in (direction, "both"):
+                await self._walk(start.id, direction, wanted.depth, principal, (nodes, edges))
+        return Lineage(
+            nodes=tuple(as_manifest(row) for row in sorted(nodes.values(), key=lambda row: row.position)),
+            edges=tuple(LineageEdge(source=source, target=target) for source, target in sorted(edges)),
+        )
+
+    async def _walk(
+        self,
+        start: str,
+        direction: str,
+        depth: int,
+        principal: Principal,
+        found: tuple[dict[str, ManifestRow], set[tuple[str, str]]],
+    ) -> None:
+        nodes, edges = found
+        near, far = InputRow.artifact_id, InputRow.input_id
+        if direction == "down":
+            near, far = far, near
+        frontier = {start}
+        while frontier and depth > 0:
+            query = (
+                select(InputRow, ManifestRow)
+                .join(ManifestRow, ManifestRow.id == far)
+                .where(near.in_(frontier), readable_by(principal))
+                .limit(self.max_edges + 1)
+            )
+            async with self.database.reading() as session:
+                rows = (await session.execute(query)).all()
+            edges |= {(edge.input_id, edge.artifact_id) for edge, _ in rows}
+            if len(edges) > self.max_edges:
+                raise LineageTooLarge(max_edges=self.max_edges)
+            frontier = {node.id for _, node in rows} - nodes.keys()
+            nodes |= {node.id: node for _, node in rows}
+            depth -= 1

@@ -1,13 +1,15 @@
 """Inserts that lose a race quietly, on either database."""
 
-from typing import Any
+from datetime import datetime
+from functools import cache
+from typing import Any, cast
 
-from sqlalchemy import literal
+from sqlalchemy import Select, bindparam, case, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase
 
-from storage_service.models import CounterRow
+from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow
 
 
 async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
@@ -19,12 +21,58 @@ async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase
 
 async def next_number(session: AsyncSession, counter: str) -> int:
     """The next number, in order of commit: whoever draws one holds off the others until its transaction ends."""
-    statement = upserting(session, CounterRow).values(name=counter, value=1)
-    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": CounterRow.value + 1})
-    return int((await session.execute(drawn.returning(CounterRow.value))).scalar_one())
+    statement = upserting(session, SequenceRow).values(name=counter, value=1)
+    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": SequenceRow.value + 1})
+    return int((await session.execute(drawn.returning(SequenceRow.value))).scalar_one())
 
 
 def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
     """An insert that can say what is to happen where the row is there already."""
     dialects = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
     return dialects[session.get_bind().dialect.name](table.__table__)  # type: ignore[arg-type]  # a mapped class's Table
+
+
+# How many commits a stretch is; a migration knows it, too.
+RANGE_COMMITS = 256
+
+
+async def next_position(session: AsyncSession, created_at: datetime) -> int:
+    """As next_number for a manifest, whose time of creation is noted with it."""
+    position = await next_number(session, ManifestRow.__tablename__)
+    made = upserting(session, CreationRangeRow).values(
+        stretch=position // RANGE_COMMITS, earliest=created_at, latest=created_at
+    )
+    widened = {
+        "earliest": case(
+            (made.excluded.earliest < CreationRangeRow.earliest, made.excluded.earliest),
+            else_=CreationRangeRow.earliest,
+        ),
+        "latest": case(
+            (made.excluded.latest > CreationRangeRow.latest, made.excluded.latest), else_=CreationRangeRow.latest
+        ),
+    }
+    await session.execute(made.on_conflict_do_update(index_elements=["stretch"], set_=widened))
+    return position
+
+
+async def positions_of(
+    session: AsyncSession, position: int, made_after: datetime | None, made_before: datetime | None
+) -> tuple[int, int] | None:
+    """The first from this one on, with the last, at which an artifact made in that time may be; none without any."""
+    query = _overlapping(made_after is not None, made_before is not None)
+    values = {"stretch": position // RANGE_COMMITS, "made_after": made_after, "made_before": made_before}
+    found = (await session.execute(query, values)).one()
+    first, last = cast("tuple[int | None, int | None]", found)
+    if first is None or last is None:
+        return None
+    return max(position, first * RANGE_COMMITS), (last + 1) * RANGE_COMMITS - 1
+
+
+@cache
+def _overlapping(has_begin: bool, has_end: bool) -> Select[int, int]:
+    overlaps = [CreationRangeRow.stretch >= bindparam("stretch", type_=CreationRangeRow.stretch.type)]
+    if has_begin:
+        overlaps.append(CreationRangeRow.latest >= bindparam("made_after", type_=CreationRangeRow.latest.type))
+    if has_end:
+        overlaps.append(CreationRangeRow.earliest < bindparam("made_before", type_=CreationRangeRow.earliest.type))
+    return select(func.min(CreationRangeRow.stretch), func.max(CreationRangeRow.stretch)).where(*overlaps)

@@ -1,20 +1,49 @@
 """How a staged file becomes an artifact: promote, commit, clean."""
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from bus_schema.artifacts import Manifest
+from bus_schema.identities import owner_of
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from storage_service.admission import admit
 from storage_service.blobs import Blobs, Declared, Labels, object_key
-from storage_service.care.cleaning import Spending
-from storage_service.refusals import IdTaken
+from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, SecretInParameters
+from storage_service.maintenance.manifest_copies import SpentUploads
 from storage_service.registry import Overtaken
-from storage_service.staging import upload_key
+from storage_service.uploads import upload_key
+
+_SECRET = (
+    *("secret", "password", "passwd", "passphrase", "credential", "authorization", "bearer", "cookie"),
+    *("apikey", "accesskey", "privatekey", "signingkey", "пароль", "секрет"),
+)
+_SECRET_ALONE = {"token", "key", "auth", "pwd", "токен", "ключ"}
+# Names of generation parameters, not of credentials.
+_MARKERS = {"bos", "eos", "pad", "unk", "sep", "cls", "mask", "stop", "start", "end"}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BREAK = re.compile(r"[\W_]+")
 
 
-class Registry(Spending, Protocol):
+def admit(manifest: Manifest, principal: Principal, *, max_bytes: int) -> None:
+    """Raises NotTheProducer, ArtifactTooLarge, SecretInParameters."""
+    if owner_of(manifest.created_by) != principal.owner or manifest.owner != principal.owner:
+        raise NotTheProducer(requester=principal.identity)
+    if manifest.size_bytes > max_bytes:
+        raise ArtifactTooLarge(size_bytes=manifest.size_bytes, max_bytes=max_bytes)
+    names = manifest.context.model_params if manifest.context else {}
+    if secrets := sorted(name for name in names if _looks_secret(name)):
+        raise SecretInParameters(names=secrets)
+
+
+def _looks_secret(name: str) -> bool:
+    words = _BREAK.split(_CAMEL.sub("_", name).lower())
+    joined = "".join(words)
+    is_credential_token = words[-1] == "token" and not _MARKERS.intersection(words[:-1])
+    return joined in _SECRET_ALONE or is_credential_token or any(secret in joined for secret in _SECRET)
+
+
+class Registry(SpentUploads, Protocol):
     """What registration reads and writes, each method one effect; none of it asks who may see the result."""
 
     async def find(self, artifact_id: str) -> Manifest | None:
@@ -48,7 +77,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Registrar:
+class ArtifactRegistrar:
     """Carries a registration through effects that may each be the last one before a crash.
 
     The bytes are published before the manifest is committed and the staged file is removed after it, so that at every

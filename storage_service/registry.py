@@ -10,10 +10,11 @@ from bus_schema.artifacts import Manifest
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import not_found, readable_by, supersedable_by
-from storage_service.care.cleaning import Spent
-from storage_service.care.copies import ManifestCopy
-from storage_service.inserts import insert_unless_taken
-from storage_service.models import (
+from storage_service.errors import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
+from storage_service.inserts import insert_unless_taken, next_position
+from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
+from storage_service.rows import as_manifest, as_row
+from storage_service.tables import (
     DELETING,
     GONE,
     LIVE,
@@ -24,9 +25,6 @@ from storage_service.models import (
     SpentUploadRow,
     TraceMemberRow,
 )
-from storage_service.refusals import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
-from storage_service.rows import as_manifest, as_row
-from storage_service.spans import next_position
 
 # Longer than a copy may take; a pin that runs out is renewed by the redelivery.
 PINNED_FOR = timedelta(hours=1)
@@ -127,11 +125,11 @@ class SqlRegistry:
             query = select(ManifestRow.expired_at).where(ManifestRow.id == artifact_id)
             return await session.scalar(query) is not None
 
-    async def spent_uploads(self, limit: int) -> Sequence[Spent]:
+    async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
         """As in Spending."""
         query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)
         async with self.database.reading() as session:
-            return [Spent(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
+            return [SpentUpload(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
 
     async def copy_of(self, artifact_id: str) -> ManifestCopy:
         """As in Spending."""

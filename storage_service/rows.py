@@ -7,7 +7,7 @@ from sqlalchemy import Row
 
 from bus_schema.artifacts import AIContext, Manifest, retention_of
 from storage_service.blobs import object_key
-from storage_service.models import ManifestRow
+from storage_service.tables import ManifestRow
 
 
 def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetime) -> dict[str, Any]:

@@ -3,25 +3,117 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Select, and_, delete, or_, select, update
+from sqlalchemy import JSON, ForeignKey, Index, Select, String, Text, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
+from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
+from retrieval.cursors import PageKey
 from storage_service.inserts import insert_unless_taken
-from storage_service.run_rows import as_run, as_step, run_columns, step_columns
-from storage_service.run_tables import RunRow, StepRow
+
+MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
+
+
+class RunBase(DeclarativeBase):
+    """All of the orchestrator's tables; storage has its own, in another database or schema."""
+
+    metadata = named_metadata()
+
+
+class RunRow(RunBase):
+    """A run; `version` counts its changes, so that two who change it at once cannot both succeed."""
+
+    __tablename__ = "runs"
+    __table_args__ = (Index(None, "started_at", "run_id"),)
+    run_id: Mapped[str] = mapped_column(String(68), primary_key=True)
+    version: Mapped[int]
+    request_sha256: Mapped[str] = mapped_column(String(64))
+    card_name: Mapped[str] = mapped_column(String(63))
+    card: Mapped[dict[str, Any]] = mapped_column(JSON)
+    status: Mapped[str] = mapped_column(String(16), index=True)
+    started_by: Mapped[str] = mapped_column(String(160))
+    started_at: Mapped[datetime] = mapped_column(Utc)
+    finished_at: Mapped[datetime | None] = mapped_column(Utc)
+    inputs: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    params: Mapped[dict[str, str]] = mapped_column(JSON)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    reason: Mapped[str] = mapped_column(Text)
+
+
+class StepRow(RunBase):
+    """A step of a run; `due_at` is its timer: an attempt's end, a pause's end, the time to miss its artifact."""
+
+    __tablename__ = "steps"
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
+    step_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    position: Mapped[int]
+    role: Mapped[str] = mapped_column(String(63))
+    status: Mapped[str] = mapped_column(String(16), index=True)
+    attempt: Mapped[int]
+    critical: Mapped[bool]
+    artifact: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    context: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    started_at: Mapped[datetime | None] = mapped_column(Utc)
+    finished_at: Mapped[datetime | None] = mapped_column(Utc)
+    due_at: Mapped[datetime | None] = mapped_column(Utc, index=True)
+    reason: Mapped[str] = mapped_column(Text)
+
+
+inbox_tables = add_inbox_tables(RunBase.metadata)
+
+
+def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
+    """The run as it is told."""
+    return Run(
+        run_id=row.run_id,
+        card_name=row.card_name,
+        status=RunStatus(row.status),
+        started_by=row.started_by,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        inputs=tuple(ArtifactRef.model_validate(artifact) for artifact in row.inputs),
+        params=row.params,
+        retention=row.card.get("retention"),
+        steps=tuple(steps),
+        result=None if row.result is None else ArtifactRef.model_validate(row.result),
+        reason=row.reason,
+    )
+
+
+def as_step(row: StepRow) -> Step:
+    """The step as it is told."""
+    return Step.model_validate({name: getattr(row, name) for name in Step.model_fields})
+
+
+def run_columns(run: Run) -> dict[str, Any]:
+    """The columns of a run that change."""
+    return {
+        "status": run.status.value,
+        "finished_at": run.finished_at,
+        "result": run.result.model_dump(mode="json") if run.result else None,
+        "reason": run.reason,
+    }
+
+
+def step_columns(step: Step) -> dict[str, Any]:
+    """All columns of a step but its run and its place in it."""
+    columns = step.model_dump(mode="python")
+    columns["status"] = step.status.value
+    columns["artifact"] = step.artifact.model_dump(mode="json") if step.artifact else None
+    columns["context"] = step.context.model_dump(mode="json") if step.context else None
+    return columns
+
 
 _AT_ONCE = 500
 
 
 class RunChangedMeanwhile(Exception):
     """Somebody else changed this run at the same time; read it again, then decide anew."""
-
-
-class NotACursor(ValueError):
-    """The cursor is none that a page of runs gave; start again without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +187,7 @@ async def read_run(session: AsyncSession, run_id: str) -> Run | None:
 async def list_runs(
     session: AsyncSession, status: RunStatus | None, card: str | None, cursor: str | None, limit: int
 ) -> RunPage:
-    """A page of runs, newest first. Raises NotACursor."""
+    """A page of runs, newest first. Raises InvalidCursor."""
     found = select(RunRow).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
     if status is not None:
         found = found.where(RunRow.status == status)
@@ -104,7 +196,7 @@ async def list_runs(
     rows = (await session.scalars(_after(found, cursor))).all()
     page = await _with_steps(session, rows[:limit])
     last = page[-1] if len(rows) > limit else None
-    return RunPage(items=page, next_cursor=f"{last.started_at.isoformat()} {last.run_id}" if last else None)
+    return RunPage(items=page, next_cursor=PageKey(last.started_at, last.run_id).plain if last else None)
 
 
 async def starting_runs(session: AsyncSession, limit: int) -> tuple[Run, ...]:
@@ -151,15 +243,8 @@ async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
 def _after(found: Select[RunRow], cursor: str | None) -> Select[RunRow]:
     if cursor is None:
         return found
-    instant, _, run_id = cursor.partition(" ")
-    try:
-        started_at = datetime.fromisoformat(instant)
-    except ValueError:
-        raise NotACursor(NotACursor.__doc__) from None
-    if started_at.tzinfo is None or not run_id:
-        raise NotACursor(NotACursor.__doc__)
-    older = RunRow.started_at < started_at
-    return found.where(or_(older, and_(RunRow.started_at == started_at, RunRow.run_id < run_id)))
+    key = PageKey.parse_plain(cursor)
+    return found.where(or_(RunRow.started_at < key.time, and_(RunRow.started_at == key.time, RunRow.run_id < key.id)))
 
 
 async def _with_steps(session: AsyncSession, rows: Sequence[RunRow]) -> tuple[Run, ...]:

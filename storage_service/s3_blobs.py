@@ -8,9 +8,9 @@ from dataclasses import asdict
 from datetime import datetime
 
 from mindbus.logs import logger
-from storage_service.blobs import TEMPORARY, Declared, Found, Labels, NotGuaranteed
-from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore
-from storage_service.s3_promotion import Promotion, Vanished
+from storage_service.blobs import TEMPORARY, Declared, Labels, NotGuaranteed, StoredFile
+from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore
+from storage_service.s3_promotion import ObjectVanished, Promotion
 
 # Larger ones the store copies by itself; several may be read at once.
 WHOLE_BYTES = 2 * 1024 * 1024
@@ -67,10 +67,10 @@ class S3Blobs:
                 removed += 1
         return removed + await self.objects.abort_uploads(before)
 
-    async def listing(self, folder: str) -> AsyncIterator[Found]:
+    async def listing(self, folder: str) -> AsyncIterator[StoredFile]:
         """As in Blobs."""
         async for stored in self.objects.list(f"{folder.rstrip('/')}/"):
-            yield Found(stored.key, stored.size_bytes, stored.modified)
+            yield StoredFile(stored.key, stored.size_bytes, stored.modified)
 
     async def size_bytes(self, key: str) -> int | None:
         """As in Blobs."""
@@ -100,12 +100,12 @@ class S3Blobs:
         is_refused = self.guarantees.copies_once
         try:
             if not is_refused and await self.objects.head(target) is not None:
-                raise Exists(target)
+                raise ObjectExists(target)
             await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=is_refused)
-        except Exists:
+        except ObjectExists:
             pass  # An earlier try came so far.
-        except (Changed, FileNotFoundError) as gone:
-            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({key})") from gone
+        except (ObjectChanged, FileNotFoundError) as gone:
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})") from gone
         await self.objects.delete(key)
         return True
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged
-from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore, Stored
-from storage_service.refusals import BytesDiffer, StagedFileMissing
+from storage_service.errors import ContentMismatch, StagedFileMissing
+from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore, StoredObject
 
 _TRIES = 3
 
 
-class Vanished(OSError):
+class ObjectVanished(OSError):
     """An object was there and is gone; try again."""
 
 
@@ -38,16 +38,16 @@ class Promotion:
     labels: Mapping[str, str]
 
     async def whole(self) -> None:
-        """For what fits into memory. Raises StagedFileMissing, BytesDiffer, ObjectDamaged."""
+        """For what fits into memory. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
         content = await self._content()
         try:
             await self._require_untaken(is_refused=self.guarantees.puts_once)
             await self.objects.put(self.key, content, self.labels, if_absent=self.guarantees.puts_once)
-        except Exists:
+        except ObjectExists:
             await self._require_same()
 
     async def within_the_store(self) -> None:
-        """For any size. Raises StagedFileMissing, BytesDiffer, ObjectDamaged."""
+        """For any size. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
         for _ in range(_TRIES):
             staged = await self._staged()
             try:
@@ -55,7 +55,7 @@ class Promotion:
                     await self._copy_this_version(staged)
                 else:
                     await self._copy_aside(staged)
-            except Changed:
+            except ObjectChanged:
                 continue
             except FileNotFoundError as missing:
                 raise StagedFileMissing from missing
@@ -63,22 +63,22 @@ class Promotion:
                 return
         self._differ(None, "it was being written to")
 
-    def _is_pinned(self, staged: Stored) -> bool:
+    def _is_pinned(self, staged: StoredObject) -> bool:
         has_digest = staged.sha256 is not None or staged.composite is not None
         return self.guarantees.writes_once and self.guarantees.checks_sha256 and has_digest
 
-    async def _copy_this_version(self, staged: Stored) -> None:
+    async def _copy_this_version(self, staged: StoredObject) -> None:
         sha256 = staged.sha256 or await self._digest(staged)
         if sha256 != self.declared.sha256:
             self._differ(sha256, staged.size_bytes)
         try:
             await self.objects.copy(self.upload, self.key, self.labels, if_match=staged.etag, if_absent=True)
-        except Exists:
+        except ObjectExists:
             await self._require_same()
         else:
             await self._require_copied(staged)
 
-    async def _copy_aside(self, staged: Stored) -> None:
+    async def _copy_aside(self, staged: StoredObject) -> None:
         aside = f"{TEMPORARY}/{uuid.uuid4().hex}"
         try:
             await self.objects.copy(self.upload, aside, NO_LABELS, if_match=staged.etag, if_absent=False)
@@ -89,7 +89,7 @@ class Promotion:
             is_refused = self.guarantees.copies_once
             await self._require_untaken(is_refused=is_refused)
             await self._publish(aside, copied.etag, is_refused=is_refused)
-        except Exists:
+        except ObjectExists:
             await self._require_same()
         finally:
             await self.objects.delete(aside)
@@ -97,16 +97,16 @@ class Promotion:
     async def _publish(self, aside: str, etag: str, *, is_refused: bool) -> None:
         try:
             await self.objects.copy(aside, self.key, self.labels, if_match=etag, if_absent=is_refused)
-        except (Changed, FileNotFoundError) as swept:
+        except (ObjectChanged, FileNotFoundError) as swept:
             # After a stall of a day; that says nothing of the upload.
-            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({aside})") from swept
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({aside})") from swept
 
     async def _require_untaken(self, *, is_refused: bool) -> None:
-        """Raises Exists where the store would not; two who write at once write the same bytes then."""
+        """Raises ObjectExists where the store would not; two who write at once write the same bytes then."""
         if not is_refused and await self.objects.head(self.key) is not None:
-            raise Exists(self.key)
+            raise ObjectExists(self.key)
 
-    async def _require_copied(self, staged: Stored) -> None:
+    async def _require_copied(self, staged: StoredObject) -> None:
         """The copy has the digest of what was read, by the store's own word or by reading it."""
         copied = await self._found(self.key)
         is_vouched_for = copied.sha256 == self.declared.sha256 or (
@@ -129,7 +129,7 @@ class Promotion:
                 return
         raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, self.key)
 
-    async def _staged(self) -> Stored:
+    async def _staged(self) -> StoredObject:
         staged = await self.objects.head(self.upload)
         if staged is None:
             raise StagedFileMissing
@@ -137,10 +137,10 @@ class Promotion:
             self._differ(None, staged.size_bytes)
         return staged
 
-    async def _found(self, key: str) -> Stored:
+    async def _found(self, key: str) -> StoredObject:
         found = await self.objects.head(key)
         if found is None:
-            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({key})")
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})")
         return found
 
     async def _content(self) -> bytes:
@@ -158,20 +158,20 @@ class Promotion:
             self._differ(sha256, len(content))
         return bytes(content)
 
-    async def _digest(self, stored: Stored) -> str:
-        """Of this version. Raises Vanished; for the upload Changed, FileNotFoundError."""
+    async def _digest(self, stored: StoredObject) -> str:
+        """Of this version. Raises ObjectVanished; for the upload ObjectChanged, FileNotFoundError."""
         digest = hashlib.sha256()
         try:
             async for piece in self.objects.read(stored.key, if_match=stored.etag):
                 await asyncio.to_thread(digest.update, piece)
-        except (Changed, FileNotFoundError) as gone:
+        except (ObjectChanged, FileNotFoundError) as gone:
             if stored.key == self.upload:
                 raise
-            raise Vanished(errno.EAGAIN, f"{Vanished.__doc__} ({stored.key})") from gone
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({stored.key})") from gone
         return digest.hexdigest()
 
     def _differ(self, sha256: str | None, size_bytes: int | str) -> NoReturn:
-        raise BytesDiffer(
+        raise ContentMismatch(
             declared_sha256=self.declared.sha256,
             staged_sha256=sha256,
             declared_size_bytes=self.declared.size_bytes,

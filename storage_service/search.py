@@ -10,14 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.storage import SearchArtifacts
 from mindbus.principal import Principal
-from storage_service.search_queries import SIZE, TRACES, Queries, Shape, Theirs, queries_of, shape_of, values_of
-from storage_service.spans import positions_of
+from storage_service.inserts import positions_of
+from storage_service.search_statements import SIZE, TRACES, Queries, Shape, TraceReach, queries_of, shape_of, values_of
 
 _END = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SearchTuning:
     """How far to look at once, how much is still little."""
 
     stride: int = 1024
@@ -26,11 +26,11 @@ class Pace:
     few_rows: int = 2000
 
 
-PACE = Pace()
+DEFAULT_TUNING = SearchTuning()
 
 
 @dataclass(frozen=True)
-class Search:
+class ManifestSearch:
     """Looks for what one asker may read of what it wants.
 
     Several ways come past all of that: along what a filter selects, along what the asker may read. Which of them has
@@ -42,7 +42,7 @@ class Search:
     session: AsyncSession
     wanted: SearchArtifacts
     principal: Principal
-    pace: Pace = PACE
+    pace: SearchTuning = DEFAULT_TUNING
 
     async def places(self, after: int, count: int) -> list[int]:
         """Where the next ones are, in order of commit."""
@@ -67,7 +67,7 @@ class Search:
         found: Sequence[Row[Any]] = (await self.session.execute(query, self._values | {"page": page})).all()
         return found
 
-    async def _theirs(self, after: int) -> Theirs:
+    async def _theirs(self, after: int) -> TraceReach:
         if self._shape.is_of_trace:
             return "nothing"
         here = self.principal.trace_id

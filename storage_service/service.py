@@ -3,36 +3,57 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from storage_service.agent_data import AgentData
-from storage_service.backends import open_blobs
 from storage_service.blobs import Blobs
-from storage_service.care.caretaker import Care
-from storage_service.care.cleaning import clean
-from storage_service.care.eraser import Eraser
-from storage_service.care.rules import TEMPORARY_KEPT, CareRules
-from storage_service.care.sql_erasing import SqlErasing
-from storage_service.care.sql_registry import SqlCareRegistry
-from storage_service.care.statistics import Statistics
-from storage_service.catalog import Catalog
-from storage_service.dialogues.fragments import Fragments
-from storage_service.dialogues.messages import Messages
-from storage_service.dialogues.roster import Roster
-from storage_service.lineage import LineageReader
-from storage_service.models import MIGRATIONS
-from storage_service.presigning import Presigner
-from storage_service.registration import Registrar, Registry
+from storage_service.catalog import Catalog, LineageReader
+from storage_service.dialogues import DialogueDirectory, Fragments, Messages
+from storage_service.local_blobs import LocalBlobs
+from storage_service.maintenance.erasure import ErasedRows, Eraser
+from storage_service.maintenance.manifest_copies import clean
+from storage_service.maintenance.rules import TEMPORARY_KEPT, MaintenanceRules
+from storage_service.maintenance.service import MaintenanceService
+from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
+from storage_service.maintenance.statistics import StorageStatistics
+from storage_service.presigner import Presigner
+from storage_service.registration import ArtifactRegistrar, Registry
 from storage_service.registry import SqlRegistry
+from storage_service.tables import MIGRATIONS
 from storage_service.timeline import Timeline
 from storage_service.traces import Traces
 from storage_service.uploads import Uploads
 
+
+class NoBlobs(TypeError):
+    """Storage keeps artifacts in a folder or in an object store, in nothing else."""
+
+
+def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once: bool = False) -> Blobs:
+    """Those of a folder can refuse links, those of an object store have its conditions.
+
+    The orphans of a folder may lie in another one.
+    """
+    if files.local_root is not None:
+        return LocalBlobs(files.local_root, orphans)
+    # Imported here: whoever keeps files in a folder need not pay for it.
+    from mindbus.files.s3_store import S3Files
+    from storage_service.s3_blobs import S3Blobs
+    from storage_service.s3_objects import S3Objects, S3ProbedObjects
+    from storage_service.store_probe import StoreProbe
+
+    if not isinstance(files, S3Files):
+        raise NoBlobs(NoBlobs.__doc__)
+    conformance = StoreProbe(S3ProbedObjects(files))
+    return S3Blobs(S3Objects(files.bucket), probe=conformance.probe, must_write_once=must_write_once)
+
+
 MAX_ARTIFACT_BYTES = 5 * 1024**3
-_NO_RULES = CareRules()
+_NO_RULES = MaintenanceRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +62,18 @@ class StorageService:
 
     database: Database
     registry: Registry
-    registrar: Registrar
+    registrar: ArtifactRegistrar
     catalog: Catalog
     lineage: LineageReader
     traces: Traces
     messages: Messages
     fragments: Fragments
-    roster: Roster
+    roster: DialogueDirectory
     timeline: Timeline
     agent_data: AgentData
     blobs: Blobs
     uploads: Uploads
-    care: Care
+    care: MaintenanceService
     eraser: Eraser
     clock: Callable[[], datetime]
 
@@ -76,34 +97,34 @@ def open_storage(
     clock: Callable[[], datetime],
     max_artifact_bytes: int = MAX_ARTIFACT_BYTES,
     presigner: Presigner | None = None,
-    rules: CareRules = _NO_RULES,
+    rules: MaintenanceRules = _NO_RULES,
 ) -> StorageService:
     """Put the parts together."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
-    care_registry = SqlCareRegistry(database, clock, rules.retention)
+    care_registry = SqlMaintenanceRegistry(database, clock, rules.retention)
     return StorageService(
         database=database,
         registry=registry,
-        registrar=Registrar(registry, blobs, files.url, max_artifact_bytes),
+        registrar=ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes),
         catalog=Catalog(database),
         lineage=LineageReader(database),
         traces=Traces(database, clock),
         messages=Messages(database),
         fragments=Fragments(database),
-        roster=Roster(database),
+        roster=DialogueDirectory(database),
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
-        care=Care(
+        care=MaintenanceService(
             registry=care_registry,
             manifests=registry,
             blobs=blobs,
-            statistics=Statistics(database, blobs),
+            statistics=StorageStatistics(database, blobs),
             clock=clock,
             rules=rules,
         ),
-        eraser=Eraser(care_registry, SqlErasing(database, clock), blobs),
+        eraser=Eraser(care_registry, ErasedRows(database, clock), blobs),
         clock=clock,
     )

@@ -6,9 +6,9 @@ from sqlalchemy import ColumnElement, select
 
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from mindbus.sql.database import Database
-from storage_service.cursors import position_of
-from storage_service.dialogues.tables import TimelineRow
+from retrieval.cursors import position_of
 from storage_service.inserts import insert_unless_taken, next_number
+from storage_service.tables import TimelineRow
 
 
 class Timeline:
@@ -30,7 +30,7 @@ class Timeline:
         return new
 
     async def page(self, wanted: GetTimeline) -> TimelinePage:
-        """The last page has a cursor, too: what is recorded later comes after it. Raises NotACursor."""
+        """The last page has a cursor, too: what is recorded later comes after it. Raises InvalidCursor."""
         after = position_of(wanted.cursor)
         query = (
             select(TimelineRow)

@@ -7,9 +7,9 @@ from bus_schema.artifacts import retention_of
 from bus_schema.identities import owner_of
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
+from storage_service.errors import NotAService
 from storage_service.inserts import insert_unless_taken
-from storage_service.models import TraceMemberRow, TraceRow
-from storage_service.refusals import NotAService
+from storage_service.tables import TraceMemberRow, TraceRow
 
 
 class Traces:

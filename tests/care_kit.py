@@ -18,7 +18,7 @@ from bus_schema.storage_maintenance import (
     Tally,
 )
 from mindbus.errors import Rejected
-from storage_service.models import BlobRow
+from storage_service.tables import BlobRow
 from tests.storage_kit import RESEARCHER, TRACE, Depot
 
 OPERATOR = "user.olga"

@@ -9,9 +9,9 @@ from sqlalchemy import select
 from bus_schema.envelope import Envelope
 from bus_schema.storage import ArtifactRegistered
 from bus_schema.storage_maintenance import AuditPage
-from storage_service.care.keys import Content, copy_key
-from storage_service.models import ManifestRow
+from storage_service.maintenance.keys import ContentGeneration, copy_key
 from storage_service.s3_objects import S3Objects
+from storage_service.tables import ManifestRow
 from tests.busy_agents import Work
 from tests.care_kit import Keeper, counts
 from tests.seaweed import Place
@@ -70,7 +70,7 @@ async def require_no_garbage(keeper: Keeper, place: Place, rows: Sequence[Manife
         for kind, count in counts(report).items():
             collected[kind] += count
         collected["temporary"] += report.temporary
-    expected = {Content(row.sha256, row.generation).key for row in rows} | {copy_key(row.id) for row in rows}
+    expected = {ContentGeneration(row.sha256, row.generation).key for row in rows} | {copy_key(row.id) for row in rows}
     bucket = place.bucket()
     found = {stored.key async for stored in S3Objects(bucket).list("")}
     assert (found - expected, expected - found) == (set(), set())

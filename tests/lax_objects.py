@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from storage_service.objects import Changed, Exists, Guarantees, Stored
+from storage_service.object_store import Guarantees, ObjectChanged, ObjectExists, StoredObject
 
 ALL = Guarantees(
     puts_once=True,
@@ -39,20 +39,20 @@ class LaxObjects:
     shows_what_was_written: bool = True
 
     def __post_init__(self) -> None:
-        self.kept: dict[str, tuple[bytes, Stored]] = {}
+        self.kept: dict[str, tuple[bytes, StoredObject]] = {}
 
     def write(self, key: str, content: bytes, labels: Mapping[str, str] | None = None) -> None:
         """As somebody else does."""
         sha256 = hashlib.sha256(content).hexdigest() if self.keeps.checks_sha256 else None
         now = datetime.now(UTC)
-        stored = Stored(key, len(content), self.etag_of(content), now, dict(labels or {}), sha256)
+        stored = StoredObject(key, len(content), self.etag_of(content), now, dict(labels or {}), sha256)
         self.kept[key] = content, stored
 
     def content(self, key: str) -> bytes | None:
         """What lies there."""
         return self.kept[key][0] if key in self.kept else None
 
-    async def head(self, key: str) -> Stored | None:
+    async def head(self, key: str) -> StoredObject | None:
         await self._turn("head", key)
         if not self.shows_what_was_written or key not in self.kept:
             return None
@@ -68,7 +68,7 @@ class LaxObjects:
     async def put(self, key: str, content: bytes, labels: Mapping[str, str], *, if_absent: bool) -> None:
         await self._turn("put", key)
         if if_absent and self.keeps.puts_once and key in self.kept:
-            raise Exists(key)
+            raise ObjectExists(key)
         self.write(key, content, labels)
 
     async def copy(
@@ -77,7 +77,7 @@ class LaxObjects:
         await self._turn("copy", source)
         content = self._version(source, if_match if self.keeps.copies_what_was_seen else None)
         if if_absent and self.keeps.copies_once and target in self.kept:
-            raise Exists(target)
+            raise ObjectExists(target)
         self.write(target, content, labels)
         await self._turn("copied", target)
 
@@ -85,7 +85,7 @@ class LaxObjects:
         await self._turn("delete", key)
         self.kept.pop(key, None)
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         if not self.keeps.lists_what_was_written:
             return
         for key in sorted(key for key in self.kept if key.startswith(prefix)):
@@ -106,7 +106,7 @@ class LaxObjects:
     async def complete_parts(self, key: str, begun: str) -> None:
         await self._turn("complete", key)
         if self.keeps.completes_once and key in self.kept:
-            raise Exists(key)
+            raise ObjectExists(key)
         self.write(key, begun.encode())
 
     async def put_signed(self, key: str, content: bytes, signed_for: bytes) -> bool:
@@ -124,5 +124,5 @@ class LaxObjects:
             raise FileNotFoundError(key)
         content, stored = self.kept[key]
         if if_match is not None and stored.etag != if_match:
-            raise Changed(key)
+            raise ObjectChanged(key)
         return content

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage_service.blobs import Blobs, Declared, Found, Labels
+from storage_service.blobs import Blobs, Declared, Labels, StoredFile
 
 
 @dataclass
@@ -23,7 +23,7 @@ class PassingBlobs:
     async def sweep_temporary(self, before: datetime) -> int:
         return await self.blobs.sweep_temporary(before)
 
-    def listing(self, folder: str) -> AsyncIterator[Found]:
+    def listing(self, folder: str) -> AsyncIterator[StoredFile]:
         return self.blobs.listing(folder)
 
     async def size_bytes(self, key: str) -> int | None:

@@ -19,7 +19,7 @@ from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from mindbus.testing.wait import eventually
-from storage_service import models, run_tables
+from storage_service import runs, tables
 from tests.brokers import do_without
 
 CONTAINER_IMAGE = "postgres:17-alpine"
@@ -83,8 +83,8 @@ class Postgres:
 async def migrate(database_of: DatabaseOf) -> None:
     """Give every service its tables."""
     services = {
-        "storage": models.MIGRATIONS,
-        "orchestrator": run_tables.MIGRATIONS,
+        "storage": tables.MIGRATIONS,
+        "orchestrator": runs.MIGRATIONS,
         "glm": glm_tables.MIGRATIONS,
         "lsm": lsm_tables.MIGRATIONS,
         "history": history_tables.MIGRATIONS,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
-from storage_service.presigning import Presigner, SigningAccount
+from storage_service.presigner import Presigner, SigningAccount
 from storage_service.service import StorageService
 
 SECRET = "hush/+hush"

@@ -20,9 +20,9 @@ from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetT
 from mindbus.bus.context import MessageContext
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
-from storage_service.care.rules import CareRules
-from storage_service.models import Base
+from storage_service.maintenance.rules import MaintenanceRules
 from storage_service.service import StorageService, open_storage
+from storage_service.tables import StorageBase
 from tests.clocks import NOON, Clock
 from workers.storage.worker import StorageWorker
 
@@ -52,7 +52,7 @@ class Depot:
     files: FileStore
     clock: Clock = field(default_factory=Clock)
     max_artifact_bytes: int = 64 * 1024 * 1024
-    rules: CareRules = field(default_factory=CareRules)
+    rules: MaintenanceRules = field(default_factory=MaintenanceRules)
     arrange: Callable[[StorageService], StorageService] = field(default=lambda storage: storage)
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Depot:
 
     async def rows(self, table: str) -> int:
         async with self.database.reading() as session:
-            count = await session.scalar(select(func.count()).select_from(Base.metadata.tables[table]))
+            count = await session.scalar(select(func.count()).select_from(StorageBase.metadata.tables[table]))
         return count or 0
 
     def object_files(self) -> list[str]:

@@ -18,8 +18,8 @@ from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import StorageAway
 from mindbus.sql.database import Database
-from storage_service.care.keys import copy_key
-from storage_service.objects import Guarantees
+from storage_service.maintenance.keys import copy_key
+from storage_service.object_store import Guarantees
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
 from storage_service.service import StorageService

@@ -37,7 +37,7 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.migrations import upgrade
 from storage_service import runs
-from storage_service.run_tables import MIGRATIONS
+from storage_service.runs import MIGRATIONS
 
 Sent = Sequence[Send | Publish]
 
@@ -103,11 +103,8 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def list_runs(self, query: ListProcesses) -> RunPage:
-        try:
-            async with self.database.reading() as session:
-                return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
-        except runs.NotACursor as wrong:
-            raise Rejected(Code.INVALID, str(wrong)) from wrong
+        async with self.database.reading() as session:
+            return await runs.list_runs(session, query.status, query.card, query.cursor, query.limit)
 
     @on_command
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:

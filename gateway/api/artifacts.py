@@ -19,7 +19,7 @@ from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.sdk.artifacts import ReadOptions
 from mindbus.sdk.preview import Preview
-from storage_service.download_names import content_type_of, file_name
+from storage_service.presigner import content_type_of, file_name
 
 router = APIRouter(tags=["artifacts"])
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from storage_service.blobs import Declared, Found, Labels
-from storage_service.objects import ObjectStore, Stored
+from storage_service.blobs import Declared, Labels, StoredFile
+from storage_service.object_store import ObjectStore, StoredObject
 from tests.crashes.gates import Gates
 from tests.passing_blobs import PassingBlobs
 
@@ -37,8 +37,8 @@ class GatedBlobs(PassingBlobs):
     async def write(self, key: str, content: bytes) -> None:
         await self.gates.real_effect("put", partial(self.blobs.write, key, content), _away)
 
-    async def listing(self, folder: str) -> AsyncIterator[Found]:
-        async def listed() -> list[Found]:
+    async def listing(self, folder: str) -> AsyncIterator[StoredFile]:
+        async def listed() -> list[StoredFile]:
             return [found async for found in self.blobs.listing(folder)]
 
         for found in await self.gates.real_effect("list", listed, _away):
@@ -52,7 +52,7 @@ class GatedObjects:
     objects: ObjectStore
     gates: Gates
 
-    async def head(self, key: str) -> Stored | None:
+    async def head(self, key: str) -> StoredObject | None:
         """As in ObjectStore."""
         return await self.gates.real_effect("head", partial(self.objects.head, key), _away)
 
@@ -80,10 +80,10 @@ class GatedObjects:
         """As in ObjectStore."""
         await self.gates.real_effect("delete", partial(self.objects.delete, key), _away)
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """As in ObjectStore."""
 
-        async def listed() -> list[Stored]:
+        async def listed() -> list[StoredObject]:
             return [stored async for stored in self.objects.list(prefix)]
 
         for stored in await self.gates.real_effect("list", listed, _away):

@@ -6,10 +6,17 @@ from datetime import datetime
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned, OrphanReason
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.keys import Content
-from storage_service.care.registry import Due, Holdings, Kept, Notice, Removal, Unused
-from storage_service.models import DELETING, GONE, LIVE, PINNED
+from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.registry import (
+    DueArtifact,
+    Holdings,
+    Notification,
+    Removal,
+    StoredArtifact,
+    UnusedContent,
+)
+from storage_service.tables import DELETING, GONE, LIVE, PINNED
 from tests.crashes.memory_database import Blob, Connection, Tables, at_hand
 
 
@@ -25,22 +32,27 @@ class MemoryCareRegistry:
         artifacts = sum(row.expired_at is None for row in tables.manifests.values())
         return Holdings(artifacts, sum(blob.state == LIVE for blob in tables.blobs.values()))
 
-    async def kept(self, after: int, limit: int) -> Sequence[Kept]:
+    async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         """As in CareRegistry."""
         rows = sorted((await self.connection.read()).manifests.values(), key=lambda row: row.position)
         kept = [row for row in rows if row.position > after and row.expired_at is None]
         return [
-            Kept(row.manifest.id, row.position, Content(row.manifest.sha256, row.generation), row.manifest.size_bytes)
+            StoredArtifact(
+                row.manifest.id,
+                row.position,
+                ContentGeneration(row.manifest.sha256, row.generation),
+                row.manifest.size_bytes,
+            )
             for row in kept[:limit]
         ]
 
-    async def due(self, after: int, limit: int) -> Sequence[Due]:
+    async def due(self, after: int, limit: int) -> Sequence[DueArtifact]:
         """As in CareRegistry."""
         rows = sorted((await self.connection.read()).manifests.values(), key=lambda row: row.position)
         due = [row for row in rows if row.position > after and row.is_due(self.clock())]
-        return [Due(row.manifest.id, row.position, row.manifest.size_bytes, "own") for row in due[:limit]]
+        return [DueArtifact(row.manifest.id, row.position, row.manifest.size_bytes, "own") for row in due[:limit]]
 
-    async def expire(self, due: Due) -> bool:
+    async def expire(self, due: DueArtifact) -> bool:
         """As in CareRegistry."""
 
         def expire(tables: Tables) -> bool:
@@ -65,11 +77,11 @@ class MemoryCareRegistry:
 
         return await self.connection.write("expire", expire)
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         """As in CareRegistry."""
         tables = await self.connection.read()
         unused = [
-            Unused(Content(sha256, blob.generation), blob.size_bytes or 0)
+            UnusedContent(ContentGeneration(sha256, blob.generation), blob.size_bytes or 0)
             for sha256, blob in sorted(tables.blobs.items())
             if sha256 > after
             and _is_collectable(blob, before)
@@ -93,7 +105,7 @@ class MemoryCareRegistry:
 
         return await self.connection.write("condemn", condemn)
 
-    async def strays(self, contents: Collection[Content]) -> Mapping[Content, OrphanReason]:
+    async def strays(self, contents: Collection[ContentGeneration]) -> Mapping[ContentGeneration, OrphanReason]:
         """As in CareRegistry."""
         if not contents:
             return {}
@@ -159,7 +171,7 @@ class MemoryCareRegistry:
         """As in CareRegistry."""
         return (await self.connection.read()).manifests[artifact_id].copy
 
-    async def notices(self, limit: int) -> Sequence[Notice]:
+    async def notices(self, limit: int) -> Sequence[Notification]:
         """As in CareRegistry."""
         return list((await self.connection.read()).notices.values())[:limit]
 
@@ -183,7 +195,7 @@ def _is_collectable(blob: Blob, before: datetime) -> bool:
     return blob.state in (PINNED, LIVE) and blob.pinned_until is not None and blob.pinned_until < before
 
 
-def _stray_reason(tables: Tables, content: Content) -> OrphanReason | None:
+def _stray_reason(tables: Tables, content: ContentGeneration) -> OrphanReason | None:
     blob = tables.blobs.get(content.sha256)
     if tables.holders(content.sha256, content.generation):
         return None
@@ -205,4 +217,4 @@ def _remove(tables: Tables, removal: Removal) -> bool:
 
 def _notice(tables: Tables, event: Event, trace_id: str | None = None) -> None:
     tables.drawn += 1
-    tables.notices[tables.drawn] = Notice(tables.drawn, event, trace_id)
+    tables.notices[tables.drawn] = Notification(tables.drawn, event, trace_id)

@@ -12,9 +12,9 @@ from bus_schema.artifacts import Manifest
 from mindbus.bus.transport import Outgoing
 from mindbus.errors import TemporaryFailure
 from storage_service.blobs import object_key
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.registry import Notice, Removal
-from storage_service.models import GONE
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.registry import Notification, Removal
+from storage_service.tables import GONE
 from tests.crashes.gates import Gates
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Tables:
     inbox: dict[str, Sequence[Outgoing]] = field(default_factory=dict)
     outbox: dict[int, Outgoing] = field(default_factory=dict)
     removals: dict[str, Removal] = field(default_factory=dict)
-    notices: dict[int, Notice] = field(default_factory=dict)
+    notices: dict[int, Notification] = field(default_factory=dict)
     marks: dict[str, tuple[str, datetime]] = field(default_factory=dict)
     drawn: int = 0
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
-from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, Stored
+from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, StoredObject
 from tests.crashes.gates import Gates
 
 _PIECE_BYTES = 16
@@ -21,10 +21,10 @@ class Kept:
     modified: datetime
     labels: Mapping[str, str]
 
-    def stored(self, key: str, guarantees: Guarantees, labels: Mapping[str, str] = NO_LABELS) -> Stored:
+    def stored(self, key: str, guarantees: Guarantees, labels: Mapping[str, str] = NO_LABELS) -> StoredObject:
         """As the store describes it; it knows a digest where it has checked one."""
         sha256 = hashlib.sha256(self.content).hexdigest() if guarantees.checks_sha256 else None
-        return Stored(key, len(self.content), self.etag, self.modified, labels, sha256)
+        return StoredObject(key, len(self.content), self.etag, self.modified, labels, sha256)
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class MemoryObjects:
     def __init__(self, bucket: Bucket, gates: Gates) -> None:
         self.bucket, self.gates = bucket, gates
 
-    async def head(self, key: str) -> Stored | None:
+    async def head(self, key: str) -> StoredObject | None:
         """As in ObjectStore."""
         return await self.gates.effect("head", lambda: self._stored(key), _away)
 
@@ -94,7 +94,7 @@ class MemoryObjects:
         """As in ObjectStore."""
         await self.gates.effect("delete", lambda: self.bucket.kept.pop(key, None), _away)
 
-    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+    async def list(self, prefix: str) -> AsyncIterator[StoredObject]:
         """As in ObjectStore: a listing is of no single moment, so what goes meanwhile may be in it or not."""
         for key in await self.gates.effect("list", lambda: self.bucket.keys(prefix), _away):
             if (kept := self.bucket.kept.get(key)) is not None:
@@ -104,7 +104,7 @@ class MemoryObjects:
         """As in ObjectStore; nothing is ever half uploaded here."""
         return 0
 
-    def _stored(self, key: str) -> Stored | None:
+    def _stored(self, key: str) -> StoredObject | None:
         kept = self.bucket.kept.get(key)
         return None if kept is None else kept.stored(key, self.bucket.guarantees, kept.labels)
 
@@ -113,9 +113,9 @@ class MemoryObjects:
         if kept is None:
             raise FileNotFoundError(key)
         if if_match is not None and kept.etag != if_match:
-            raise Changed(key)
+            raise ObjectChanged(key)
         return kept
 
     def _require_absent(self, key: str) -> None:
         if key in self.bucket.kept:
-            raise Exists(key)
+            raise ObjectExists(key)

@@ -7,11 +7,10 @@ from datetime import datetime
 from bus_schema.artifacts import Manifest, retention_of
 from mindbus.principal import Principal
 from storage_service.blobs import object_key
-from storage_service.care.cleaning import Spent
-from storage_service.care.copies import ManifestCopy
-from storage_service.models import DELETING, GONE, LIVE, PINNED
-from storage_service.refusals import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
+from storage_service.errors import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
+from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
 from storage_service.registry import PINNED_FOR, Overtaken, PinLost
+from storage_service.tables import DELETING, GONE, LIVE, PINNED
 from tests.crashes.memory_database import Blob, Connection, Row, Tables, at_hand
 
 
@@ -87,9 +86,9 @@ class MemoryRegistry:
         row = (await self.connection.read()).manifests.get(artifact_id)
         return row is not None and row.expired_at is not None
 
-    async def spent_uploads(self, limit: int) -> Sequence[Spent]:
+    async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
         """As in Spending."""
-        return [Spent(*spent) for spent in (await self.connection.read()).spent.items()][:limit]
+        return [SpentUpload(*spent) for spent in (await self.connection.read()).spent.items()][:limit]
 
     async def copy_of(self, artifact_id: str) -> ManifestCopy:
         """As in Spending."""

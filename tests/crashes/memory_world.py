@@ -11,11 +11,11 @@ from mindbus.files.folder import FolderFiles
 from mindbus.runtime.processor import Processor
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
-from storage_service.care.caretaker import Care
-from storage_service.care.keys import copy_key
-from storage_service.care.rebuilder import Rebuilding
-from storage_service.objects import Guarantees, ObjectStore
-from storage_service.registration import Registrar, Registry
+from storage_service.maintenance.keys import copy_key
+from storage_service.maintenance.registry import RebuildRegistry
+from storage_service.maintenance.service import MaintenanceService
+from storage_service.object_store import Guarantees, ObjectStore
+from storage_service.registration import ArtifactRegistrar, Registry
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import StorageService, open_storage
 from tests.crashes.gates import Gates
@@ -32,16 +32,16 @@ from tests.crashes.storages import NOWHERE, ROOT_URL, Clock, Storage, Work, make
 from tests.crashes.uploads import Upload, stories
 
 
-def a_registrar(registry: Registry, blobs: Blobs) -> Registrar:
+def a_registrar(registry: Registry, blobs: Blobs) -> ArtifactRegistrar:
     """The real one."""
-    return Registrar(registry, blobs, ROOT_URL, 1024)
+    return ArtifactRegistrar(registry, blobs, ROOT_URL, 1024)
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """What the processes are made of; a mutant replaces a part."""
 
-    registrar: Callable[[Registry, Blobs], Registrar] = a_registrar
+    registrar: Callable[[Registry, Blobs], ArtifactRegistrar] = a_registrar
     registry: Callable[[Connection, Clock], MemoryRegistry] = MemoryRegistry
     blobs: Callable[[ObjectStore, Guarantees, int], Blobs] = S3Blobs
     inbox: Callable[[Connection], OutboxInbox] = OutboxInbox
@@ -102,8 +102,8 @@ class MemoryWorld:
         registry = self.design.registry(connection, self.clock)
         blobs = self.design.blobs(MemoryObjects(self.bucket, self.gates), self.store.guarantees, self.store.whole_bytes)
         registrar = self.design.registrar(registry, blobs)
-        care = Care(
-            registry=cast("Rebuilding", self.design.care(connection, self.clock)),  # Nothing is rebuilt here.
+        care = MaintenanceService(
+            registry=cast("RebuildRegistry", self.design.care(connection, self.clock)),  # Nothing is rebuilt here.
             manifests=registry,
             blobs=blobs,
             statistics=_nowhere().care.statistics,

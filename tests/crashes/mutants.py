@@ -14,12 +14,12 @@ from mindbus.bus.transport import Incoming, Outgoing, Transport
 from mindbus.principal import Principal
 from mindbus.runtime.processor import Processor
 from storage_service.blobs import Declared, Labels, object_key
-from storage_service.care.keys import Content
-from storage_service.care.registry import Removal, Unused
-from storage_service.models import DELETING, LIVE, PINNED
-from storage_service.registration import Registered, Registrar
+from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.registry import Removal, UnusedContent
+from storage_service.registration import ArtifactRegistrar, Registered
 from storage_service.registry import PINNED_FOR
-from storage_service.staging import upload_key
+from storage_service.tables import DELETING, LIVE, PINNED
+from storage_service.uploads import upload_key
 from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Blob, Tables, at_hand
 from tests.crashes.memory_inbox import OutboxInbox, OutboxUnit
@@ -28,7 +28,7 @@ from tests.crashes.memory_world import AS_BUILT, Design
 from tests.crashes.storages import ROOT_URL
 
 
-class InAnotherOrder(Registrar):
+class InAnotherOrder(ArtifactRegistrar):
     """What its mutants have in common."""
 
     async def _publish(self, manifest: Manifest, generation: int, upload: str) -> None:
@@ -59,7 +59,7 @@ class CleansBeforeTheCommit(InAnotherOrder):
         return await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
 
 
-class RefusesWithoutASecondLook(Registrar):
+class RefusesWithoutASecondLook(ArtifactRegistrar):
     """A delivery that overslept says no to what its twin has made."""
 
     async def register(self, manifest: Manifest, principal: Principal) -> Registered:
@@ -155,10 +155,10 @@ class CondemnsWhatItSawUnused(MemoryCareRegistry):
 class OutlawsWhatIsPinned(MemoryCareRegistry):
     """Takes an object without a manifest for nobody's, without a look at its pin."""
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         return []
 
-    async def strays(self, contents: Collection[Content]) -> Mapping[Content, OrphanReason]:
+    async def strays(self, contents: Collection[ContentGeneration]) -> Mapping[ContentGeneration, OrphanReason]:
         tables = await self.connection.read()
         return {content: "unknown" for content in contents if not tables.holders(content.sha256, content.generation)}
 
@@ -180,14 +180,14 @@ class ExpiresTheBytesWithTheArtifact(MemoryCareRegistry):
             return await CondemnsWhatItSawUnused(self.connection, self.clock).condemn(removal, before)
         return await super().condemn(removal, before)
 
-    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[Unused]:
+    async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         tables = await self.connection.read()
         expired = [row for row in tables.manifests.values() if row.expired_at]
-        contents = [Content(row.manifest.sha256, row.generation) for row in expired]
-        return [Unused(content, 1) for content in contents if content.sha256 > after]
+        contents = [ContentGeneration(row.manifest.sha256, row.generation) for row in expired]
+        return [UnusedContent(content, 1) for content in contents if content.sha256 > after]
 
 
-def _registrar(kind: type[Registrar]) -> Design:
+def _registrar(kind: type[ArtifactRegistrar]) -> Design:
     return replace(AS_BUILT, registrar=lambda registry, blobs: kind(registry, blobs, ROOT_URL, 1024))
 
 

@@ -12,10 +12,9 @@ from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs, object_key
-from storage_service.care.tables import NoticeRow, RemovalRow
-from storage_service.models import ManifestRow, SpentUploadRow, inbox_tables
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import open_storage
+from storage_service.tables import ManifestRow, NotificationRow, RemovalRow, SpentUploadRow, inbox_tables
 from tests.crashes.gated_blobs import GatedBlobs, GatedObjects
 from tests.crashes.gated_database import GatedDatabase, GatedInbox, Turn
 from tests.crashes.gates import Gates
@@ -29,7 +28,7 @@ from tests.crashes.uploads import Upload, stories
 _WAITING: dict[str, Any] = {
     "relay": inbox_tables.outbox,
     "clean": SpentUploadRow,
-    "tell": NoticeRow,
+    "tell": NotificationRow,
     "removals": RemovalRow,
 }
 

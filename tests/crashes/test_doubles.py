@@ -15,10 +15,10 @@ from mindbus.bus.transport import Outgoing, RawCopy
 from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
-from storage_service.care.keys import Content
-from storage_service.care.registry import CareRegistry, Removal
-from storage_service.care.sql_registry import SqlCareRegistry
-from storage_service.refusals import Forked
+from storage_service.errors import Forked
+from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.registry import MaintenanceRegistry, Removal
+from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.registration import Registry
 from storage_service.registry import Overtaken, PinLost, SqlRegistry
 from tests.crashes.gates import OpenGates
@@ -35,7 +35,7 @@ DAY = timedelta(days=1)
 @dataclass
 class Rows:
     registry: Registry
-    care: CareRegistry
+    care: MaintenanceRegistry
     inbox: RelayingInbox
     clock: Clock
 
@@ -75,7 +75,7 @@ async def rows(database_url: str | None) -> AsyncIterator[Rows]:
         )
         return
     database = Database(database_url, "storage")
-    yield Rows(SqlRegistry(database, clock), SqlCareRegistry(database, clock, {}), SqlInbox(database), clock)
+    yield Rows(SqlRegistry(database, clock), SqlMaintenanceRegistry(database, clock, {}), SqlInbox(database), clock)
     await database.dispose()
 
 
@@ -88,7 +88,7 @@ SHA256 = a_manifest().sha256
 
 
 def removal_of(sha256: str, generation: int) -> Removal:
-    content = Content(sha256, generation)
+    content = ContentGeneration(sha256, generation)
     return Removal(content.key, f"orphans/2026-03-14/{content.key}", "unused", 8, content)
 
 
@@ -134,7 +134,7 @@ async def test_what_is_committed_is_told_under_its_permanent_key(rows: Rows) -> 
 
     assert await rows.commit(manifest) == 1
 
-    key = Content(SHA256, 1).key
+    key = ContentGeneration(SHA256, 1).key
     told = manifest.model_copy(update={"uri": key, "status": "completed"})
     assert await rows.registry.find("art_1") == told
     assert not await rows.registry.has_expired("art_1")
@@ -210,7 +210,9 @@ async def test_an_artifact_that_is_due_does_not_hold_its_bytes(rows: Rows) -> No
     await rows.commit(a_manifest("art_1", "1d"))
     rows.clock.now += 2 * DAY
 
-    assert [each.content for each in await rows.care.unused(rows.clock() - DAY, "", 9)] == [Content(SHA256, 1)]
+    assert [each.content for each in await rows.care.unused(rows.clock() - DAY, "", 9)] == [
+        ContentGeneration(SHA256, 1)
+    ]
     assert list(await rows.care.unused(rows.clock() - DAY, SHA256, 9)) == []
     # Not before it has expired, though.
     assert not await rows.condemn(SHA256, 1)
@@ -222,7 +224,7 @@ async def test_a_removal_is_finished_once_frees_its_generation_alone(rows: Rows)
     await rows.registry.pin(SHA256)
     rows.clock.now += DAY + timedelta(hours=2)
     await rows.condemn(SHA256, 1)
-    assert [removal.key for removal in await rows.care.removals(9)] == [Content(SHA256, 1).key]
+    assert [removal.key for removal in await rows.care.removals(9)] == [ContentGeneration(SHA256, 1).key]
 
     await rows.care.finish(removal_of(SHA256, 1), is_there=True)
     await rows.care.finish(removal_of(SHA256, 1), is_there=True)
@@ -237,7 +239,7 @@ async def test_a_removal_is_finished_once_frees_its_generation_alone(rows: Rows)
 
 
 async def test_a_stray_belongs_to_nobody_and_never_will(rows: Rows) -> None:
-    contents = [Content(SHA256, generation) for generation in (1, 2)]
+    contents = [ContentGeneration(SHA256, generation) for generation in (1, 2)]
     assert await rows.care.strays(contents) == dict.fromkeys(contents, "unknown")
 
     await rows.registry.pin(SHA256)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from storage_service.objects import Guarantees
+from storage_service.object_store import Guarantees
 from tests.crashes.enumeration import Ending, Lives, pairs, singles
 from tests.crashes.memory_world import A_GOOD_STORE, Store
 from tests.crashes.uploads import Story, stories

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from mindbus.files.s3_store import S3Files
-from storage_service.backends import open_blobs
-from storage_service.objects import NO_LABELS, Changed, Exists, Guarantees, ObjectStore
+from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore
 from storage_service.s3_blobs import S3Blobs
+from storage_service.service import open_blobs
 from tests.crashes.gates import OpenGates
 from tests.crashes.memory_objects import Bucket, MemoryObjects
 from tests.seaweed import Place
@@ -79,13 +79,13 @@ async def test_conditions_are_kept(store: tuple[ObjectStore, Guarantees]) -> Non
     assert first is not None
     assert second is not None
 
-    with pytest.raises(Exists):
+    with pytest.raises(ObjectExists):
         await objects.put("a/1", b"other", NO_LABELS, if_absent=True)
-    with pytest.raises(Exists):
+    with pytest.raises(ObjectExists):
         await objects.copy("a/1", "a/2", NO_LABELS, if_match=first.etag, if_absent=True)
-    with pytest.raises(Changed):
+    with pytest.raises(ObjectChanged):
         await objects.copy("a/1", "a/3", NO_LABELS, if_match=second.etag, if_absent=True)
-    with pytest.raises(Changed):
+    with pytest.raises(ObjectChanged):
         _ = [piece async for piece in objects.read("a/1", if_match=second.etag)]
 
     await objects.copy("a/1", "a/3", {"sha256": "0"}, if_match=first.etag, if_absent=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mindbus.files.store import open_folder
-from storage_service.backends import open_blobs
+from storage_service.service import open_blobs
 from tests.crashes.real_world import tell_really
 from tests.postgres import DatabaseOf
 from tests.seaweed import Place

@@ -11,7 +11,7 @@ from bus_schema.identities import owner_of
 from bus_schema.storage import RegisterArtifact
 from mindbus.bus.topology import commands_exchange
 from mindbus.bus.transport import properties_of
-from storage_service.staging import folder_of
+from storage_service.uploads import folder_of
 from tests.crashes.memory_broker import Message
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)

@@ -26,8 +26,7 @@ from mindbus.sdk.errors import ArtifactNotFound, PresigningUnavailable
 from mindbus.sdk.presigned_access import PresignedAccess
 from mindbus.sdk.storage_link import StorageClient
 from storage_service.blobs import Declared
-from storage_service.presigning import GET_WITHIN, PUT_WITHIN, Presigner
-from storage_service.signing_account import open_presigner
+from storage_service.presigner import GET_WITHIN, PUT_WITHIN, Presigner, open_presigner
 from tests.fleets import fleet_of
 from tests.greetings import Greet, Greeted, Greeter
 from tests.installed import FLEET

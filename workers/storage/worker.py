@@ -6,9 +6,9 @@ from mindbus.files.store import open_files
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from storage_service.care.rules import rules_of
+from storage_service.maintenance.rules import rules_of
+from storage_service.presigner import open_presigner
 from storage_service.service import StorageService, open_storage
-from storage_service.signing_account import open_presigner
 from workers.storage.artifacts import ArtifactDesk
 from workers.storage.care import CareDesk
 from workers.storage.data import DataDesk

@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
 from mindbus.sql import migrations
-from storage_service.run_tables import Base
+from storage_service.runs import RunBase
 
-migrations.run(Base.metadata)
+migrations.run(RunBase.metadata)

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from benchmarks.servers.postgres import PrivatePostgres
 from mindbus.postgresql import TimedConnection
 from mindbus.sql.database import Database, DatabaseAway
-from storage_service.models import InputRow, TraceMemberRow
+from storage_service.tables import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
 
 

@@ -16,7 +16,7 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import KEPT, SqlInbox
 from mindbus.testing.wait import until
 from storage_service.inserts import next_number
-from storage_service.models import CounterRow, inbox_tables
+from storage_service.tables import SequenceRow, inbox_tables
 from tests.postgres import DatabaseOf
 
 OpenInbox = Callable[[], SqlInbox]
@@ -78,7 +78,7 @@ async def outcome_of(instance: SqlInbox, message_id: str, consumer: str = "stora
 
 async def handled(instance: SqlInbox) -> int:
     async with instance.database.reading() as session:
-        return await session.scalar(select(CounterRow.value).where(CounterRow.name == "handled")) or 0
+        return await session.scalar(select(SequenceRow.value).where(SequenceRow.name == "handled")) or 0
 
 
 async def waiting(instance: SqlInbox) -> int:

@@ -4,8 +4,8 @@ import pytest
 
 from bus_schema.artifacts import AIContext, Manifest
 from mindbus.principal import Principal
-from storage_service.admission import admit
-from storage_service.refusals import ArtifactTooLarge, NotTheProducer, SecretInParameters
+from storage_service.errors import ArtifactTooLarge, NotTheProducer, SecretInParameters
+from storage_service.registration import admit
 from tests.clocks import NOON
 
 LIMIT = 1000

@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
 from storage_service.agent_data import AgentData
-from storage_service.refusals import VersionDiffers
+from storage_service.errors import AgentDatumConflict
 from tests.clocks import Clock
 from tests.storage_kit import OpenDepot
 
@@ -38,10 +38,10 @@ async def test_a_value_is_replaced_version_by_version(agent_data: AgentData) -> 
 async def test_who_has_read_an_older_version_is_told(agent_data: AgentData) -> None:
     await put(agent_data, "anna", 1)
     await put(agent_data, "anna", 2)
-    with pytest.raises(VersionDiffers) as differs:
+    with pytest.raises(AgentDatumConflict) as differs:
         await put(agent_data, "anna", 3, expected_version=1)
     assert differs.value.details == {"expected_version": 1, "version": 2}
-    with pytest.raises(VersionDiffers):
+    with pytest.raises(AgentDatumConflict):
         await put(agent_data, "anna", 3, expected_version=0)
     assert await values(agent_data) == {"anna": (2, 2)}
 

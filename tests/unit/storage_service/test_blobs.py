@@ -11,9 +11,9 @@ from typing import Protocol
 import pytest
 
 from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, object_key
+from storage_service.errors import ContentMismatch, StagedFileMissing
 from storage_service.local_blobs import LocalBlobs
-from storage_service.objects import NO_LABELS, Guarantees, ObjectStore
-from storage_service.refusals import BytesDiffer, StagedFileMissing
+from storage_service.object_store import NO_LABELS, Guarantees, ObjectStore
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
 from tests.lax_objects import ALL, LaxObjects
@@ -147,7 +147,7 @@ async def test_publishing_again_changes_nothing(blobs: Blobs, shelf: Shelf) -> N
 async def test_other_bytes_than_declared_are_not_published(blobs: Blobs, shelf: Shelf, other: bytes) -> None:
     await shelf.put(UPLOAD, other)
 
-    with pytest.raises(BytesDiffer):
+    with pytest.raises(ContentMismatch):
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
     assert await shelf.keys("") == [UPLOAD]
@@ -158,7 +158,7 @@ async def test_other_bytes_are_not_published_even_where_the_declared_ones_are(bl
     await blobs.promote(UPLOAD, KEY, declared(), LABELS)
     await shelf.put(UPLOAD, CONTENT[::-1])
 
-    with pytest.raises(BytesDiffer):
+    with pytest.raises(ContentMismatch):
         await blobs.promote(UPLOAD, KEY, declared(), LABELS)
 
     assert await shelf.content(KEY) == CONTENT
@@ -317,13 +317,13 @@ async def test_whoever_writes_meanwhile_only_the_declared_bytes_are_published(bl
         try:
             await blobs.promote(UPLOAD, key, declared(content), LABELS)
             outcomes.add("published")
-        except (BytesDiffer, StagedFileMissing) as refusal:
+        except (ContentMismatch, StagedFileMissing) as refusal:
             outcomes.add(type(refusal).__name__)
         assert await shelf.content(key) in (content, None)
     is_over.set()
     await writing
 
-    assert outcomes <= {"published", "BytesDiffer"}
+    assert outcomes <= {"published", "ContentMismatch"}
     assert not await shelf.keys("objects/.tmp")
 
 

@@ -7,9 +7,9 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.keys import copy_key, orphan_key
-from storage_service.care.rules import CareRules
+from storage_service.maintenance.keys import copy_key, orphan_key
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.rules import MaintenanceRules
 from tests.care_kit import CONTENT, Keeper
 from tests.storage_kit import Depot, OpenDepot
 
@@ -155,7 +155,7 @@ async def test_the_audit_writes_the_copy_of_a_manifest_that_has_none(keeper: Kee
 
 
 async def test_storage_audits_by_itself_round_and_round(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(interval=None, audit_within=timedelta(days=1))))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(interval=None, audit_within=timedelta(days=1))))
     manifests = [await put(keeper, b"%d" % number) for number in range(3)]
     await keeper.depot.storage.blobs.delete(copy_key(manifests[2].id))
 

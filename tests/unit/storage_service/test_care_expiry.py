@@ -10,13 +10,13 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.keys import copy_key
-from storage_service.care.rules import CareRules
+from storage_service.maintenance.keys import copy_key
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.rules import MaintenanceRules
 from tests.care_kit import CONTENT, Keeper, counts
 from tests.storage_kit import ORCHESTRATOR, RESEARCHER, TRACE, Depot, OpenDepot
 
-DRAFTS_A_WEEK = CareRules(retention={"draft": timedelta(days=7)})
+DRAFTS_A_WEEK = MaintenanceRules(retention={"draft": timedelta(days=7)})
 
 
 @pytest.fixture

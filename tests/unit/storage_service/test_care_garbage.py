@@ -8,11 +8,11 @@ import pytest
 from bus_schema.replies import Code
 from bus_schema.storage_maintenance import ArtifactOrphaned
 from mindbus.errors import Rejected
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.keys import copy_key
-from storage_service.care.registry import Removal
-from storage_service.care.rules import CareRules
-from storage_service.models import DELETING, GONE, LIVE, ManifestRow
+from storage_service.maintenance.keys import copy_key
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.registry import Removal
+from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.tables import DELETING, GONE, LIVE, ManifestRow
 from tests.care_kit import CONTENT, Keeper, counts
 from tests.storage_kit import CRITIC, Depot, OpenDepot
 
@@ -225,7 +225,7 @@ async def test_a_service_may_collect(keeper: Keeper) -> None:
 
 
 async def test_a_run_that_would_take_too_much_is_refused_with_the_numbers(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(max_objects=2)))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(max_objects=2)))
     for number in range(3):
         keeper.depot.stage(b"%d" % number)
     keeper.depot.clock.advance(hours=25)
@@ -242,7 +242,7 @@ async def test_a_run_that_would_take_too_much_is_refused_with_the_numbers(open_d
 
 
 async def test_whoever_names_the_number_may_take_as_much(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(max_objects=2)))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(max_objects=2)))
     for number in range(3):
         keeper.depot.stage(b"%d" % number)
     keeper.depot.clock.advance(hours=25)
@@ -252,7 +252,7 @@ async def test_whoever_names_the_number_may_take_as_much(open_depot: OpenDepot) 
 
 
 async def test_a_run_that_would_take_too_large_a_share_is_refused(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(max_percent=50, few=1, retention={"draft": timedelta(days=1)})))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(max_percent=50, few=1, retention={"draft": timedelta(days=1)})))
     for number in range(3):
         await keeper.depot.put(b"%d" % number, artifact_type="draft" if number else "final")
     keeper.depot.clock.advance(days=2)
@@ -324,7 +324,7 @@ async def tend(keeper: Keeper) -> None:
 
 
 async def test_storage_collects_by_itself_but_not_right_after_its_start(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(interval=timedelta(days=1))))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(interval=timedelta(days=1))))
     keeper.depot.stage(CONTENT)
     keeper.depot.clock.advance(hours=25)
 
@@ -338,7 +338,7 @@ async def test_storage_collects_by_itself_but_not_right_after_its_start(open_dep
 
 
 async def test_a_run_that_storage_refuses_itself_is_tried_again_an_interval_later(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(max_objects=0, interval=timedelta(hours=2))))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(max_objects=0, interval=timedelta(hours=2))))
     keeper.depot.stage(CONTENT)
     keeper.depot.clock.advance(hours=25)
     await tend(keeper)
@@ -347,7 +347,7 @@ async def test_a_run_that_storage_refuses_itself_is_tried_again_an_interval_late
     await tend(keeper)
     assert len(await keeper.keys("staging")) == 1
 
-    keeper.depot.storage.care.rules = CareRules(interval=timedelta(hours=2))
+    keeper.depot.storage.care.rules = MaintenanceRules(interval=timedelta(hours=2))
     await tend(keeper)
     assert len(await keeper.keys("staging")) == 1
     keeper.depot.clock.advance(hours=3)
@@ -356,7 +356,7 @@ async def test_a_run_that_storage_refuses_itself_is_tried_again_an_interval_late
 
 
 async def test_without_an_interval_nothing_happens_by_itself(open_depot: OpenDepot) -> None:
-    keeper = Keeper(open_depot(rules=CareRules(interval=None, audit_within=None)))
+    keeper = Keeper(open_depot(rules=MaintenanceRules(interval=None, audit_within=None)))
     keeper.depot.stage(CONTENT)
     await tend(keeper)
     keeper.depot.clock.advance(days=30)

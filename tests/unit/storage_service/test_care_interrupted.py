@@ -8,8 +8,8 @@ import pytest
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
-from storage_service.care.registry import Due, Removal
-from storage_service.care.sql_registry import SqlCareRegistry
+from storage_service.maintenance.registry import DueArtifact, Removal
+from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.service import StorageService
 from tests.care_kit import Keeper, counts
 from tests.passing_blobs import PassingBlobs
@@ -19,10 +19,10 @@ from tests.storage_kit import OpenDepot
 pytestmark = pytest.mark.slow
 
 
-class PoweredCare(SqlCareRegistry):
+class PoweredCare(SqlMaintenanceRegistry):
     power: Power
 
-    async def expire(self, due: Due) -> bool:
+    async def expire(self, due: DueArtifact) -> bool:
         async with self.power.effect("expire"):
             return await super().expire(due)
 

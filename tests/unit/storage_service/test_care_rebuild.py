@@ -13,10 +13,10 @@ from bus_schema.storage import GetLineage, GetVersions
 from bus_schema.storage_maintenance import Rebuild
 from mindbus.errors import Rejected
 from storage_service.blobs import Labels
-from storage_service.care.copies import ManifestCopy
-from storage_service.care.keys import copy_key, orphan_key
-from storage_service.models import Base
+from storage_service.maintenance.keys import copy_key, orphan_key
+from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.service import StorageService
+from storage_service.tables import StorageBase
 from tests.care_kit import CONTENT, OPERATOR, Keeper, counts
 from tests.passing_blobs import PassingBlobs
 from tests.storage_kit import CRITIC, ON_FILES, RESEARCHER, TRACE, Depot, OpenDepot
@@ -30,7 +30,7 @@ def keeper(depot: Depot) -> Keeper:
 async def lose_database(keeper: Keeper, but: Sequence[str] = ()) -> None:
     """As a restored backup from before anything was made; `but` are tables that are kept."""
     async with keeper.depot.database.transaction() as session:
-        for table in reversed(Base.metadata.sorted_tables):
+        for table in reversed(StorageBase.metadata.sorted_tables):
             if table.name not in but:
                 await session.execute(delete(table))
 
@@ -177,7 +177,7 @@ async def test_after_an_older_backup_nothing_is_collected_until_it_is_rebuilt(ke
     rows = await keeper.depot.get(before)
     later = await put(keeper, b"later")
     async with keeper.depot.database.transaction() as session:
-        for table in reversed(Base.metadata.sorted_tables):
+        for table in reversed(StorageBase.metadata.sorted_tables):
             if table.name in ("artifact_manifests", "spent_uploads", "inbox"):
                 matching = table.c.id == later if table.name == "artifact_manifests" else True
                 await session.execute(delete(table).where(matching))  # type: ignore[arg-type]  # all of them

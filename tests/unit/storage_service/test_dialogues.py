@@ -10,10 +10,9 @@ import pytest
 from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment, GetMessage, GetMessages, ListDialogues
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from mindbus.sql.database import Database
-from storage_service.dialogues.fragments import Fragments
-from storage_service.dialogues.messages import Messages
-from storage_service.dialogues.roster import Roster
-from storage_service.refusals import MessageIdTaken, NoSuchFragment, NoSuchMessage, NotACursor, NotTheBuffer
+from retrieval.cursors import InvalidCursor
+from storage_service.dialogues import DialogueDirectory, Fragments, Messages
+from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
 from tests.clocks import NOON
 from tests.storage_kit import OpenDepot
 
@@ -26,7 +25,7 @@ class Book:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.messages, self.fragments = Messages(database), Fragments(database)
-        self.roster = Roster(database)
+        self.roster = DialogueDirectory(database)
 
     async def at_hand(self, work: Callable[[], Awaitable[T]]) -> T:
         async with self.database.at_hand():
@@ -136,7 +135,7 @@ async def test_pages_go_forward_from_the_beginning_and_backward_from_the_end(boo
     assert [number_of(message) for message in backward.items] == [6, 5, 4]
     assert await book.numbers("anna", limit=3, order="newest", cursor=backward.next_cursor) == [3, 2, 1]
     assert await book.numbers("anna", since=NOON + timedelta(minutes=5)) == [5, 6]
-    with pytest.raises(NotACursor):
+    with pytest.raises(InvalidCursor):
         await book.numbers("anna", cursor="nonsense")
 
 
@@ -190,9 +189,9 @@ async def test_a_fragment_that_comes_again_changes_nothing(book: Book) -> None:
 async def test_a_fragment_is_the_beginning_of_the_buffer_or_nothing(book: Book, numbers: tuple[int, ...]) -> None:
     for number in range(3):
         await book.say("anna", number)
-    with pytest.raises(NotTheBuffer):
+    with pytest.raises(FragmentMismatch):
         await book.fragment("anna", *numbers)
-    with pytest.raises(NotTheBuffer):
+    with pytest.raises(FragmentMismatch):
         await book.fragment("nobody", 0)
     assert await book.buffers() == {"anna": [0, 1, 2]}
 
@@ -200,7 +199,7 @@ async def test_a_fragment_is_the_beginning_of_the_buffer_or_nothing(book: Book, 
 async def test_a_message_belongs_to_one_fragment(book: Book) -> None:
     await book.say("anna", 0)
     await book.fragment("anna", 0)
-    with pytest.raises(NotTheBuffer):
+    with pytest.raises(FragmentMismatch):
         await book.fragment("anna", 0, fragment_id="frag_another")
 
 
@@ -235,5 +234,5 @@ async def test_all_dialogues_are_listed_the_latest_first_in_pages(book: Book) ->
 
 @pytest.mark.parametrize("cursor", ["x", "2026-03-10T08:59:00 anna", "2026-03-10T08:59:00+00:00", ""])
 async def test_a_cursor_of_dialogues_that_is_none_is_refused(book: Book, cursor: str) -> None:
-    with pytest.raises(NotACursor):
+    with pytest.raises(InvalidCursor):
         await book.roster.page(ListDialogues(cursor=cursor))

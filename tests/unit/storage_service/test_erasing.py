@@ -13,7 +13,7 @@ from bus_schema.replies import Code
 from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
-from storage_service.care.keys import content_of
+from storage_service.maintenance.keys import content_of
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 

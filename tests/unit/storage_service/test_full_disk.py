@@ -26,8 +26,8 @@ from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from mindbus.testing.workers import running
 from storage_service.blobs import Declared
-from storage_service.carrying import NEW
 from storage_service.local_blobs import LocalBlobs
+from storage_service.local_folders import NEW
 from storage_service.service import StorageService
 from tests.fleets import settings_for
 from tests.installed import FLEET

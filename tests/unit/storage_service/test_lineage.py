@@ -9,8 +9,8 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from storage_service.lineage import LineageReader
-from storage_service.refusals import LineageTooLarge
+from storage_service.catalog import LineageReader
+from storage_service.errors import LineageTooLarge
 from tests.storage_kit import CRITIC, RESEARCHER, Depot
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from mindbus.errors import Rejected
 from storage_service.blobs import Declared, Labels, copy_declared, object_key
+from storage_service.errors import ContentMismatch, NotAPlainFile
 from storage_service.local_blobs import LocalBlobs
-from storage_service.refusals import BytesDiffer, NotAPlainFile
 
 UPLOAD = "staging/2026/03/14/agent_researcher/0123456789abcdef0123456789abcdef"
 LABELS = Labels("art_1", "agent.researcher.1")
@@ -51,7 +51,7 @@ def stage(path: Path, content: bytes) -> None:
 def test_no_more_than_one_byte_beyond_the_declared_size_is_read() -> None:
     endless = io.BytesIO(b"x" * 5_000_000)
 
-    with pytest.raises(BytesDiffer) as differs:
+    with pytest.raises(ContentMismatch) as differs:
         copy_declared(endless.read, lambda _chunk: None, Declared("0" * 64, 1_000_000))
 
     assert endless.tell() == 1_000_001
@@ -188,7 +188,7 @@ async def test_whatever_a_writer_does_meanwhile_only_the_declared_bytes_are_publ
         if (local.root / key).exists():
             assert (local.root / key).read_bytes() == content
 
-    assert outcomes <= {"published", "BytesDiffer"}
+    assert outcomes <= {"published", "ContentMismatch"}
 
 
 def _scribble(path: Path, content: bytes, seed: int, stop: threading.Event) -> None:

@@ -20,13 +20,13 @@ from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
-from storage_service import models, run_tables
+from storage_service import runs, tables
 from tests.postgres import DatabaseOf
 from tests.storage_kit import ON_FILES, Depot, OpenDepot
 
 TABLES: dict[str, tuple[Path, MetaData]] = {
-    "storage": (models.MIGRATIONS, models.Base.metadata),
-    "orchestrator": (run_tables.MIGRATIONS, run_tables.Base.metadata),
+    "storage": (tables.MIGRATIONS, tables.StorageBase.metadata),
+    "orchestrator": (runs.MIGRATIONS, runs.RunBase.metadata),
     "glm": (glm_tables.MIGRATIONS, glm_tables.GlmBase.metadata),
     "lsm": (lsm_tables.MIGRATIONS, lsm_tables.LsmBase.metadata),
     "history": (history_tables.MIGRATIONS, history_tables.HistoryBase.metadata),
@@ -123,7 +123,7 @@ async def test_what_the_first_release_kept_is_there_after_all_migrations(
     old = Subject(Database(empty_database_of("storage"), "storage"), *TABLES["storage"])
     old.go(command.upgrade, "0001")
     async with new.database.reading() as session:
-        row = (await session.execute(select(models.ManifestRow.__table__))).mappings().one()
+        row = (await session.execute(select(tables.ManifestRow.__table__))).mappings().one()
 
     def keep(connection: Connection) -> None:
         table = Table("artifact_manifests", MetaData(), autoload_with=connection)
@@ -140,7 +140,7 @@ async def test_what_the_first_release_kept_is_there_after_all_migrations(
 
 async def test_the_outbox_never_uses_a_number_again(depot: Depot) -> None:
     row = {"exchange": "mb.evt", "routing_key": "evt.a.b", "mandatory": False, "envelope": "{}"}
-    outbox = models.inbox_tables.outbox
+    outbox = tables.inbox_tables.outbox
     numbers = []
 
     for _ in range(3):

@@ -16,8 +16,8 @@ from bus_schema.storage import ArtifactRegistered, RegisterArtifact, Registratio
 from mindbus.bus.handlers import Publish
 from mindbus.errors import Rejected, TemporaryFailure
 from storage_service.blobs import Blobs, Declared, Labels
-from storage_service.models import GONE, LIVE, BlobRow, ManifestRow
 from storage_service.service import StorageService
+from storage_service.tables import GONE, LIVE, BlobRow, ManifestRow
 from tests.passing_blobs import PassingBlobs
 from tests.storage_kit import CRITIC, RESEARCHER, TRACE, Depot, OpenDepot
 

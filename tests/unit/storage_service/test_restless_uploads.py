@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from storage_service.blobs import Blobs, Declared, Labels, object_key
+from storage_service.errors import ContentMismatch, NotAPlainFile, StagedFileMissing
 from storage_service.local_blobs import LocalBlobs
-from storage_service.objects import NO_LABELS
-from storage_service.refusals import BytesDiffer, NotAPlainFile, StagedFileMissing
+from storage_service.object_store import NO_LABELS
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
 from tests.lax_objects import ALL
@@ -41,7 +41,7 @@ async def outcomes_of(blobs: Blobs, content: bytes, tries: int = TRIES) -> Count
             await blobs.promote(UPLOAD, key, declared, LABELS)
             assert await blobs.digest(key) == declared
             outcomes["published"] += 1
-        except (BytesDiffer, StagedFileMissing, NotAPlainFile) as no:
+        except (ContentMismatch, StagedFileMissing, NotAPlainFile) as no:
             assert await blobs.size_bytes(key) is None
             outcomes[type(no).__name__] += 1
     assert [found async for found in blobs.listing("objects/.tmp")] == []
@@ -76,7 +76,7 @@ async def test_to_a_file(tmp_path: Path, way: str, report: Callable[[str], None]
 
     report(f"{way}: {dict(outcomes)}")
     assert outcomes["published"]
-    assert outcomes["BytesDiffer"]
+    assert outcomes["ContentMismatch"]
     assert not outcomes["NotAPlainFile"]
     assert not outcomes["StagedFileMissing"] or way in ("removing", "replacing")
 
@@ -121,4 +121,4 @@ async def test_to_an_object(s3_place: Place, store: str, report: Callable[[str],
     await asyncio.gather(writing, return_exceptions=True)
 
     report(f"{store}: {dict(outcomes)}")
-    assert set(outcomes) == {"published", "BytesDiffer"}
+    assert set(outcomes) == {"published", "ContentMismatch"}

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from storage_service.blobs import Declared, Labels, ObjectDamaged, object_key
-from storage_service.objects import NO_LABELS, Guarantees
-from storage_service.refusals import BytesDiffer, StagedFileMissing
+from storage_service.errors import ContentMismatch, StagedFileMissing
+from storage_service.object_store import NO_LABELS, Guarantees
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
 from tests.lax_objects import ALL, LaxObjects
@@ -66,7 +66,7 @@ async def test_no_moment_is_right_to_slip_other_bytes_in(
 
         try:
             await S3Blobs(objects, keeps, whole_bytes).promote(UPLOAD, KEY, declared(), LABELS)
-        except BytesDiffer:
+        except ContentMismatch:
             assert objects.content(KEY) is None, moment
         else:
             assert objects.content(KEY) == CONTENT, moment
@@ -95,7 +95,7 @@ async def test_an_upload_that_never_rests_is_refused() -> None:
 
     objects.meanwhile = write
 
-    with pytest.raises(BytesDiffer):
+    with pytest.raises(ContentMismatch):
         await S3Blobs(objects, ALL, whole_bytes=-1).promote(UPLOAD, KEY, declared(), LABELS)
 
     assert objects.content(KEY) is None

@@ -16,9 +16,9 @@ from bus_schema.storage import SearchArtifacts
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.catalog import Catalog
-from storage_service.models import CounterRow, ManifestRow, SpanRow, TraceMemberRow
-from storage_service.search import Pace
-from storage_service.spans import COMMITS, next_position
+from storage_service.inserts import RANGE_COMMITS, next_position
+from storage_service.search import SearchTuning
+from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow, TraceMemberRow
 from tests.postgres import DatabaseOf, Postgres
 from tests.query_work import statements, work_of
 
@@ -52,7 +52,7 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
         "visibility": draw(st.sampled_from(VISIBILITIES)),
         "created_at": BEGIN + HOUR * draw(st.integers(0, 6)),
         "expired_at": draw(st.sampled_from((None, None, None, BEGIN))),
-        "commits_before_it": draw(st.sampled_from((0, 0, COMMITS + 1))),
+        "commits_before_it": draw(st.sampled_from((0, 0, RANGE_COMMITS + 1))),
     }
 
 
@@ -71,7 +71,7 @@ def filters() -> st.SearchStrategy[dict[str, Any]]:
 
 
 PACES = st.builds(
-    Pace,
+    SearchTuning,
     stride=st.integers(1, 4),
     longest_stride=st.integers(4, 8),
     few_traces=st.integers(0, 3),
@@ -105,14 +105,14 @@ async def put(database: Database, made: list[dict[str, Any]], lists: set[tuple[s
     """In place of whatever was there; the ids in order of commit."""
     ids = []
     async with database.transaction() as session:
-        for table in (SpanRow, TraceMemberRow, CounterRow, ManifestRow):
+        for table in (CreationRangeRow, TraceMemberRow, SequenceRow, ManifestRow):
             await session.execute(delete(table))
         for trace, member in sorted(lists):
             await session.execute(insert(TraceMemberRow).values(trace_id=trace, member=member))
         rest = next(manifests(1))
         for number, row in enumerate(made):
             ids.append(f"art_{number:04}")
-            await session.execute(update(CounterRow).values(value=CounterRow.value + row["commits_before_it"]))
+            await session.execute(update(SequenceRow).values(value=SequenceRow.value + row["commits_before_it"]))
             position = await next_position(session, row["created_at"])
             known = {name: value for name, value in row.items() if name != "commits_before_it"}
             keys = {"id": ids[-1], "logical_id": ids[-1], "position": position}
@@ -147,7 +147,7 @@ async def test_the_pages_have_what_is_wanted_and_readable_and_nothing_else(
     lists: set[tuple[str, str]],
     wanted: dict[str, Any],
     principal: Principal,
-    pace: Pace,
+    pace: SearchTuning,
     limit: int,
 ) -> None:
     ids = await put(database, made, lists)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
-from storage_service.refusals import NotAStagingAddress
-from storage_service.staging import upload_key
+from storage_service.errors import NotAStagingAddress
+from storage_service.uploads import upload_key
 from tests.hostile_addresses import hostile_addresses
 from tests.storage_kit import ON_FILES, Depot
 

@@ -1,0 +1,216 @@
+"""What was said, each user's dialogue in order."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.conversations import (
+    ActiveDialogues,
+    Dialogue,
+    DialoguePage,
+    GetAllActiveDialogues,
+    GetDialogueFragment,
+    GetMessage,
+    GetMessages,
+    ListDialogues,
+    MessagePage,
+    Saved,
+)
+from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueMessage, DialogueState
+from mindbus.sql.database import Database
+from retrieval.cursors import PageKey, position_of
+from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
+from storage_service.inserts import insert_unless_taken
+from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
+
+
+class Messages:
+    """Messages of dialogues: stored once, never changed."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def save(self, message: DialogueMessage) -> Saved:
+        """Together with the message at hand. Raises MessageIdTaken."""
+        session = self.database.session
+        dialogue = await locked_dialogue(session, message)
+        query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
+        existing = await session.scalar(query)
+        if existing is None:
+            await _add(session, dialogue, message)
+        elif not _is_same(as_message(existing), message):
+            raise MessageIdTaken(message_id=message.message_id)
+        return Saved(
+            message_id=message.message_id,
+            is_new=existing is None,
+            buffered=dialogue.last_position - dialogue.fragmented_position,
+        )
+
+    async def get(self, wanted: GetMessage) -> DialogueMessage:
+        """Raises NoSuchMessage."""
+        query = select(DialogueMessageRow).where(
+            DialogueMessageRow.user_id == wanted.user_id, DialogueMessageRow.message_id == wanted.message_id
+        )
+        async with self.database.reading() as session:
+            row = await session.scalar(query)
+        if row is None:
+            raise NoSuchMessage(message_id=wanted.message_id)
+        return as_message(row)
+
+    async def page(self, wanted: GetMessages) -> MessagePage:
+        """Raises InvalidCursor."""
+        position, is_forward = DialogueMessageRow.position, wanted.order == "oldest"
+        query = select(DialogueMessageRow).where(DialogueMessageRow.user_id == wanted.user_id)
+        if wanted.cursor is not None:
+            start = position_of(wanted.cursor)
+            query = query.where(position > start if is_forward else position < start)
+        if wanted.since is not None:
+            query = query.where(DialogueMessageRow.time >= wanted.since)
+        query = query.order_by(position if is_forward else position.desc()).limit(wanted.limit + 1)
+        async with self.database.reading() as session:
+            rows = (await session.scalars(query)).all()
+        page = rows[: wanted.limit]
+        next_cursor = str(page[-1].position) if len(rows) > wanted.limit else None
+        return MessagePage(items=tuple(map(as_message, page)), next_cursor=next_cursor)
+
+
+async def locked_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
+    """The row of its user's dialogue, held until the transaction ends, begun where it is their first word."""
+    begun = {"user_id": message.user_id, "last_position": 0, "fragmented_position": 0, "last_activity": message.time}
+    await insert_unless_taken(session, DialogueRow, **begun)
+    query = select(DialogueRow).where(DialogueRow.user_id == message.user_id).with_for_update()
+    return (await session.scalars(query)).one()
+
+
+async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMessage) -> None:
+    dialogue.last_position += 1
+    dialogue.last_activity = max(dialogue.last_activity, message.time)
+    columns = message.model_dump(exclude={"trace_id", "ref", "kem_ids"})
+    ref = message.ref.model_dump() if message.ref else None
+    kem_ids = list(message.kem_ids) or None
+    session.add(DialogueMessageRow(**columns, ref=ref, kem_ids=kem_ids, position=dialogue.last_position))
+    await session.flush()
+
+
+def as_message(row: DialogueMessageRow) -> DialogueMessage:
+    """The message as it was said."""
+    columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
+    return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
+
+
+def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:
+    # When it was said may be told anew by whoever says it again.
+    return stored.model_copy(update={"time": message.time}) == DialogueMessage.model_validate(
+        message.model_dump(include=set(DialogueMessage.model_fields))
+    )
+
+
+class Fragments:
+    """Every message belongs to one fragment at most, every fragment to one user; buffers are what is left."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def save(self, fragment: DialogueFragment) -> bool:
+        """Whether it is new, together with the message at hand. Raises FragmentMismatch."""
+        session = self.database.session
+        query = select(DialogueRow).where(DialogueRow.user_id == fragment.user_id).with_for_update()
+        dialogue = await session.scalar(query)
+        if await session.get(FragmentRow, fragment.fragment_id):
+            return False
+        if dialogue is None:
+            raise FragmentMismatch(fragment_id=fragment.fragment_id)
+        first, last = dialogue.fragmented_position + 1, dialogue.fragmented_position + len(fragment.message_ids)
+        said = await _rows_between(session, fragment.user_id, first, last)
+        if tuple(row.message_id for row in said) != fragment.message_ids:
+            raise FragmentMismatch(fragment_id=fragment.fragment_id)
+        dialogue.fragmented_position = last
+        columns = fragment.model_dump(include={"fragment_id", "user_id", "started_at", "ended_at", "reason"})
+        ref = fragment.ref.model_dump() if fragment.ref else None
+        session.add(FragmentRow(**columns, ref=ref, first_position=first, last_position=last))
+        await session.flush()
+        return True
+
+    async def get(self, wanted: GetDialogueFragment) -> DialogueFragment:
+        """As it was saved. Raises NoSuchFragment."""
+        async with self.database.reading() as session:
+            row = await session.get(FragmentRow, wanted.fragment_id)
+            if row is None:
+                raise NoSuchFragment(fragment_id=wanted.fragment_id)
+            said = await _rows_between(session, row.user_id, row.first_position, row.last_position)
+        columns = {name: getattr(row, name) for name in ("fragment_id", "user_id", "started_at", "ended_at", "reason")}
+        messages = () if row.ref else tuple(map(as_message, said))
+        ids = tuple(each.message_id for each in said)
+        return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
+
+    async def active(self, wanted: GetAllActiveDialogues) -> ActiveDialogues:
+        """Dialogues with a buffer, by user id, which is the cursor as well."""
+        query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
+        if wanted.user_id is not None:
+            query = query.where(DialogueRow.user_id == wanted.user_id)
+        if wanted.silent_since is not None:
+            query = query.where(DialogueRow.last_activity <= wanted.silent_since)
+        if wanted.cursor is not None:
+            query = query.where(DialogueRow.user_id > wanted.cursor)
+        query = query.order_by(DialogueRow.user_id).limit(wanted.limit + 1)
+        async with self.database.reading() as session:
+            dialogues = (await session.scalars(query)).all()
+            page = dialogues[: wanted.limit]
+            items = [await _state(session, dialogue) for dialogue in page]
+        return ActiveDialogues(
+            items=tuple(items), next_cursor=page[-1].user_id if len(dialogues) > wanted.limit else None
+        )
+
+
+async def _rows_between(session: AsyncSession, user_id: str, first: int, last: int) -> Sequence[DialogueMessageRow]:
+    query = (
+        select(DialogueMessageRow)
+        .where(DialogueMessageRow.user_id == user_id, DialogueMessageRow.position.between(first, last))
+        .order_by(DialogueMessageRow.position)
+    )
+    return (await session.scalars(query)).all()
+
+
+async def _state(session: AsyncSession, dialogue: DialogueRow) -> DialogueState:
+    last = min(dialogue.last_position, dialogue.fragmented_position + MAX_FRAGMENT_MESSAGES)
+    rows = await _rows_between(session, dialogue.user_id, dialogue.fragmented_position + 1, last)
+    return DialogueState(
+        user_id=dialogue.user_id, buffer=tuple(map(as_message, rows)), last_activity=dialogue.last_activity
+    )
+
+
+class DialogueDirectory:
+    """Everybody with whom something was said."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def page(self, wanted: ListDialogues) -> DialoguePage:
+        """The latest first; the cursor is where the page before ended. Raises InvalidCursor."""
+        query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
+        if wanted.cursor is not None:
+            query = query.where(_before(wanted.cursor))
+        async with self.database.reading() as session:
+            rows = (await session.scalars(query.limit(wanted.limit + 1))).all()
+        page = rows[: wanted.limit]
+        last = page[-1] if len(rows) > wanted.limit else None
+        return DialoguePage(
+            items=tuple(map(_as_dialogue, page)),
+            next_cursor=PageKey(last.last_activity, last.user_id).plain if last else None,
+        )
+
+
+def _before(cursor: str) -> ColumnElement[bool]:
+    key = PageKey.parse_plain(cursor)
+    activity = DialogueRow.last_activity
+    return or_(activity < key.time, and_(activity == key.time, DialogueRow.user_id < key.id))
+
+
+def _as_dialogue(row: DialogueRow) -> Dialogue:
+    return Dialogue(
+        user_id=row.user_id,
+        last_activity=row.last_activity,
+        messages=row.last_position,
+        is_active=row.last_position > row.fragmented_position,
+    )

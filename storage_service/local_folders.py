@@ -1,0 +1,156 @@
+"""One file from folder to folder, whichever disk they are on."""
+
+import errno
+import os
+import re
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from storage_service.blobs import CHUNK_BYTES, ORPHANS, StoredFile
+
+# Without O_NONBLOCK, opening a pipe that nobody writes to would hang for ever.
+PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def move_file(source: tuple[int, str], target: tuple[int, str]) -> None:
+    """Move a name in a folder to another, whole at every moment; what lies on another disk is left for its remover."""
+    try:
+        os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
+    except OSError as trouble:
+        if trouble.errno != errno.EXDEV:
+            raise
+        _copy(source, target)
+
+
+def _copy(source: tuple[int, str], target: tuple[int, str]) -> None:
+    """To another file system: whole under another name first, so that nobody takes a half for it."""
+    part = f".{uuid.uuid4().hex}.part"
+    # A link or a pipe is nothing to keep.
+    if not stat.S_ISREG(os.stat(source[1], dir_fd=source[0], follow_symlinks=False).st_mode):
+        return
+    with (
+        os.fdopen(os.open(source[1], PLAIN, dir_fd=source[0]), "rb", buffering=0) as reader,
+        os.fdopen(os.open(part, NEW, 0o440, dir_fd=target[0]), "wb") as writer,
+    ):
+        while chunk := reader.read(CHUNK_BYTES):
+            writer.write(chunk)
+        writer.flush()
+        os.fsync(writer.fileno())
+    os.rename(part, target[1], src_dir_fd=target[0], dst_dir_fd=target[0])
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# No key has longer names: an owner's is the longest.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]{0,127}")
+# Deeper than any key; whoever may write to staging could nest folders until every descriptor is used up.
+_MAX_DEPTH = 8
+_GONE_OR_SHUT = (FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+class Folders:
+    """Everything under one root, orphans perhaps under another."""
+
+    def __init__(self, root: Path, orphans: Path | None = None) -> None:
+        self.root = root
+        self.orphans = orphans
+
+    @contextmanager
+    def reached(self, path: str) -> Iterator[list[int]]:
+        """Descriptors of every folder from the root to `path`. Raises FileNotFoundError."""
+        root, names = self._within(path)
+        with ExitStack() as stack:
+            folders = [_opened(stack, str(root), None)]
+            for name in names:
+                folders.append(_opened(stack, name, folders[-1]))
+            yield folders
+
+    @contextmanager
+    def made(self, path: str) -> Iterator[list[int]]:
+        """The same, made where it is missing."""
+        root, names = self._within(path)
+        root.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            folders = [_opened(stack, str(root), None)]
+            for name in names:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o750, dir_fd=folders[-1])
+                folders.append(_opened(stack, name, folders[-1]))
+            yield folders
+
+    def walk(self, path: str) -> Iterator[StoredFile]:
+        """Every entry under a folder that is no folder itself; what no key can name is left out."""
+        with ExitStack() as stack:
+            try:
+                folders = stack.enter_context(self.reached(path))
+            except FileNotFoundError:
+                return
+            yield from _walked(folders[-1], path, _MAX_DEPTH)
+
+    def prune(self, path: str, before: datetime) -> int:
+        """Remove old empty folders under this one, as well as old files that no key can name; how many."""
+        try:
+            with self.reached(path) as folders:
+                return _pruned(folders[-1], before.timestamp(), _MAX_DEPTH)
+        except FileNotFoundError:
+            return 0
+
+    def _within(self, path: str) -> tuple[Path, list[str]]:
+        first, *rest = path.split("/")
+        if first == ORPHANS and self.orphans is not None:
+            return self.orphans, rest
+        return self.root, [first, *rest]
+
+
+def _opened(stack: ExitStack, name: str, within: int | None) -> int:
+    # The root itself comes from the settings and may be a link.
+    flags = _FOLDER if within is not None else _FOLDER & ~os.O_NOFOLLOW
+    descriptor = os.open(name, flags, dir_fd=within)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _entries(folder: int) -> list[tuple[str, os.stat_result]]:
+    entries = []
+    for name in os.listdir(folder):
+        with suppress(FileNotFoundError):
+            entries.append((name, os.stat(name, dir_fd=folder, follow_symlinks=False)))
+    return entries
+
+
+def _walked(folder: int, path: str, depth: int) -> Iterator[StoredFile]:
+    for name, status in _entries(folder):
+        if not _PLAIN_NAME.fullmatch(name):
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield StoredFile(f"{path}/{name}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+        elif depth:
+            with ExitStack() as stack:
+                try:
+                    inner = _opened(stack, name, folder)
+                except _GONE_OR_SHUT:
+                    continue
+                yield from _walked(inner, f"{path}/{name}", depth - 1)
+
+
+def _pruned(folder: int, before: float, depth: int) -> int:
+    removed = 0
+    for name, status in _entries(folder):
+        is_old = status.st_mtime < before
+        if not stat.S_ISDIR(status.st_mode):
+            if is_old and not _PLAIN_NAME.fullmatch(name):
+                os.unlink(name, dir_fd=folder)
+                removed += 1
+        elif depth:
+            with suppress(*_GONE_OR_SHUT), ExitStack() as stack:
+                removed += _pruned(_opened(stack, name, folder), before, depth - 1)
+            # A folder that is not empty stays.
+            with suppress(OSError):
+                if is_old:
+                    os.rmdir(name, dir_fd=folder)
+                    removed += 1
+    return removed

@@ -1,0 +1,114 @@
+"""The audit: every artifact has its bytes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from bus_schema.storage_maintenance import AuditPage, Trouble
+from mindbus.logs import logger
+from retrieval.cursors import position_of
+from storage_service.blobs import Blobs
+from storage_service.maintenance.keys import ContentGeneration, copy_key, orphan_key
+from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
+from storage_service.maintenance.registry import MaintenanceRegistry, StoredArtifact
+from storage_service.maintenance.rules import ORPHANS_KEPT
+
+# A page ends early rather than let its asker wait for a long time.
+_MAX_HASHED_BYTES = 2 * 1024**3
+
+
+@dataclass
+class _Page:
+    """What a page has found so far; bytes that several artifacts have are read once."""
+
+    rehash: bool
+    checked: int = 0
+    hashed_bytes: int = 0
+    missing: list[Trouble] = field(default_factory=list)
+    damaged: list[Trouble] = field(default_factory=list)
+    restored: list[Trouble] = field(default_factory=list)
+    copies_written: int = 0
+    seen: dict[ContentGeneration, tuple[list[Trouble], str] | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Auditor:
+    """Checks what must be there, puts back what it finds; a manifest without bytes is told, never removed."""
+
+    registry: MaintenanceRegistry
+    manifests: SpentUploads
+    blobs: Blobs
+    clock: Callable[[], datetime]
+
+    async def audit(self, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
+        """Raises InvalidCursor; OSError where the store fails."""
+        kept = await self.registry.kept(position_of(cursor), limit)
+        page = _Page(rehash)
+        for artifact in kept:
+            await self._check(page, artifact)
+            page.checked += 1
+            if page.hashed_bytes >= _MAX_HASHED_BYTES:
+                break
+        is_last = page.checked == len(kept) < limit
+        return AuditPage(
+            checked=page.checked,
+            hashed_bytes=page.hashed_bytes,
+            total=(await self.registry.holdings()).artifacts,
+            missing=tuple(page.missing),
+            damaged=tuple(page.damaged),
+            restored=tuple(page.restored),
+            copies_written=page.copies_written,
+            next_cursor=None if is_last else str(kept[page.checked - 1].position),
+        )
+
+    async def _check(self, page: _Page, artifact: StoredArtifact) -> None:
+        content = artifact.content
+        if content not in page.seen:
+            page.seen[content] = await self._examine(page, artifact)
+        if found := page.seen[content]:
+            troubles, problem = found
+            troubles.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
+            logger().error("artifact in trouble", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
+        if await self.blobs.size_bytes(copy_key(artifact.artifact_id)) is None:
+            await write_copy(self.manifests.copy_of, self.blobs.write, artifact.artifact_id)
+            page.copies_written += 1
+
+    async def _examine(self, page: _Page, artifact: StoredArtifact) -> tuple[list[Trouble], str] | None:
+        content, key = artifact.content, artifact.content.key
+        was_missing = await self.blobs.size_bytes(key) is None
+        if was_missing and not await bring_back(self.blobs, key, self.clock().date()):
+            return page.missing, "has no bytes; restore them from a backup of the store"
+        rehash = page.rehash or was_missing
+        page.hashed_bytes += artifact.size_bytes if rehash else 0
+        problem = await damage_of(self.blobs, key, content.sha256, artifact.size_bytes, rehash=rehash)
+        if problem is not None:
+            return page.damaged, f"{problem}; restore the bytes from a backup of the store"
+        return (page.restored, "was found among the orphans") if was_missing else None
+
+
+async def bring_back(blobs: Blobs, key: str, today: date) -> bool:
+    """Have a file at its own key again, if it still lies among the orphans; whether it is there. Raises OSError."""
+    orphan = await orphan_of(blobs, key, today)
+    return orphan is not None and await blobs.move(orphan, key)
+
+
+async def orphan_of(blobs: Blobs, key: str, today: date) -> str | None:
+    """Where a file lies among the orphans. Raises OSError."""
+    # A day more than they are kept: the day in a key may have been nearly over.
+    for age in range(ORPHANS_KEPT.days + 2):
+        orphan = orphan_key(key, today - timedelta(days=age))
+        if await blobs.size_bytes(orphan) is not None:
+            return orphan
+    return None
+
+
+async def damage_of(blobs: Blobs, key: str, sha256: str, size_bytes: int, *, rehash: bool) -> str | None:
+    """What is wrong with the bytes under a key; None where nothing is. Raises FileNotFoundError, OSError."""
+    found = await blobs.size_bytes(key)
+    if found is None:
+        raise FileNotFoundError(key)
+    if found != size_bytes:
+        return f"has {found} bytes, not {size_bytes}"
+    if rehash and (digest := (await blobs.digest(key)).sha256) != sha256:
+        return f"has the sha256 {digest}"
+    return None

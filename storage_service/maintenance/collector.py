@@ -1,0 +1,159 @@
+"""Garbage collection: what nothing needs any more goes to the orphans, what has lain there long enough is deleted."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bus_schema.storage_maintenance import GarbageReport, Tally
+from mindbus.errors import Rejected
+from mindbus.logs import logger
+from storage_service.blobs import Blobs
+from storage_service.errors import DatabaseBehindStore, TooMuchGarbage
+from storage_service.maintenance.registry import MaintenanceRegistry, Removal
+from storage_service.maintenance.rules import GRACE, TEMPORARY_KEPT, MaintenanceRules
+from storage_service.maintenance.survey import MAX_PER_RUN, Survey, Surveyor
+
+
+def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None) -> Rejected | None:
+    """Why a run must not take all this; None where it may. Who names a number of objects has seen the survey."""
+    objects = survey.unused.count + survey.unknown.count
+    taken = max(objects, survey.due.count) + survey.unregistered.count
+    numbers: dict[str, Any] = {
+        "taken": taken,
+        "expired": survey.due.count,
+        "artifacts": survey.holdings.artifacts,
+        "orphaned": objects,
+        "objects": survey.objects,
+        "unregistered": survey.unregistered.count,
+    }
+    if max_objects is not None:
+        return TooMuchGarbage(**numbers, max_objects=max_objects) if taken > max_objects else None
+    if survey.forgotten:
+        return DatabaseBehindStore(**numbers, forgotten=survey.forgotten)
+    share = max(
+        _percent(objects, survey.objects, rules.few),
+        _percent(survey.due.count, survey.holdings.artifacts, rules.few),
+    )
+    if taken > rules.max_objects or share > rules.max_percent:
+        return TooMuchGarbage(
+            **numbers, percent=round(share, 1), max_objects=rules.max_objects, max_percent=rules.max_percent
+        )
+    return None
+
+
+def _percent(part: int, whole: int, few: int) -> float:
+    return 100 * part / max(whole, part) if part > few else 0.0
+
+
+COLLECTED = "collected"
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Looks first, then decides in the database, then moves: whatever interrupts it, the next run goes on from there.
+
+    What it decides, the database decides again at that moment: a content that has come into use meanwhile stays.
+    """
+
+    registry: MaintenanceRegistry
+    blobs: Blobs
+    clock: Callable[[], datetime]
+    rules: MaintenanceRules
+
+    async def collect(self, *, dry_run: bool = False, max_objects: int | None = None) -> GarbageReport:
+        """Raises TooMuchGarbage, DatabaseBehindStore; OSError where the store fails."""
+        resumed = 0 if dry_run else await self.end_removals()
+        survey = await Surveyor(self.registry, self.blobs, self.clock).survey()
+        refusal = limit_error(survey, self.rules, max_objects)
+        if dry_run:
+            return _as_seen(survey, refusal=str(refusal) if refusal else None)
+        if refusal is not None:
+            raise refusal
+        return await self._take(survey, resumed)
+
+    async def end_removals(self) -> int:
+        """Move what is decided to go; how many. What cannot be moved now is moved by a later run."""
+        return await self._end(await self.registry.removals(MAX_PER_RUN))
+
+    async def end_erasures(self) -> int:
+        """The same for what is to be kept nowhere, which should not wait for the next collection."""
+        return await self._end([each for each in await self.registry.removals(MAX_PER_RUN) if not each.target])
+
+    async def _end(self, removals: Iterable[Removal]) -> int:
+        ended = 0
+        for removal in removals:
+            try:
+                is_there = await self._carried_out(removal)
+            except OSError as trouble:
+                logger().warning("garbage stays", key=removal.key, reason=str(trouble))
+                continue
+            await self.registry.finish(removal, is_there=is_there)
+            ended += 1
+        return ended
+
+    async def _carried_out(self, removal: Removal) -> bool:
+        """Whether it is among the orphans now."""
+        if removal.target:
+            return await self.blobs.move(removal.key, removal.target)
+        await self.blobs.delete(removal.key)
+        return False
+
+    async def _take(self, survey: Survey, resumed: int) -> GarbageReport:
+        before = self.clock() - GRACE
+
+        async def condemn(removal: Removal) -> bool:
+            return await self.registry.condemn(removal, before)
+
+        expired = await survey.due.each(self.registry.expire)
+        unused = await survey.unused.each(condemn)
+        unknown = await survey.unknown.each(self.registry.outlaw)
+        unregistered = await survey.unregistered.each(self.registry.give_up)
+        await self.end_removals()
+        report = GarbageReport(
+            dry_run=False,
+            expired=expired,
+            unused=unused,
+            unknown=unknown,
+            unregistered=unregistered,
+            deleted=await survey.overdue.each(self._delete),
+            claims=await survey.claims.each(self._delete),
+            resumed=resumed,
+            pending=len(await self.registry.removals(MAX_PER_RUN)),
+            temporary=await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT),
+            artifacts=survey.holdings.artifacts,
+            objects=survey.objects,
+            is_complete=survey.is_complete,
+        )
+        await self.registry.set_mark(COLLECTED, "done")
+        _log(report)
+        return report
+
+    async def _delete(self, key: str) -> bool:
+        try:
+            await self.blobs.delete(key)
+        except OSError as trouble:
+            logger().warning("garbage stays", key=key, reason=str(trouble))
+            return False
+        return True
+
+
+def _as_seen(survey: Survey, refusal: str | None) -> GarbageReport:
+    return GarbageReport(
+        dry_run=True,
+        expired=survey.due.tally,
+        unused=survey.unused.tally,
+        unknown=survey.unknown.tally,
+        unregistered=survey.unregistered.tally,
+        deleted=survey.overdue.tally,
+        claims=survey.claims.tally,
+        artifacts=survey.holdings.artifacts,
+        objects=survey.objects,
+        refusal=refusal,
+        is_complete=survey.is_complete,
+    )
+
+
+def _log(report: GarbageReport) -> None:
+    amounts = {name: tally.count for name, tally in report if isinstance(tally, Tally)}
+    logger().info("garbage collected", **amounts, is_complete=report.is_complete)

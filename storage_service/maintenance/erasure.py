@@ -1,0 +1,220 @@
+"""Rows that are to be forgotten, with the files that go with them."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, or_, select, true, update
+from sqlalchemy.orm import DeclarativeBase
+
+from bus_schema.dialogue import conversation_trace
+from mindbus.principal import Principal
+from mindbus.sql.database import Database
+from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, StoredFile
+from storage_service.errors import NotAnOperator
+from storage_service.inserts import upserting
+from storage_service.maintenance.keys import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
+from storage_service.maintenance.registry import MaintenanceRegistry, Removal
+from storage_service.tables import (
+    DELETING,
+    LIVE,
+    PINNED,
+    AgentDatumRow,
+    BlobRow,
+    CreationRangeRow,
+    DialogueMessageRow,
+    DialogueRow,
+    FragmentRow,
+    InputRow,
+    ManifestRow,
+    NotificationRow,
+    RemovalRow,
+    SpentUploadRow,
+    TimelineRow,
+    TraceMemberRow,
+    TraceRow,
+)
+
+# Whose that is which was a forgotten user's: of an artifact its id, type and size stay, so that nothing gets its id.
+FORGOTTEN = "svc.forgotten"
+_FORGOTTEN_TRACE = "forgotten"
+_AT_ONCE = 500
+
+_SAID: Mapping[str, type[DeclarativeBase]] = {
+    "messages": DialogueMessageRow,
+    "fragments": FragmentRow,
+    "dialogues": DialogueRow,
+    "events": TimelineRow,
+    "agent_data": AgentDatumRow,
+}
+# What refers to a manifest goes before it.
+_STORED: Mapping[str, type[DeclarativeBase]] = {
+    "inputs": InputRow,
+    "artifacts": ManifestRow,
+    "spans": CreationRangeRow,
+    "uploads": SpentUploadRow,
+    "members": TraceMemberRow,
+    "traces": TraceRow,
+    "notices": NotificationRow,
+}
+_COUNTED = frozenset({*_SAID, "artifacts", "traces"})
+
+
+class ErasedRows:
+    """Every method is a part of the transaction of the message at hand."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self.database, self.clock = database, clock
+
+    async def forget_all(self, files: Iterable[StoredFile]) -> dict[str, int]:
+        """No row of data is left; what has one in the store goes, as do the files given."""
+        session = self.database.session
+        live = BlobRow.state.in_((PINNED, LIVE))
+        contents = [
+            (ContentGeneration(sha256, generation), size_bytes or 0)
+            for sha256, generation, size_bytes in await session.execute(
+                select(BlobRow.sha256, BlobRow.generation, BlobRow.size_bytes).where(live)
+            )
+        ]
+        await session.execute(update(BlobRow).where(live).values(state=DELETING, condemned_at=self.clock()))
+        copies = [copy_key(artifact_id) for artifact_id in await session.scalars(select(ManifestRow.id))]
+        uploads = await session.scalars(select(SpentUploadRow.upload_key))
+        # Among them what was on its way to the orphans.
+        await session.execute(update(RemovalRow).values(target=""))
+        removed = await self._remove([*(_of_file(found.key, found.size_bytes) for found in files)])
+        removed += await self._remove([_of_file(key) for key in (*copies, *uploads)])
+        removed += await self._remove([_of_content(content, size_bytes) for content, size_bytes in contents])
+        counts = {kind: await self._delete(table, true()) for kind, table in {**_SAID, **_STORED}.items()}
+        return {kind: count for kind, count in counts.items() if kind in _COUNTED} | {"files": removed}
+
+    async def forget_user(self, user_id: str, orphans: Sequence[StoredFile]) -> dict[str, int]:
+        """The dialogue, what is kept under the user's id, the artifacts of the user or of the dialogue."""
+        trace = conversation_trace(user_id)
+        counts = {
+            "messages": await self._delete(DialogueMessageRow, DialogueMessageRow.user_id == user_id),
+            "fragments": await self._delete(FragmentRow, FragmentRow.user_id == user_id),
+            "dialogues": await self._delete(DialogueRow, DialogueRow.user_id == user_id),
+            "events": await self._delete(
+                TimelineRow, or_(TimelineRow.user_id == user_id, TimelineRow.trace_id == trace)
+            ),
+            "agent_data": await self._delete(AgentDatumRow, _is_under(user_id)),
+        }
+        theirs = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)
+        return counts | await self._forget_artifacts(theirs, orphans)
+
+    async def _forget_artifacts(self, theirs: ColumnElement[bool], orphans: Sequence[StoredFile]) -> dict[str, int]:
+        session = self.database.session
+        rows = (await session.scalars(select(ManifestRow).where(theirs))).all()
+        ids = [row.id for row in rows]
+        contents = {ContentGeneration(row.sha256, row.generation) for row in rows}
+        for row in rows:
+            row.expired_at = row.expired_at or self.clock()
+            row.owner = row.created_by = FORGOTTEN
+            row.trace_id, row.step_id, row.context = _FORGOTTEN_TRACE, None, None
+        await session.flush()
+        waiting = select(ManifestRow.id).where(ManifestRow.owner == FORGOTTEN)
+        spent = delete(SpentUploadRow).where(SpentUploadRow.artifact_id.in_(waiting))
+        uploads = list(await session.scalars(spent.returning(SpentUploadRow.upload_key)))
+        files = [_of_file(key) for key in (*map(copy_key, ids), *uploads)]
+        lost = {content.key for content in contents if await self._release(content)}
+        files += [_of_file(found.key, found.size_bytes) for found in orphans if _original(found.key) in lost]
+        return {"artifacts": len(rows), "files": await self._remove(files) + len(lost)}
+
+    async def _release(self, content: ContentGeneration) -> bool:
+        """Whether the bytes are nobody's now; then they go, unless they have gone already."""
+        session = self.database.session
+        # The lock that a registration of the same bytes takes.
+        blob = await session.scalar(select(BlobRow).where(BlobRow.sha256 == content.sha256).with_for_update())
+        held = select(ManifestRow.id).where(
+            ManifestRow.sha256 == content.sha256,
+            ManifestRow.generation == content.generation,
+            ManifestRow.expired_at.is_(None),
+        )
+        if await session.scalar(held.limit(1)) is not None:
+            return False
+        if blob is not None and blob.generation == content.generation and blob.state in (PINNED, LIVE):
+            blob.state, blob.condemned_at = DELETING, self.clock()
+            await self._remove([_of_content(content, blob.size_bytes or 0)])
+        await session.execute(update(RemovalRow).where(RemovalRow.key == content.key).values(target=""))
+        return True
+
+    async def _remove(self, removals: Collection[dict[str, Any]]) -> int:
+        session, decided = self.database.session, {"decided_at": self.clock()}
+        rows = [removal | decided for removal in removals]
+        statement = upserting(session, RemovalRow).on_conflict_do_nothing()
+        for first in range(0, len(rows), _AT_ONCE):
+            await session.execute(statement, rows[first : first + _AT_ONCE])
+        return len(rows)
+
+    async def _delete(self, table: type[DeclarativeBase], which: ColumnElement[bool]) -> int:
+        done = await self.database.session.execute(
+            delete(table).where(which).execution_options(synchronize_session=False)
+        )
+        return int(done.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
+
+
+def _is_under(user_id: str) -> ColumnElement[bool]:
+    key = AgentDatumRow.key
+    parts = (key.startswith(f"{user_id}{mark}", autoescape=True) for mark in "/:")
+    return or_(key == user_id, *parts)
+
+
+def _original(orphan: str) -> str:
+    """The key that an orphan had: behind `orphans` and the day."""
+    return orphan.split("/", 2)[-1]
+
+
+def _of_file(key: str, size_bytes: int = 0) -> dict[str, Any]:
+    return {"key": key, "target": "", "reason": "unknown", "size_bytes": size_bytes, "sha256": None, "generation": None}
+
+
+def _of_content(content: ContentGeneration, size_bytes: int) -> dict[str, Any]:
+    place = {"sha256": content.sha256, "generation": content.generation}
+    return {"key": content.key, "target": "", "reason": "unused", "size_bytes": size_bytes, **place}
+
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """Decides together with the message at hand; the files follow, as those do that garbage collection removes.
+
+    The generations of contents are never forgotten: whoever wakes late with an old key can still harm nothing.
+    """
+
+    registry: MaintenanceRegistry
+    rows: ErasedRows
+    blobs: Blobs
+
+    async def clear(self, principal: Principal) -> Mapping[str, int]:
+        """Everything, counted by kind. Raises NotAnOperator, OSError."""
+        _require_operator(principal)
+        await self._outlaw_strays()
+        # Looked through first: a transaction on SQLite would hold up everybody meanwhile.
+        files = [found for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for found in await self._under(folder)]
+        return await self.rows.forget_all(files)
+
+    async def forget(self, principal: Principal, user_id: str) -> Mapping[str, int]:
+        """All that is a user's own, counted by kind; what others made of it stays theirs. Raises NotAnOperator."""
+        _require_operator(principal)
+        return await self.rows.forget_user(user_id, await self._under(ORPHANS))
+
+    async def _under(self, folder: str) -> Sequence[StoredFile]:
+        return [found async for found in self.blobs.listing(folder)]
+
+    async def _outlaw_strays(self) -> None:
+        """Objects that no manifest names have no rows by which to find them."""
+        found = await self._under(OBJECTS)
+        for first in range(0, len(found), _PAGE):
+            page = [(each, content_of(each.key)) for each in found[first : first + _PAGE]]
+            reasons = await self.registry.strays([content for _, content in page if content])
+            for each, content in page:
+                if reason := "unknown" if content is None else reasons.get(content):
+                    await self.registry.outlaw(Removal(each.key, "", reason, each.size_bytes, content))
+
+
+def _require_operator(principal: Principal) -> None:
+    if not principal.is_operator:
+        raise NotAnOperator(requester=principal.identity)

@@ -1,0 +1,203 @@
+"""What is known of an object that no manifest names."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bus_schema.artifacts import Manifest
+from bus_schema.identities import owner_of
+from bus_schema.storage_maintenance import Lost, RebuildPage
+from retrieval.cursors import InvalidCursor
+from storage_service.blobs import OBJECTS, Blobs, StoredFile
+from storage_service.maintenance.audit import damage_of, orphan_of
+from storage_service.maintenance.keys import MANIFESTS, SHARDS, ContentGeneration, artifact_of, content_of, copy_key
+from storage_service.maintenance.manifest_copies import ManifestCopy, NotACopy
+from storage_service.maintenance.registry import RebuildRegistry
+
+RECOVERED = "recovered"
+
+
+async def recovered(blobs: Blobs, file: StoredFile, content: ContentGeneration) -> ManifestCopy | None:
+    """The least of a manifest, private to who made it; None where the store does not know. Raises OSError."""
+    labels = await blobs.labels(file.key)
+    if labels is None:
+        return None
+    manifest = Manifest(
+        id=labels.artifact_id,
+        trace_id=RECOVERED,
+        created_by=labels.created_by,
+        created_at=file.modified,
+        artifact_type=RECOVERED,
+        content_type="application/octet-stream",
+        uri=file.key,
+        size_bytes=file.size_bytes,
+        checksum=f"sha256:{content.sha256}",
+        status="completed",
+        owner=owner_of(labels.created_by),
+        visibility="private",
+    )
+    return ManifestCopy(
+        manifest=manifest, logical_id=manifest.id, generation=content.generation, committed_at=file.modified
+    )
+
+
+_FOLDERS = tuple(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shard in SHARDS)
+_AT_ONCE = 500
+
+
+@dataclass
+class _Page:
+    """What a page has done so far."""
+
+    dry_run: bool
+    deep: bool
+    looked_at: int = 0
+    present: int = 0
+    restored: int = 0
+    recovered: int = 0
+    lost: list[Lost] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilder:
+    """Restores what is missing, in parts of the store that are small; what is there is left as it is.
+
+    An artifact is restored where its bytes are: without them it is told as lost, its copy stays for a later try.
+    """
+
+    registry: RebuildRegistry
+    blobs: Blobs
+    clock: Callable[[], datetime]
+
+    async def rebuild(self, cursor: str | None, limit: int, *, dry_run: bool, deep: bool) -> RebuildPage:
+        """Raises InvalidCursor; OSError where the store fails."""
+        if cursor is not None and cursor not in _FOLDERS:
+            raise InvalidCursor(cursor=cursor)
+        at = _FOLDERS.index(cursor) if cursor else 0
+        page = _Page(dry_run, deep)
+        if cursor is None and await self._is_small(limit):
+            for folder in (MANIFESTS, OBJECTS):
+                await self._take_in(page, folder)
+            at = len(_FOLDERS)
+        while at < len(_FOLDERS) and page.looked_at < limit:
+            await self._take_in(page, _FOLDERS[at])
+            at += 1
+        return RebuildPage(
+            dry_run=dry_run,
+            looked_at=page.looked_at,
+            present=page.present,
+            restored=page.restored,
+            recovered=page.recovered,
+            lost=tuple(page.lost),
+            done=at,
+            total=len(_FOLDERS),
+            next_cursor=_FOLDERS[at] if at < len(_FOLDERS) else None,
+        )
+
+    async def _is_small(self, limit: int) -> bool:
+        """Whether one page takes it all: to list each of many empty folders would take longer than the work."""
+        count = 0
+        for folder in (MANIFESTS, OBJECTS):
+            async with aclosing(_batches(self.blobs.listing(folder))) as batches:
+                async for batch in batches:
+                    count += len(batch)
+                    if count > limit:
+                        return False
+        return True
+
+    async def _take_in(self, page: _Page, folder: str) -> None:
+        async for found in _batches(self.blobs.listing(folder)):
+            page.looked_at += len(found)
+            if folder.startswith(MANIFESTS):
+                await self._from_copies(page, found)
+            else:
+                await self._from_labels(page, found)
+
+    async def _from_copies(self, page: _Page, found: list[StoredFile]) -> None:
+        named = {artifact_of(file.key): file.key for file in found}
+        if odd := named.pop(None, None):
+            page.lost.append(Lost(key=odd, reason="is the copy of no manifest"))
+        unknown = await self.registry.unknown_artifacts({artifact_id for artifact_id in named if artifact_id})
+        page.present += len(named) - len(unknown)
+        for artifact_id in sorted(unknown):
+            await self._restore(page, artifact_id)
+
+    async def _restore(self, page: _Page, artifact_id: str) -> None:
+        """It, and before it whatever it supersedes or was made from, as far as the store remembers that."""
+        waiting, begun = [artifact_id], set[str]()
+        while waiting:
+            copied = await self._copy_of(page, waiting[-1])
+            needed = () if copied is None or page.dry_run or waiting[-1] in begun else _needed_by(copied)
+            begun.add(waiting[-1])
+            earlier = await self.registry.unknown_artifacts(set(needed) - begun) if needed else ()
+            if earlier:
+                waiting.extend(sorted(earlier))
+                continue
+            waiting.pop()
+            if copied is not None and await self._put_back(page, copied):
+                page.restored += 1
+
+    async def _copy_of(self, page: _Page, artifact_id: str) -> ManifestCopy | None:
+        key = copy_key(artifact_id)
+        try:
+            return ManifestCopy.from_bytes(await self.blobs.read(key))
+        except FileNotFoundError:
+            return None
+        except NotACopy as wrong:
+            page.lost.append(Lost(key=key, reason=str(wrong)))
+            return None
+
+    async def _put_back(self, page: _Page, copied: ManifestCopy) -> bool:
+        manifest, content = copied.manifest, ContentGeneration(copied.manifest.sha256, copied.generation)
+        if copied.expired_at is None and (reason := await self._trouble(page, manifest, content)):
+            page.lost.append(Lost(key=manifest.id, reason=reason))
+            return False
+        if page.dry_run:
+            return True
+        outcome = await self.registry.restore(copied)
+        if outcome not in ("restored", "present"):
+            page.lost.append(Lost(key=manifest.id, reason=outcome))
+        return outcome == "restored"
+
+    async def _trouble(self, page: _Page, manifest: Manifest, content: ContentGeneration) -> str | None:
+        key, today = content.key, self.clock().date()
+        if await self.blobs.size_bytes(key) is None:
+            orphan = await orphan_of(self.blobs, key, today)
+            if orphan is None:
+                return f"there are no bytes at {key}"
+            if page.dry_run:
+                key = orphan
+            else:
+                await self.blobs.move(orphan, key)
+        return await damage_of(self.blobs, key, content.sha256, manifest.size_bytes, rehash=page.deep)
+
+    async def _from_labels(self, page: _Page, found: list[StoredFile]) -> None:
+        """Only of contents that the database has never heard of: of any other it knows what became of it."""
+        contents = {file: content_of(file.key) for file in found}
+        unknown = await self.registry.unknown_contents({content.sha256 for content in contents.values() if content})
+        for file, content in contents.items():
+            if content is None or content.sha256 not in unknown:
+                continue
+            found_again = await recovered(self.blobs, file, content)
+            if found_again is None:
+                page.lost.append(Lost(key=file.key, reason="nothing says whose it is"))
+            elif await self._put_back(page, found_again):
+                page.recovered += 1
+
+
+def _needed_by(copied: ManifestCopy) -> tuple[str, ...]:
+    context = copied.manifest.context
+    inputs = context.input_artifacts if context else ()
+    return (*inputs, copied.manifest.supersedes) if copied.manifest.supersedes else inputs
+
+
+async def _batches(listing: AsyncIterator[StoredFile]) -> AsyncGenerator[list[StoredFile], None]:
+    batch: list[StoredFile] = []
+    async for found in listing:
+        batch.append(found)
+        if len(batch) == _AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

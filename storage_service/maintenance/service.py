@@ -1,0 +1,138 @@
+"""The care of the store: what is asked for, what comes round by itself."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bus_schema.storage_maintenance import ArtifactExpired, AuditPage, GarbageReport, RebuildPage, StorageStats
+from mindbus.errors import Rejected
+from mindbus.logs import logger
+from mindbus.principal import Principal
+from storage_service.blobs import Blobs
+from storage_service.errors import NotAnOperator
+from storage_service.maintenance.audit import Auditor
+from storage_service.maintenance.collector import COLLECTED, Collector
+from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
+from storage_service.maintenance.rebuild import Rebuilder
+from storage_service.maintenance.registry import Notification, RebuildRegistry
+from storage_service.maintenance.rules import MaintenanceRules
+from storage_service.maintenance.statistics import AUDITED, StorageStatistics
+
+# Agents whose artifacts waited in staging for storage to come back go first.
+_SETTLE = timedelta(minutes=15)
+_TOLD_AT_ONCE = 500
+_TICKS_A_DAY = 24 * 60
+
+
+@dataclass
+class MaintenanceService:
+    """One thing at a time: a collection, a page of an audit, a page of a rebuild never meet."""
+
+    registry: RebuildRegistry
+    manifests: SpentUploads
+    blobs: Blobs
+    statistics: StorageStatistics
+    clock: Callable[[], datetime]
+    rules: MaintenanceRules = field(default_factory=MaintenanceRules)
+    settled_at: datetime | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Held while copies of manifests are written, so that none is written anew that has just been erased.
+    copying: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def collect(self, principal: Principal, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
+        """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
+        _require_operator(principal)
+        async with self.turn:
+            return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
+
+    async def audit(self, principal: Principal, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
+        """Raises NotAnOperator, InvalidCursor."""
+        _require_operator(principal)
+        async with self.turn:
+            return await self._auditor.audit(cursor, limit, rehash=rehash)
+
+    async def rebuild(
+        self, principal: Principal, cursor: str | None, limit: int, *, dry_run: bool, deep: bool
+    ) -> RebuildPage:
+        """Raises NotAnOperator, InvalidCursor."""
+        _require_operator(principal)
+        async with self.turn:
+            rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
+            return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
+
+    async def stats(self, principal: Principal) -> StorageStats:
+        """Raises NotAnOperator."""
+        _require_operator(principal)
+        return await self.statistics.stats()
+
+    async def tell(self) -> Sequence[Notification]:
+        """What has happened since, forgotten together with the message at hand.
+
+        The store remembers that an artifact has expired before anybody hears of it.
+        """
+        async with self.copying:
+            notices = await self.registry.notices(_TOLD_AT_ONCE)
+            for notice in notices:
+                if isinstance(notice.event, ArtifactExpired):
+                    artifact_id = notice.event.artifact.artifact_id
+                    await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
+        if notices:
+            await self.registry.forget_notices([notice.seq for notice in notices])
+        return notices
+
+    async def erase(self) -> None:
+        """Remove the files of what has been forgotten, unless something long is under way: then soon."""
+        if self.turn.locked():
+            return
+        async with self.turn, self.copying:
+            if erased := await self._collector.end_erasures():
+                logger().info("erased", files=erased)
+
+    async def tend(self) -> None:
+        """Once a minute: collect what is due, check some more artifacts; nothing right after a start."""
+        if self.settled_at is None:
+            self.settled_at = self.clock() + _SETTLE
+        if self.clock() < self.settled_at or self.turn.locked():
+            return
+        async with self.turn:
+            async with self.copying:
+                await self._collector.end_removals()
+            if await self._is_time_to_collect():
+                await self._collect_by_itself()
+            if self.rules.audit_within is not None:
+                await self._audit_some(self.rules.audit_within)
+
+    async def _is_time_to_collect(self) -> bool:
+        if self.rules.interval is None:
+            return False
+        mark = await self.registry.mark(COLLECTED)
+        return mark is None or self.clock() - mark[1] >= self.rules.interval
+
+    async def _collect_by_itself(self) -> None:
+        try:
+            await self._collector.collect()
+        except Rejected as no:
+            logger().error("garbage collection refused", reason=str(no), **no.details)
+            await self.registry.set_mark(COLLECTED, "refused")
+
+    async def _audit_some(self, within: timedelta) -> None:
+        mark = await self.registry.mark(AUDITED)
+        holdings = await self.registry.holdings()
+        ticks = within / timedelta(days=1) * _TICKS_A_DAY
+        share = min(max(1, round(holdings.artifacts / ticks)), 1000)
+        page = await self._auditor.audit(mark[0] if mark and mark[0] else None, share, rehash=True)
+        await self.registry.set_mark(AUDITED, page.next_cursor or "")
+
+    @property
+    def _collector(self) -> Collector:
+        return Collector(self.registry, self.blobs, self.clock, self.rules)
+
+    @property
+    def _auditor(self) -> Auditor:
+        return Auditor(self.registry, self.manifests, self.blobs, self.clock)
+
+
+def _require_operator(principal: Principal) -> None:
+    if not principal.is_operator:
+        raise NotAnOperator(requester=principal.identity)

@@ -1,0 +1,153 @@
+"""The maintenance registry in storage's own database."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bus_schema.messages import Event, message_class
+from bus_schema.storage_maintenance import ArtifactExpired
+from storage_service.inserts import insert_unless_taken, next_position
+from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.registry import DueArtifact, Holdings, Notification, RestoreOutcome, StoredArtifact
+from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due, locked_blob
+from storage_service.rows import as_manifest, as_row
+from storage_service.tables import (
+    DELETING,
+    GONE,
+    LIVE,
+    BlobRow,
+    InputRow,
+    ManifestRow,
+    NotificationRow,
+    ProgressRow,
+    TraceMemberRow,
+)
+
+
+class SqlMaintenanceRegistry(SqlRemovals):
+    """MaintenanceRegistry and RebuildRegistry in SQL."""
+
+    async def holdings(self) -> Holdings:
+        artifacts = select(func.count()).select_from(ManifestRow).where(ManifestRow.expired_at.is_(None))
+        contents = select(func.count()).select_from(BlobRow).where(BlobRow.state == LIVE)
+        async with self.database.reading() as session:
+            return Holdings(await session.scalar(artifacts) or 0, await session.scalar(contents) or 0)
+
+    async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
+        unexpired = select(ManifestRow).where(ManifestRow.expired_at.is_(None), ManifestRow.position > after)
+        async with self.database.reading() as session:
+            rows = await session.scalars(unexpired.order_by(ManifestRow.position).limit(limit))
+            return [
+                StoredArtifact(row.id, row.position, ContentGeneration(row.sha256, row.generation), row.size_bytes)
+                for row in rows
+            ]
+
+    async def due(self, after: int, limit: int) -> Sequence[DueArtifact]:
+        now = self.clock()
+        query = (
+            select(ManifestRow.id, ManifestRow.position, ManifestRow.size_bytes, due_reason(now, self.retention))
+            .where(is_due(now, self.retention), ManifestRow.position > after)
+            .order_by(ManifestRow.position)
+            .limit(limit)
+        )
+        async with self.database.reading() as session:
+            return [DueArtifact(*row) for row in await session.execute(query)]
+
+    async def expire(self, due: DueArtifact) -> bool:
+        now = self.clock()
+        query = select(ManifestRow).where(ManifestRow.id == due.artifact_id, is_due(now, self.retention))
+        async with self.database.transaction() as session:
+            row = await session.scalar(query.with_for_update(of=ManifestRow))
+            if row is None:
+                return False
+            row.expired_at = now
+            event = ArtifactExpired(
+                artifact=as_manifest(row).ref,
+                trace_id=row.trace_id,
+                step_id=row.step_id,
+                artifact_type=row.artifact_type,
+                owner=row.owner,
+                reason=due.reason,
+            )
+            session.add(NotificationRow.of(event, row.trace_id, row.step_id))
+        return True
+
+    async def unknown_artifacts(self, artifact_ids: Collection[str]) -> Collection[str]:
+        query = select(ManifestRow.id).where(ManifestRow.id.in_(artifact_ids))
+        async with self.database.reading() as session:
+            return set(artifact_ids) - set(await session.scalars(query))
+
+    async def notices(self, limit: int) -> Sequence[Notification]:
+        query = select(NotificationRow).order_by(NotificationRow.seq).limit(limit)
+        async with self.database.reading() as session:
+            return [_as_notification(row) for row in await session.scalars(query)]
+
+    async def forget_notices(self, seqs: Collection[int]) -> None:
+        await self.database.session.execute(delete(NotificationRow).where(NotificationRow.seq.in_(seqs)))
+
+    async def mark(self, name: str) -> tuple[str, datetime] | None:
+        async with self.database.reading() as session:
+            row = await session.get(ProgressRow, name)
+            return None if row is None else (row.value, row.noted_at)
+
+    async def set_mark(self, name: str, value: str) -> None:
+        async with self.database.transaction() as session:
+            await session.merge(ProgressRow(name=name, value=value, noted_at=self.clock()))
+
+    async def unknown_contents(self, sha256s: Collection[str]) -> Collection[str]:
+        query = select(BlobRow.sha256).where(BlobRow.sha256.in_(sha256s))
+        async with self.database.reading() as session:
+            return set(sha256s) - set(await session.scalars(query))
+
+    async def restore(self, copied: ManifestCopy) -> RestoreOutcome:
+        manifest = copied.manifest
+        async with self.database.transaction() as session:
+            if not await self._hold_content(session, copied):
+                return "being collected"
+            if await session.get(ManifestRow, manifest.id) is not None:
+                return "present"
+            if manifest.supersedes and await session.get(ManifestRow, manifest.supersedes) is None:
+                return "no predecessor"
+            row = as_row(manifest, logical_id=copied.logical_id, generation=copied.generation, now=copied.committed_at)
+            row["position"] = await next_position(session, row["created_at"])
+            if not await insert_unless_taken(session, ManifestRow, **row, expired_at=copied.expired_at):
+                return "another is there"
+            await _add_inputs(session, copied)
+            for member in copied.members:
+                await insert_unless_taken(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
+        return "restored"
+
+    async def _hold_content(self, session: AsyncSession, copied: ManifestCopy) -> bool:
+        """Count this generation as used, its bytes as needed; False while they are being removed."""
+        sha256, generation = copied.manifest.sha256, copied.generation
+        await insert_unless_taken(session, BlobRow, sha256=sha256, generation=generation, state=GONE)
+        blob = await locked_blob(session, sha256)
+        assert blob is not None
+        if copied.expired_at is not None:
+            blob.generation = max(blob.generation, generation)
+            return True
+        if blob.state == DELETING and blob.generation <= generation:
+            return False
+        if blob.generation <= generation:
+            blob.generation, blob.state = generation, LIVE
+            blob.size_bytes, blob.pinned_until = copied.manifest.size_bytes, self.clock()
+        return True
+
+
+async def _add_inputs(session: AsyncSession, copied: ManifestCopy) -> None:
+    context = copied.manifest.context
+    inputs = set(context.input_artifacts) if context else set()
+    present = await session.scalars(select(ManifestRow.id).where(ManifestRow.id.in_(inputs)))
+    edges = [{"artifact_id": copied.manifest.id, "input_id": each} for each in sorted(present)]
+    if edges:
+        await session.execute(insert(InputRow), edges)
+
+
+def _as_notification(row: NotificationRow) -> Notification:
+    event = message_class(row.type).model_validate(row.data)
+    if not isinstance(event, Event):
+        raise TypeError(f"{row.type} is no event")
+    return Notification(row.seq, event, row.trace_id, row.step_id)

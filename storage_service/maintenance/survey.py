@@ -1,0 +1,183 @@
+"""What a look at the store has found, kind by kind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Generic, TypeVar
+
+from bus_schema.storage_maintenance import Example, OrphanReason, Tally
+from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, StoredFile
+from storage_service.maintenance.keys import (
+    CLAIMS,
+    MANIFESTS,
+    artifact_of,
+    claimed_on,
+    content_of,
+    orphan_key,
+    orphaned_on,
+)
+from storage_service.maintenance.registry import DueArtifact, Holdings, MaintenanceRegistry, Removal
+from storage_service.maintenance.rules import CLAIMS_KEPT, GRACE, ORPHANS_KEPT
+
+T = TypeVar("T")
+_SHOWN = 5
+# So many of a kind are dealt with in one run; the next run takes the rest.
+MAX_PER_RUN = 20_000
+
+
+@dataclass
+class Batch(Generic[T]):
+    """Things of one kind: all are counted, the first few shown, as many kept as a run takes."""
+
+    count: int = 0
+    size_bytes: int = 0
+    shown: list[Example] = field(default_factory=list)
+    kept: list[tuple[T, Example]] = field(default_factory=list)
+
+    def add(self, thing: T, example: Example) -> None:
+        """Put another one on it."""
+        self.count += 1
+        self.size_bytes += example.size_bytes
+        if len(self.shown) < _SHOWN:
+            self.shown.append(example)
+        if len(self.kept) < MAX_PER_RUN:
+            self.kept.append((thing, example))
+
+    @property
+    def tally(self) -> Tally:
+        """As it is reported."""
+        return Tally(count=self.count, size_bytes=self.size_bytes, examples=tuple(self.shown))
+
+    async def each(self, deal: Callable[[T], Awaitable[bool]]) -> Tally:
+        """Deal with what is kept, one after the other; the report of what was really done."""
+        done: Batch[T] = Batch()
+        for thing, example in self.kept:
+            if await deal(thing):
+                done.add(thing, example)
+        return done.tally
+
+
+@dataclass
+class Survey:
+    """All that a run of garbage collection would take, beside what there is; nothing has been changed for it."""
+
+    holdings: Holdings
+    due: Batch[DueArtifact] = field(default_factory=Batch)
+    unused: Batch[Removal] = field(default_factory=Batch)
+    unknown: Batch[Removal] = field(default_factory=Batch)
+    unregistered: Batch[Removal] = field(default_factory=Batch)
+    overdue: Batch[str] = field(default_factory=Batch)
+    claims: Batch[str] = field(default_factory=Batch)
+    objects: int = 0
+    forgotten: int = 0
+
+    @property
+    def piles(self) -> Iterable[Batch[DueArtifact] | Batch[Removal] | Batch[str]]:
+        """All of them."""
+        return (self.due, self.unused, self.unknown, self.unregistered, self.overdue, self.claims)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether one run takes it all."""
+        return all(pile.count == len(pile.kept) for pile in self.piles)
+
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyor:
+    """Compares what lies in the store with what the database knows; a file's age is by the store's own clock."""
+
+    registry: MaintenanceRegistry
+    blobs: Blobs
+    clock: Callable[[], datetime]
+
+    async def survey(self) -> Survey:
+        """Raises OSError."""
+        survey = Survey(await self.registry.holdings())
+        await self._due(survey)
+        await self._unused(survey)
+        await self._strays(survey)
+        await self._copies(survey)
+        await self._unregistered(survey)
+        await self._overdue(survey)
+        return survey
+
+    async def _due(self, survey: Survey) -> None:
+        after = 0
+        while page := await self.registry.due(after, _PAGE):
+            after = page[-1].position
+            for due in page:
+                survey.due.add(due, Example(key=due.artifact_id, size_bytes=due.size_bytes, reason=due.reason))
+
+    async def _unused(self, survey: Survey) -> None:
+        before, after = self.clock() - GRACE, ""
+        while page := await self.registry.unused(before, after, _PAGE):
+            after = page[-1].content.sha256
+            for unused in page:
+                found = StoredFile(unused.content.key, unused.size_bytes, before)
+                self._doom(survey.unused, found, "unused")
+
+    async def _strays(self, survey: Survey) -> None:
+        async for page in self._pages(OBJECTS):
+            survey.objects += len(page)
+            old = [(found, content_of(found.key)) for found in self._old(page)]
+            reasons = await self.registry.strays([content for _found, content in old if content])
+            for found, content in old:
+                if reason := "unknown" if content is None else reasons.get(content):
+                    self._doom(survey.unknown, found, reason)
+
+    async def _copies(self, survey: Survey) -> None:
+        async for page in self._pages(MANIFESTS):
+            artifacts = {found.key: artifact_of(found.key) for found in page}
+            unknown = await self.registry.unknown_artifacts({known for known in artifacts.values() if known})
+            for found in page:
+                artifact_id = artifacts[found.key]
+                survey.forgotten += artifact_id in unknown
+                if artifact_id is None or artifact_id in unknown:
+                    self._doom(survey.unknown, found, "unknown")
+
+    async def _unregistered(self, survey: Survey) -> None:
+        async for page in self._pages(STAGING):
+            old = self._old(page)
+            unspent = await self.registry.unspent({found.key for found in old})
+            for found in old:
+                if found.key in unspent:
+                    self._doom(survey.unregistered, found, "unregistered")
+
+    async def _overdue(self, survey: Survey) -> None:
+        today = self._today
+        for pile, folder, day_of, kept in (
+            (survey.overdue, ORPHANS, orphaned_on, ORPHANS_KEPT),
+            (survey.claims, CLAIMS, claimed_on, CLAIMS_KEPT),
+        ):
+            async for found in self.blobs.listing(folder):
+                since = day_of(found.key) or found.modified.date()
+                # The day in a key may have been nearly over.
+                if today - since > kept:
+                    example = Example(key=found.key, size_bytes=found.size_bytes, reason=f"since {since}")
+                    pile.add(found.key, example)
+
+    @property
+    def _today(self) -> date:
+        return self.clock().date()
+
+    def _old(self, page: list[StoredFile]) -> list[StoredFile]:
+        before = self.clock() - GRACE
+        return [found for found in page if found.modified < before]
+
+    def _doom(self, pile: Batch[Removal], found: StoredFile, reason: OrphanReason) -> None:
+        target = orphan_key(found.key, self._today)
+        removal = Removal(found.key, target, reason, found.size_bytes, content_of(found.key))
+        pile.add(removal, Example(key=found.key, size_bytes=found.size_bytes, reason=reason))
+
+    async def _pages(self, folder: str) -> AsyncIterator[list[StoredFile]]:
+        page: list[StoredFile] = []
+        async for found in self.blobs.listing(folder):
+            page.append(found)
+            if len(page) == _PAGE:
+                yield page
+                page = []
+        if page:
+            yield page
