@@ -1,4 +1,4 @@
-"""Alembic's way in."""
+"""Alembic environment of the orchestrator's database."""
 
 from mindbus.sql import migrations
 from storage_service.runs import RunBase

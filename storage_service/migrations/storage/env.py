@@ -1,8 +1,6 @@
-"""Alembic's way in."""
+"""Alembic environment of storage's database."""
 
 from mindbus.sql import migrations
-from storage_service.dialogues import tables as dialogues
-from storage_service.maintenance import tables as care
+from storage_service.tables import StorageBase
 
-# All of them are of one metadata, as long as all of them are imported.
-migrations.run((care or dialogues).Base.metadata)
+migrations.run(StorageBase.metadata)
