@@ -3,7 +3,7 @@
 import re
 
 from bus_schema.episodes import AnchorReason
-from memory.packing.cues import TO_REMEMBER
+from memory.packing.decisions import TO_REMEMBER
 
 
 def anchor_reason(text: str) -> AnchorReason | None:

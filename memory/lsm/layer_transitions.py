@@ -16,9 +16,9 @@ from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, Not
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_head, as_hot, as_turn, kept_words, turns_of
 from memory.lsm.tables import EpisodeRow, LayerChangeRow
-from memory.packing.reading import as_turns
-from memory.packing.verifying import verify
-from memory.packing.words import words_of
+from memory.packing.budget import content_words
+from memory.packing.sentences import turns_of_warm
+from memory.packing.verification import verify
 from mindbus.sql.database import Database
 
 _ABOVE = {Layer.WARM: Layer.HOT, Layer.COLD: Layer.WARM}
@@ -64,7 +64,7 @@ class Packs:
             turns = [as_turn(turn) for turn in await turns_of(session, episode_id)]
             if isinstance(content, ColdContent) and row.content_warm:
                 # Cold packs are made of the warm one, whose own words were verified.
-                turns += as_turns(WarmContent.model_validate(row.content_warm))
+                turns += turns_of_warm(WarmContent.model_validate(row.content_warm))
         findings = await asyncio.to_thread(verify, content, turns)
         if not findings.holds:
             raise PackRejected(
@@ -172,7 +172,7 @@ def _store(row: EpisodeRow, command: ApplyPack) -> None:
     if content.embedding is not None:
         row.model, row.embedding = content.embedding.model, content.embedding.raw
     row.layer, row.layer_accesses = command.to.value, 0
-    row.layer_word_count = words_of(content)
+    row.layer_word_count = content_words(content)
     row.report = command.report.model_dump(mode="json")
     row.packed_version = command.expected_version
     row.version += 1

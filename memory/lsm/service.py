@@ -5,7 +5,7 @@ and again for each chat that changes. `memory.reactivation.touch` counts what a 
 are to be published.
 
 The packer asks `get_due` for due episodes, `get_episode` for their text, and sends packs by `apply_pack`, which takes
-them only of the version that was read and only if they are verified (`memory.packing.verifying`).
+them only of the version that was read and only if they are verified (`memory.packing.verification`).
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from language.words import small_talk_stems, stem_key
 from memory.lsm.tables import TurnRow
 from memory.lsm.topics import EpisodeText
-from memory.packing.reading import meant
+from memory.packing.sentences import meaningful_stems
 
 # Turns compared on each side of a boundary; the fewest turns of a topic.
 _WINDOW, _MIN_TURNS = 8, 6
@@ -40,7 +40,7 @@ class _Dialogue:
 
     def __init__(self, turns: Sequence[TurnRow]) -> None:
         speakers = {key for turn in turns for key in stem_key(turn.speaker or "").split()}
-        self._terms = [meant(turn.content) - speakers for turn in turns]
+        self._terms = [meaningful_stems(turn.content) - speakers for turn in turns]
         candidates = range(_MIN_TURNS, len(turns) - _MIN_TURNS + 1)
         self._candidates = [index for index in candidates if turns[index].role != "assistant"]
 

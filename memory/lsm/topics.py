@@ -15,7 +15,7 @@ from language.words import stem_key
 from memory.lsm.rows import as_turn, turns_of
 from memory.lsm.tables import EpisodeOfTurnRow, TurnRow, TurnVectorRow, wants_vector
 from memory.packing.entities import entities_of
-from memory.packing.reading import meant
+from memory.packing.sentences import meaningful_stems
 
 _TERM_WEIGHT, _NAME_WEIGHT, _MEANING_WEIGHT = 0.4, 0.3, 0.3
 _NAMING = frozenset({"person", "place", "organization", "thing"})
@@ -36,7 +36,7 @@ class Topic:
     @classmethod
     def of(cls, turns: Sequence[RawTurn], vectors: Mapping[str, bytes]) -> Self:
         """Topic of some turns; slow for many of them."""
-        terms = frozenset(term for turn in turns for term in meant(turn.content))
+        terms = frozenset(term for turn in turns for term in meaningful_stems(turn.content))
         names = frozenset(stem_key(each.name) for each in entities_of(turns) if each.kind in _NAMING)
         known = [np.frombuffer(vectors[turn.raw_log_id], "<f4") for turn in turns if turn.raw_log_id in vectors]
         direction = np.mean(known, axis=0) if known and len(known) == len(turns) else None

@@ -1,4 +1,4 @@
-"""Whom and what a dialogue names: people, places, things, dates, figures (spec 002 F3: all of them are kept)."""
+"""Named entities of a dialogue: people, places, organizations, things, dates, amounts (spec 002 F3: all are kept)."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -10,86 +10,128 @@ from language.dates.mentions import date_spans
 from language.given_names import is_place
 from language.names import NameFinder, is_person
 from language.words import stem_key
-from memory.packing.amounts import amounts_in
-from memory.packing.reading import sentences_of
+from memory.packing.sentences import sentences_of
 
 Kind = Literal["person", "place", "organization", "thing", "date", "amount"]
+Span = tuple[int, int]
+
+_FIGURE = r"\d+(?:[   ]\d{3})*(?:[.,:/×x-]\d+)*"
+_SCALE = r"(?:тыс(?:яч\w*|\.)?|млн\.?|миллион\w*|млрд\.?|миллиард\w*|thousand|million|billion|hundred|k|K|M|bn)"
+_MONEY = r"(?:руб(?:л\w+|\.)?|₽|доллар\w*|евро|тенге|dollars?|euros?|pounds?|rubles?|roubles?|bucks|USD|EUR|RUB|€|\$|£)"
+_COUNT = (
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|seventy|"
+    r"eighty|ninety|hundred|thousand|million|две|два|три|четыре|пять|шесть|семь|восемь|девять|десять|\w+надцать|"
+    r"двадцать|тридцать|сорок|\w+десят|девяносто|сто|двести|триста|четыреста|\w+сот|тысяч\w*|миллион\w*|полтор[аы])"
+)
+_AMOUNTS = tuple(
+    map(
+        re.compile,
+        (
+            r"(?<![\w@])\+?\d[\d() -]{8,}\d(?!\w)",
+            rf"(?<!\w)[$€£₽]\s?{_FIGURE}(?:\s?{_SCALE})?(?!\w)",
+            rf"(?<![\w.,]){_FIGURE}(?:\s?{_SCALE})?\s?(?:%|процент\w*|percent|{_MONEY})(?!\w)",
+            rf"(?<!\w){_COUNT}(?:[ -]{_COUNT})* (?:процент\w*|percent|{_MONEY})(?!\w)",
+            # A figure with its unit.
+            rf"(?<![\w.,$€£₽-]){_FIGURE}(?:\s?{_SCALE}(?!\w))?(?:[ -]?(?P<unit>[^\W\d_]{{1,24}}))?(?!\w)",
+        ),
+    )
+)
+_NO_UNITS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    a about an and are as at but by for from if in into is it of on or so than that the then there to was were when
+    which who will with а без в во где для до же за и из или к как когда ко ли на не но о от по под при с со то у что
+    это
+        """,
+    )
+)
 _ORGANIZATION = re.compile(
     r"\b(?:Inc|Corp|Ltd|LLC|GmbH|Co|Group|Bank|University|College|School|Institute|Foundation|Agency|Studio|Company|"
     r"ООО|ОАО|ЗАО|АО|ПАО|ИП|[Бб]анк\w*|[Уу]ниверситет\w*|[Ии]нститут\w*|[Шш]кол\w+|[Фф]онд\w*|[Кк]омпани\w+)\b"
 )
-_CALLED = re.compile(
+_ORGANIZATION_BEFORE = re.compile(
     r"(?:company|firm|bank|agency|компани\w+|фирм\w+|банк\w*|агентств\w+|ООО|АО)\s*[«“\"]?$", re.IGNORECASE
 )
-_WHERE = re.compile(r"\b(?:to|from|near|visit(?:ed)?|город\w*|посёлок|улиц\w+|на улице)\s$|\b[Ii]n\s$")
+_PLACE_BEFORE = re.compile(r"\b(?:to|from|near|visit(?:ed)?|город\w*|посёлок|улиц\w+|на улице)\s$|\b[Ii]n\s$")
 
 
 @dataclass
-class _Found:
+class _Mentions:
+    """All mentions of an entity: its forms and the ids of their turns."""
+
     kind: Kind
     key: tuple[str, ...]
     forms: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
 
-    def is_within(self, other: "_Found") -> bool:
-        """Whether the other says it too, in more words."""
+    def is_within(self, other: "_Mentions") -> bool:
+        """Whether the stems are a part of the other's."""
         if self is other or len(self.key) >= len(other.key) or (self.kind == "date") != (other.kind == "date"):
             return False
         return any(other.key[at : at + len(self.key)] == self.key for at in range(len(other.key)))
 
 
 def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
-    """Everything that these turns name, in the order in which it is first named; whoever speaks is not named by it."""
+    """Entities in the order of their first mention; speaking is no mention."""
     sentences = sentences_of(turns)
     names = NameFinder(each.text for each in sentences)
     speakers = {stem_key(word) for turn in turns for word in (turn.speaker or "").split()}
-    found: dict[tuple[str, ...], _Found] = {}
+    found: dict[tuple[str, ...], _Mentions] = {}
     for sentence in sentences:
-        said = f" {stem_key(sentence.text)} "
-        for start, end, kind in spans_in(sentence.text, names, speakers):
+        sentence_key = f" {stem_key(sentence.text)} "
+        for (start, end), kind in _spans(sentence.text, names, speakers):
             name = sentence.text[start:end]
             key = tuple(stem_key(name).split())
-            if key and f" {' '.join(key)} " in said:
-                entity = found.setdefault(key, _Found(kind, key))
-                entity.forms.append(name)
-                entity.ids.append(sentence.raw_log_id)
-    return tuple(_entity(each) for each in _without_parts(list(found.values())))
+            if key and f" {' '.join(key)} " in sentence_key:
+                mentions = found.setdefault(key, _Mentions(kind, key))
+                mentions.forms.append(name)
+                mentions.ids.append(sentence.raw_log_id)
+    return tuple(map(_entity, _merged(list(found.values()))))
 
 
-def spans_in(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
-    """Where things are named in a sentence, with what sort of things they are."""
-    taken: list[tuple[int, int]] = []
-    for start, end, kind in (*_dated(text), *_called(text, names, speakers), *_counted(text)):
-        if not any(start < other_end and other < end for other, other_end in taken):
-            taken.append((start, end))
-            yield start, end, kind
+def amounts_in(text: str) -> Iterator[Span]:
+    """Spans of figures with their units."""
+    taken: list[Span] = []
+    for pattern in _AMOUNTS:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            unit = match.groupdict().get("unit")
+            if unit and unit.lower() in _NO_UNITS:
+                end = start + len(text[start : match.start("unit")].rstrip(" -"))
+            if not _overlaps((start, end), taken):
+                taken.append((start, end))
+                yield start, end
 
 
-def _dated(text: str) -> Iterator[tuple[int, int, Kind]]:
-    return ((start, end, "date") for start, end in date_spans(text))
+def _spans(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[Span, Kind]]:
+    """Spans of entities in a sentence; dates take precedence over names, names over amounts."""
+    dates: Iterable[tuple[Span, Kind]] = ((span, "date") for span in date_spans(text))
+    named = (((each.start, each.end), _kind(each.text, text[: each.start], speakers)) for each in names.find(text))
+    amounts: Iterable[tuple[Span, Kind]] = ((span, "amount") for span in amounts_in(text))
+    taken: list[Span] = []
+    for span, kind in (*dates, *named, *amounts):
+        if not _overlaps(span, taken):
+            taken.append(span)
+            yield span, kind
 
 
-def _counted(text: str) -> Iterator[tuple[int, int, Kind]]:
-    return ((start, end, "amount") for start, end in amounts_in(text))
-
-
-def _called(text: str, names: NameFinder, speakers: Set[str]) -> Iterator[tuple[int, int, Kind]]:
-    for called in names.find(text):
-        yield called.start, called.end, _kind(called.text, text[: called.start], speakers)
+def _overlaps(span: Span, taken: Iterable[Span]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in taken)
 
 
 def _kind(name: str, before: str, speakers: Set[str]) -> Kind:
-    if _ORGANIZATION.search(name) or _CALLED.search(before):
+    if _ORGANIZATION.search(name) or _ORGANIZATION_BEFORE.search(before):
         return "organization"
     if is_person(name, speakers):
         return "person"
-    if is_place(name.split()[0]) or _WHERE.search(before):
+    if is_place(name.split()[0]) or _PLACE_BEFORE.search(before):
         return "place"
     return "thing"
 
 
-def _without_parts(found: Sequence[_Found]) -> Iterable[_Found]:
-    """«Анна» is kept as part of «Анна Петрова», with all the turns that name her."""
+def _merged(found: Sequence[_Mentions]) -> Iterable[_Mentions]:
+    """Entities without those that are part of another, which takes their turns: «Анна» of «Анна Петрова»."""
     for each in sorted(found, key=lambda one: len(one.key)):
         whole = next((other for other in found if each.is_within(other)), None)
         if whole:
@@ -97,7 +139,7 @@ def _without_parts(found: Sequence[_Found]) -> Iterable[_Found]:
     return [each for each in found if not any(each.is_within(other) for other in found)]
 
 
-def _entity(found: _Found) -> Entity:
-    # The shortest form of a name is the one that a dictionary would have, more often than not.
-    name = min(found.forms, key=lambda form: (len(form), found.forms.index(form)))
-    return Entity(name=name, kind=found.kind, raw_log_ids=tuple(dict.fromkeys(found.ids)))
+def _entity(mentions: _Mentions) -> Entity:
+    # The shortest form is most often the dictionary form.
+    name = min(mentions.forms, key=lambda form: (len(form), mentions.forms.index(form)))
+    return Entity(name=name, kind=mentions.kind, raw_log_ids=tuple(dict.fromkeys(mentions.ids)))

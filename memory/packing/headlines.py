@@ -1,4 +1,4 @@
-"""The one sentence that says what an episode came to: of its own, whole, rather than words strung together."""
+"""Headline of an episode: the sentence of its warm pack that says most of its result."""
 
 import math
 import re
@@ -7,21 +7,22 @@ from collections.abc import Iterator
 
 from bus_schema.episodes import WarmContent
 from language.words import small_talk_stems, stem_key
-from memory.packing.decisions import decides
-from memory.packing.reading import cut, meant
-from memory.packing.standing_alone import understood, without_lead
-from memory.packing.weighing import is_small_talk
-from memory.packing.words import count
+from memory.packing.budget import count_words
+from memory.packing.decisions import is_decision
+from memory.packing.scoring import is_small_talk
+from memory.packing.self_contained import self_containedness, without_lead_in
+from memory.packing.sentences import is_question, meaningful_stems, split_sentences
 
-# Of fewer words no sentence tells anything.
-_FEWEST_TERMS, _FEWEST_WORDS = 2, 3
-# Short sentences would win on density alone.
-_SHORTEST_COUNTED_TERMS = 8
-_OF_A_NAME, _OF_A_DECISION, _OF_A_SUMMARY = 0.7, 3.0, 1.3
-_OF_A_QUESTION, _OF_A_PART, _OF_A_FRAGMENT, _OF_CHATTER = 0.3, 0.8, 0.4, 0.3
+# Shorter sentences say nothing.
+_MIN_TERMS, _MIN_WORDS = 2, 3
+# Lower bound of the length normalisation: short sentences would win by density alone.
+_MIN_NORM_TERMS = 8
+_NAME_BONUS = 0.7
+# Factors by the origin of a sentence, and for questions and for texts that were cut off.
+_DECISION, _SUMMARY, _QUESTION, _CLAUSES, _CLIPPED_SUMMARY = 3.0, 1.3, 0.3, 0.8, 0.4
+_SMALL_TALK_WEIGHT = 0.3
 _SPEAKER = re.compile(r"^([^\s:][^:.!?]{0,40}): ")
-_CLAUSE = re.compile(r"[,;:](?=\s)|(?=\s[—–-]\s)")
-# What one of these begins is no clause to stand alone.
+_CLAUSE_END = re.compile(r"[,;:](?=\s)|(?=\s[—–-]\s)")
 _SUBORDINATE = re.compile(
     r"^(?:\w+ )?(?:if|when|while|although|though|because|since|after|before|unless|as|once|until|"
     r"если|когда|пока|хотя|поскольку|раз|чтобы|после|как|так как|потому)\b",
@@ -29,73 +30,74 @@ _SUBORDINATE = re.compile(
 )
 
 
-def headline_of(warm: WarmContent, room: int) -> str | None:
-    """In at most so many words; a decision rather than anything else, main clauses where a sentence has too many."""
+def best_headline(warm: WarmContent, room: int) -> str | None:
+    """Best sentence of at most so many words, or its main clauses; None if there is none."""
     rating = _Rating(warm)
     rated: list[tuple[float, str]] = []
-    for text, share in _candidates(warm):
-        whole = _whole(text)
-        forms = [whole] if count(whole) <= room else _main_clauses(whole)
-        rated += ((share * rating.of(form), form) for form in forms if count(form) <= room and _tells(form))
-    # Of two that are worth the same, the later one is what it came to.
+    for text, factor in _candidates(warm):
+        whole = _without_lead_in(text)
+        forms = [whole] if count_words(whole) <= room else _main_clauses(whole)
+        rated += (
+            (factor * rating.of(form), form) for form in forms if count_words(form) <= room and _is_meaningful(form)
+        )
+    # Of equal ones the later: results come at the end.
     return max(reversed(rated), key=lambda each: each[0])[1] if rated else None
 
 
 def speakers_of(warm: WarmContent) -> set[str]:
-    """The stems of whoever a point says to have said it."""
+    """Stems of the names that key points begin with."""
     return {key for point in warm.key_points if (who := _SPEAKER.match(point)) for key in stem_key(who[1]).split()}
 
 
 class _Rating:
-    """What a sentence is worth as the only one that is left."""
+    """Scores sentences by the terms and names that they share with the rest of the pack."""
 
     def __init__(self, warm: WarmContent) -> None:
-        texts = [*cut(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
+        texts = [*split_sentences(warm.summary), *warm.key_points, *(decision.text for decision in warm.decisions)]
         self._speakers = speakers_of(warm)
-        self._shared = Counter(term for text in texts for term in meant(text) - self._speakers)
+        self._frequencies = Counter(term for text in texts for term in meaningful_stems(text) - self._speakers)
         names = {stem_key(each.name): len(each.raw_log_ids) for each in warm.entities}
-        # Whoever takes part is named all the time, which tells nothing.
+        # Speakers are named all the time.
         self._names = {name: turns for name, turns in names.items() if not set(name.split()) <= self._speakers}
 
     def of(self, text: str) -> float:
-        """How much of the episode it tells, less if it cannot be understood by itself."""
         bare = _SPEAKER.sub("", text)
-        terms, key = meant(bare) - self._speakers, f" {stem_key(bare)} "
-        # fsum: a plain sum over a set depends on the order, which differs from process to process.
-        told = math.fsum(math.log1p(self._shared[term]) * _share(term) for term in terms)
-        worth = told / math.sqrt(max(len(terms), _SHORTEST_COUNTED_TERMS))
-        worth += _OF_A_NAME * math.fsum(math.log1p(n) for name, n in self._names.items() if f" {name} " in key)
-        return worth * understood(bare) * (_OF_A_PART if text.endswith("…") else 1.0)
+        terms, key = meaningful_stems(bare) - self._speakers, f" {stem_key(bare)} "
+        # fsum: a plain sum over a set depends on its order, which differs between processes.
+        centrality = math.fsum(math.log1p(self._frequencies[term]) * _term_weight(term) for term in terms)
+        score = centrality / math.sqrt(max(len(terms), _MIN_NORM_TERMS))
+        score += _NAME_BONUS * math.fsum(math.log1p(n) for name, n in self._names.items() if f" {name} " in key)
+        return score * self_containedness(bare) * (_CLAUSES if text.endswith("…") else 1.0)
 
 
-def _share(term: str) -> float:
-    return _OF_CHATTER if term in small_talk_stems() else 1.0
+def _term_weight(term: str) -> float:
+    return _SMALL_TALK_WEIGHT if term in small_talk_stems() else 1.0
 
 
 def _candidates(warm: WarmContent) -> Iterator[tuple[str, float]]:
-    """Every sentence that is kept, with what its kind is worth: a proposal is as much as a claim.
+    """All sentences of the pack with their factors.
 
-    A question in the summary is what was asked, one among the points only led to something.
+    A question in the summary is the subject; among the points it only led to something.
     """
-    for text in cut(warm.summary):
-        yield text, _OF_A_SUMMARY * (_OF_A_FRAGMENT if text.endswith("…") else 1.0)
+    for text in split_sentences(warm.summary):
+        yield text, _SUMMARY * (_CLIPPED_SUMMARY if text.endswith("…") else 1.0)
     for text in warm.key_points:
-        yield text, (_OF_A_QUESTION if text.rstrip("!)» \"'").endswith("?") else 1.0)
-    yield from ((each.text, _OF_A_DECISION if decides(each.text) else 1.0) for each in warm.decisions)
+        yield text, (_QUESTION if is_question(text) else 1.0)
+    yield from ((each.text, _DECISION if is_decision(each.text) else 1.0) for each in warm.decisions)
 
 
-def _whole(text: str) -> str:
+def _without_lead_in(text: str) -> str:
     speaker = _SPEAKER.match(text)
-    return f"{speaker[0]}{without_lead(text[speaker.end() :])}" if speaker else without_lead(text)
+    return f"{speaker[0]}{without_lead_in(text[speaker.end() :])}" if speaker else without_lead_in(text)
 
 
-def _main_clauses(whole: str) -> list[str]:
-    """The longer and longer beginnings that end with a clause."""
-    if _SUBORDINATE.match(_SPEAKER.sub("", whole)):
+def _main_clauses(sentence: str) -> list[str]:
+    """All beginnings of a sentence that end with a clause; none where it begins with a subordinate one."""
+    if _SUBORDINATE.match(_SPEAKER.sub("", sentence)):
         return []
-    return [f"{whole[: end.start()]}…" for end in _CLAUSE.finditer(whole)]
+    return [f"{sentence[: end.start()]}…" for end in _CLAUSE_END.finditer(sentence)]
 
 
-def _tells(text: str) -> bool:
+def _is_meaningful(text: str) -> bool:
     bare = _SPEAKER.sub("", text)
-    return len(meant(bare)) >= _FEWEST_TERMS and count(bare) >= _FEWEST_WORDS and not is_small_talk(bare)
+    return len(meaningful_stems(bare)) >= _MIN_TERMS and count_words(bare) >= _MIN_WORDS and not is_small_talk(bare)

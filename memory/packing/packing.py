@@ -1,4 +1,4 @@
-"""A pack, made or mended, then held against what it is of: one that does not hold is none."""
+"""Packing: a model's proposal, repaired, or else a pack by rules; only verified packs are returned."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from typing import TypeVar
 
 from bus_schema.episodes import ColdContent, RawTurn, WarmContent
 from bus_schema.lsm_packing import PackReport
+from memory.packing.budget import content_words, raw_words
 from memory.packing.cold import cold_of
-from memory.packing.mending import Mended, mended_cold, mended_warm
-from memory.packing.reading import as_turns, cut
-from memory.packing.verifying import Findings, verify
+from memory.packing.repair import RepairedPack, repair_cold, repair_warm
+from memory.packing.sentences import split_sentences, turns_of_warm
+from memory.packing.verification import verify
 from memory.packing.warm import warm_of
-from memory.packing.words import words_of, words_said
+from mindbus.errors import MindBusError
 
 OFFLINE = "offline-extractive"
 ContentT = TypeVar("ContentT", WarmContent, ColdContent)
-_NOTHING_TO_SAY = "…"
-_MOST_NAMED = 50
-_LONGEST_NAMED_CHARS = 200
+_EMPTY = "…"
+_MAX_REPORTED, _MAX_REPORTED_CHARS = 50, 200
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a model would keep; `unfounded` is what it says of turns that there are not."""
+    """Content that a model proposes; `unfounded` are its statements about turns that do not exist."""
 
     maker: str
     content: WarmContent | ColdContent
@@ -31,71 +31,69 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Pack:
-    """What is to be kept, with how it came about."""
+    """Verified content with the report on it."""
 
     content: WarmContent | ColdContent
     report: PackReport
 
 
-class PackDoesNotHold(Exception):
-    """Not even the pack that is made by rules keeps what it has to; the episode stays as it is."""
+class PackingFailed(MindBusError):
+    """Not even the pack made by rules passes verification; the episode is left as it is."""
 
 
 def pack_warm(turns: Sequence[RawTurn], proposal: Proposal | None = None) -> Pack:
-    """Of the raw text. Raises PackDoesNotHold."""
-    before = words_said(turns)
+    """Pack raw turns. Raises PackingFailed."""
+    before = raw_words(turns)
     if proposal and isinstance(proposal.content, WarmContent):
-        mended = mended_warm(proposal.content, turns)
-        if verify(mended.content, turns).holds:
-            return _pack(mended, before, proposal)
-    content = _said_alone(warm_of(turns), turns)
-    _require(verify(content, turns))
-    return _pack(Mended(content), before)
+        repaired = repair_warm(proposal.content, turns)
+        if verify(repaired.content, turns).holds:
+            return _pack(repaired, before, proposal)
+    return _pack(RepairedPack(_verified(warm_of(turns), turns)), before)
 
 
-def pack_cold(warm: WarmContent, said: int, proposal: Proposal | None = None) -> Pack:
-    """Of a warm content, `said` being the words of its raw text. Raises PackDoesNotHold."""
-    before = words_of(warm)
+def pack_cold(warm: WarmContent, raw: int, proposal: Proposal | None = None) -> Pack:
+    """Pack warm content of an episode of so many raw words. Raises PackingFailed."""
+    before, turns = content_words(warm), turns_of_warm(warm)
     if proposal and isinstance(proposal.content, ColdContent):
-        mended = mended_cold(proposal.content, warm, said)
-        if verify(mended.content, as_turns(warm)).holds:
-            return _pack(mended, before, proposal)
-    content = _said_alone(cold_of(warm, said), as_turns(warm))
-    _require(verify(content, as_turns(warm)))
-    return _pack(Mended(content), before)
+        repaired = repair_cold(proposal.content, warm, raw)
+        if verify(repaired.content, turns).holds:
+            return _pack(repaired, before, proposal)
+    return _pack(RepairedPack(_verified(cold_of(warm, raw), turns)), before)
 
 
-def _said_alone(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
-    """Without what the check takes for invented: of gibberish, pieces may read otherwise than the whole."""
-    invented = set(verify(content, turns).invented)
-    if not invented:
-        return content
+def _verified(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
+    """Content without what verification takes for invented: clipped gibberish may not match its source."""
+    result = verify(content, turns)
+    if result.invented:
+        content = _without(content, set(result.invented))
+        result = verify(content, turns)
+    if not result.holds:
+        raise PackingFailed(f"{result}. {PackingFailed.__doc__}")
+    return content
+
+
+def _without(content: ContentT, invented: set[str]) -> ContentT:
     if isinstance(content, ColdContent):
-        headline = _NOTHING_TO_SAY if content.headline in invented else content.headline
+        headline = _EMPTY if content.headline in invented else content.headline
         tags = tuple(tag for tag in content.tags if tag not in invented)
         return content.model_copy(update={"headline": headline, "tags": tags})
     kept = [each for each in zip(content.key_points, content.key_point_sources, strict=True) if each[0] not in invented]
-    summary = " ".join(each for each in cut(content.summary) if each not in invented) or _NOTHING_TO_SAY
+    summary = " ".join(each for each in split_sentences(content.summary) if each not in invented) or _EMPTY
     points, sources = tuple(point for point, _ in kept), tuple(source for _, source in kept)
     return content.model_copy(update={"summary": summary, "key_points": points, "key_point_sources": sources})
 
 
-def _require(findings: Findings) -> None:
-    if not findings.holds:
-        raise PackDoesNotHold(f"{findings}. {PackDoesNotHold.__doc__}")
-
-
-def _pack(mended: Mended, before: int, proposal: Proposal | None = None) -> Pack:
+def _pack(repaired: RepairedPack, before: int, proposal: Proposal | None = None) -> Pack:
     report = PackReport(
         maker=proposal.maker if proposal else OFFLINE,
         words_before=before,
-        words_after=words_of(mended.content),
+        words_after=content_words(repaired.content),
         verified=True,
-        put_back=_named(mended.put_back),
-        struck_out=_named((*mended.struck_out, *(proposal.unfounded if proposal else ()))),
+        put_back=_reported(repaired.put_back),
+        struck_out=_reported((*repaired.struck_out, *(proposal.unfounded if proposal else ()))),
     )
-    return Pack(mended.content, report)
+    return Pack(repaired.content, report)
 
 
-def _named(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text[:_LONGEST_NAMED_CHARS] for text in texts[:_MOST_NAMED])
+def _reported(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(text[:_MAX_REPORTED_CHARS] for text in texts[:_MAX_REPORTED])

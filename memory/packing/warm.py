@@ -1,4 +1,4 @@
-"""From raw text to what questions can be answered from, without a model: its own sentences, the best of them."""
+"""Warm content by rules: the best sentences of an episode beside all its entities and decisions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,37 +6,36 @@ from heapq import heapify, heappop, heappush
 
 from bus_schema.episodes import Decision, Entity, RawTurn, WarmContent
 from language.words import small_talk_stems, stem_key
-from memory.packing.budget import Budget, warm_budget
+from memory.packing.budget import WordBudget, count_words, raw_words, warm_budget
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.reading import plain
-from memory.packing.standing_alone import understood, without_lead
-from memory.packing.weighing import Weighed, clipped, weighed
-from memory.packing.words import count, words_said
+from memory.packing.scoring import ScoredSentence, clipped, score_sentences
+from memory.packing.self_contained import self_containedness, without_lead_in
+from memory.packing.sentences import without_blobs
 
 _SUMMARY_SENTENCES = 4
 _SUMMARY_SHARE = 0.2
 _SUMMARY_WORDS = 70
-_FEWEST_SUMMARY_WORDS, _LEAST_SUMMARY_WORDS = 6, 3
-# Where there is less room than this, a summary is the one sentence that can be understood by itself.
+_SMALL_SUMMARY_WORDS, _MIN_SUMMARY_WORDS = 6, 3
+# With less room, the summary is the sentence that is best understood by itself.
 _ONE_SENTENCE_WORDS = 8
-_OF_THE_FIRST, _OF_THE_FIRST_QUESTION, _OF_A_NAME_ALONE = 1.5, 4.0, 0.5
-# Of what is said already, so much makes a sentence say nothing new.
-_REPEATED = 0.7
-# What tells how much: a name as much as two words; a point has to be worth its being one.
-_OF_A_NAME, _OF_A_POINT, _OF_A_QUESTION, _OF_CHATTER = 2.0, 5.0, 0.3, 0.3
+_FIRST_TURN, _FIRST_QUESTION, _NAME_ALONE = 1.5, 4.0, 0.5
+# Share of known terms from which a sentence says nothing new.
+_REPETITION = 0.7
+# Information of a key point: a name counts as two words; every point costs as much as so many words.
+_NAME, _POINT_COST, _QUESTION_FACTOR, _SMALL_TALK_WEIGHT = 2.0, 5.0, 0.3, 0.3
 
 
 def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
-    """Summary, key points with their turns, all entities, all decisions; as dense as spec 002 NF4 says if it can be."""
+    """Warm content within the budget of spec 002 NF4 if all entities and decisions leave room for it."""
     entities, decisions = entities_of(turns), decisions_of(turns)
-    budget = warm_budget(words_said(turns))
-    if _words(entities, decisions) + _FEWEST_SUMMARY_WORDS > budget.most:
-        entities = apart_from(decisions, entities)
-    sentences = weighed(turns, entities, decisions)
-    choice = _Choice(_words(entities, decisions), budget)
-    summary = choice.summary(sentences) or [clipped(_longest(turns), _LEAST_SUMMARY_WORDS)]
-    points = choice.points(sentences)
+    budget = warm_budget(raw_words(turns))
+    if _words(entities, decisions) + _SMALL_SUMMARY_WORDS > budget.most:
+        entities = _outside_of(decisions, entities)
+    sentences = score_sentences(turns, entities, decisions)
+    selection = _Selection(_words(entities, decisions), budget)
+    summary = selection.summary(sentences) or [clipped(_longest(turns), _MIN_SUMMARY_WORDS)]
+    points = selection.points(sentences)
     return WarmContent(
         summary=" ".join(summary),
         key_points=tuple(point for point, _ in points),
@@ -46,138 +45,137 @@ def warm_of(turns: Sequence[RawTurn]) -> WarmContent:
     )
 
 
-def apart_from(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
-    """The entities that no decision names: where there is no room to say things twice."""
+def _outside_of(decisions: Sequence[Decision], entities: Sequence[Entity]) -> tuple[Entity, ...]:
+    """The entities that no decision names."""
     decided = [f" {stem_key(decision.text)} " for decision in decisions]
     return tuple(each for each in entities if not any(f" {stem_key(each.name)} " in text for text in decided))
 
 
 def _words(entities: Sequence[Entity], decisions: Sequence[Decision]) -> int:
-    return sum(count(entity.name) for entity in entities) + sum(count(decision.text) for decision in decisions)
+    texts = (*(entity.name for entity in entities), *(decision.text for decision in decisions))
+    return sum(map(count_words, texts))
 
 
 def _longest(turns: Sequence[RawTurn]) -> str:
-    """For an episode of nothing but decisions, or of no words."""
-    return " ".join(max((plain(turn.content) for turn in turns), key=len, default="").split())
+    """The longest turn, for an episode of nothing but decisions, or without words."""
+    return " ".join(max((without_blobs(turn.content) for turn in turns), key=len, default="").split())
 
 
 @dataclass
-class _Choice:
-    """What has been chosen so far: its words, its terms, its names."""
+class _Selection:
+    """Greedy selection of sentences: the words, terms and names selected so far."""
 
     words: int
-    budget: Budget
+    budget: WordBudget
 
     def __post_init__(self) -> None:
         self._terms: set[str] = set()
         self._names: set[int] = set()
         self._taken: set[int] = set()
 
-    def left(self, of: int) -> int:
-        return max(0, of - self.words)
-
-    def summary(self, sentences: Sequence[Weighed]) -> list[str]:
-        """The most central sentences, in their order; where there is room for none, the beginning of the first."""
-        share = round(self.left(self.budget.wanted) * _SUMMARY_SHARE)
-        at_least = min(_FEWEST_SUMMARY_WORDS, max(_LEAST_SUMMARY_WORDS, self.left(self.budget.most)))
+    def summary(self, sentences: Sequence[ScoredSentence]) -> list[str]:
+        """The best sentences in their order; the beginning of the best where none fits."""
+        share = round(self._left(self.budget.wanted) * _SUMMARY_SHARE)
+        at_least = min(_SMALL_SUMMARY_WORDS, max(_MIN_SUMMARY_WORDS, self._left(self.budget.most)))
         room = max(min(_SUMMARY_WORDS, share), min(at_least, self.budget.most))
         if share < _ONE_SENTENCE_WORDS:
             return self._one_sentence(sentences, room)
-        ranked = sorted(sentences, key=_by_worth)
-        chosen: list[Weighed] = []
+        ranked = sorted(sentences, key=_by_score)
+        chosen: list[ScoredSentence] = []
         for each in ranked:
-            if len(chosen) < _SUMMARY_SENTENCES and each.worth and count(each.text) <= room and self._is_new(each):
-                room -= count(each.text)
+            fits = len(chosen) < _SUMMARY_SENTENCES and each.score and count_words(each.text) <= room
+            if fits and self._is_new(each):
+                room -= count_words(each.text)
                 chosen.append(self._take(each, each.text))
         if not chosen and ranked:
             return [self._clipped(ranked[0], room)]
-        return [_ended(each.text) for each in sorted(chosen, key=_place)]
+        return [_with_full_stop(each.text) for each in sorted(chosen, key=_place)]
 
-    def _one_sentence(self, sentences: Sequence[Weighed], room: int) -> list[str]:
-        """Whole, if there is any room for it: of what is said in few words, not much else may be left."""
-        ranked = sorted((each for each in sentences if each.worth), key=lambda each: (-_alone(each), _place(each)))
-        fitting = (each for each in ranked if count(_bare(each)) <= max(room, self.left(self.budget.most)))
-        if best := next(fitting, None):
-            return [_bare(self._take(best, _bare(best)))]
-        return [self._clipped(each, room) for each in (ranked or sorted(sentences, key=_by_worth))[:1]]
-
-    def points(self, sentences: Sequence[Weighed]) -> list[tuple[str, str]]:
-        """What tells most that is new in fewest words, in the order in which it was said.
-
-        If that is too little for an episode of so many words, then anything.
-        """
-        chosen = list(self._telling([each for each in sentences if each.worth]))
-        for each in sorted(sentences, key=_by_worth):
-            if self.left(self.budget.least) and each.words <= self.left(self.budget.most) and not self._has(each):
+    def points(self, sentences: Sequence[ScoredSentence]) -> list[tuple[str, str]]:
+        """Key points with their turn ids, in order: the most informative ones, then any up to the least words."""
+        chosen = list(self._most_informative([each for each in sentences if each.score]))
+        for each in sorted(sentences, key=_by_score):
+            if self._left(self.budget.least) and each.words <= self._left(self.budget.most) and not self._has(each):
                 chosen.append(self._take(each, each.point))
         return [(each.point, each.sentence.raw_log_id) for each in sorted(chosen, key=_place)]
 
-    def _telling(self, sentences: Sequence[Weighed]) -> Iterator[Weighed]:
-        """One after the other; what one has told, the next need not tell."""
-        waiting = [(-self._news(each), each.sentence.place, each) for each in sentences if not self._has(each)]
-        heapify(waiting)
-        while waiting:
-            _, place, each = heappop(waiting)
-            news = self._news(each)
-            if news <= 0 or each.words > self.left(self.budget.wanted):
+    def _one_sentence(self, sentences: Sequence[ScoredSentence], room: int) -> list[str]:
+        """A whole sentence even if little else is left of the budget."""
+        ranked = sorted(
+            (each for each in sentences if each.score), key=lambda each: (-_score_alone(each), _place(each))
+        )
+        limit = max(room, self._left(self.budget.most))
+        for each in ranked:
+            bare = without_lead_in(each.text)
+            if count_words(bare) <= limit:
+                self._take(each, bare)
+                return [bare]
+        return [self._clipped(each, room) for each in (ranked or sorted(sentences, key=_by_score))[:1]]
+
+    def _most_informative(self, sentences: Sequence[ScoredSentence]) -> Iterator[ScoredSentence]:
+        """Lazy greedy selection: the information of a sentence only falls as others are selected."""
+        heap = [(-self._information(each), each.sentence.place, each) for each in sentences if not self._has(each)]
+        heapify(heap)
+        while heap:
+            _, place, each = heappop(heap)
+            information = self._information(each)
+            if information <= 0 or each.words > self._left(self.budget.wanted):
                 continue
-            if waiting and -waiting[0][0] > news:
-                # Another has told some of it meanwhile.
-                heappush(waiting, (-news, place, each))
+            if heap and -heap[0][0] > information:
+                heappush(heap, (-information, place, each))
                 continue
             yield self._take(each, each.point)
 
-    def _news(self, each: Weighed) -> float:
-        """For each of its words, what it tells that has not been told."""
+    def _information(self, each: ScoredSentence) -> float:
+        """New terms and names per word."""
         new = each.sentence.terms - self._terms
-        terms = len(new) - (1 - _OF_CHATTER) * len(new & small_talk_stems())
-        told = terms + _OF_A_NAME * len(each.names - self._names)
-        return told / (each.words + _OF_A_POINT) * (_OF_A_QUESTION if each.sentence.is_question else 1.0)
+        terms = len(new) - (1 - _SMALL_TALK_WEIGHT) * len(new & small_talk_stems())
+        information = terms + _NAME * len(each.names - self._names)
+        return information / (each.words + _POINT_COST) * (_QUESTION_FACTOR if each.sentence.is_question else 1.0)
 
-    def _clipped(self, each: Weighed, words: int) -> str:
+    def _clipped(self, each: ScoredSentence, words: int) -> str:
         text = clipped(each.text, words)
         if text == each.text:
             self._take(each, text)
         else:
-            self.words += count(text)
+            self.words += count_words(text)
         return text
 
-    def _has(self, each: Weighed) -> bool:
+    def _left(self, of: int) -> int:
+        return max(0, of - self.words)
+
+    def _has(self, each: ScoredSentence) -> bool:
         return each.sentence.place in self._taken
 
-    def _is_new(self, each: Weighed) -> bool:
+    def _is_new(self, each: ScoredSentence) -> bool:
         if self._has(each):
             return False
         terms = each.sentence.terms
-        return bool(each.names - self._names) or len(terms & self._terms) < _REPEATED * len(terms)
+        return bool(each.names - self._names) or len(terms & self._terms) < _REPETITION * len(terms)
 
-    def _take(self, each: Weighed, text: str) -> Weighed:
-        self.words += count(text)
+    def _take(self, each: ScoredSentence, text: str) -> ScoredSentence:
+        self.words += count_words(text)
         self._terms |= each.sentence.terms
         self._names |= each.names
         self._taken.add(each.sentence.place)
         return each
 
 
-def _by_worth(each: Weighed) -> tuple[float, int]:
-    return -each.worth, each.sentence.place
+def _by_score(each: ScoredSentence) -> tuple[float, int]:
+    return -each.score, each.sentence.place
 
 
-def _bare(each: Weighed) -> str:
-    return without_lead(each.text)
-
-
-def _alone(each: Weighed) -> float:
-    """Its worth to whoever reads nothing else; what a talk begins with is what it is about, also if it is asked."""
-    worth = (each.worth + _OF_A_NAME_ALONE * len(each.names)) * understood(each.text)
+def _score_alone(each: ScoredSentence) -> float:
+    """Score as the only sentence; the first turn tells the subject, the more so if it is a question."""
+    score = (each.score + _NAME_ALONE * len(each.names)) * self_containedness(each.text)
     if each.sentence.turn:
-        return worth
-    return worth * (_OF_THE_FIRST_QUESTION if each.sentence.is_question else _OF_THE_FIRST)
+        return score
+    return score * (_FIRST_QUESTION if each.sentence.is_question else _FIRST_TURN)
 
 
-def _place(each: Weighed) -> int:
+def _place(each: ScoredSentence) -> int:
     return each.sentence.place
 
 
-def _ended(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     return text if text[-1:] in '.!?…»”")' else f"{text}."

@@ -14,7 +14,7 @@ from benchmarks.servers.workers import workers_of
 from bus_schema.episodes import ColdContent, Episode, HotContent, Layer, WarmContent
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import PackRun, RunPacking
-from memory.packing.verifying import verify
+from memory.packing.verification import verify
 from mindbus import BusUnavailable, Client, ReplyError, connect
 from tests.fleets import settings_for
 from tests.generated_episodes import Generated, generated_episodes

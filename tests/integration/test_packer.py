@@ -11,8 +11,8 @@ from bus_schema.episodes import ColdContent, Episode, EpisodeHead, Layer, WarmCo
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor
 from bus_schema.packer import PackEpisode, RunPacking
 from bus_schema.replies import Code
-from memory.packing.verifying import verify
-from memory.packing.words import words_of
+from memory.packing.budget import content_words
+from memory.packing.verification import verify
 from mindbus import Client, Settings, Worker, WorkerContext
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -113,7 +113,7 @@ async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: Set
             content = (await episode(fleet.bus, episode_id)).content
             assert isinstance(content, WarmContent)
             assert "Xanadu" not in content.model_dump_json()
-            assert 3 <= each.words / words_of(content) <= 10
+            assert 3 <= each.words / content_words(content) <= 10
 
 
 async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: Settings) -> None:

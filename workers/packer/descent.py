@@ -15,9 +15,8 @@ from bus_schema.lsm_packing import ApplyPack
 from bus_schema.messages import Command
 from bus_schema.packer import Packed
 from bus_schema.replies import Code
-from memory.packing.budget import cold_budget
-from memory.packing.packing import OFFLINE, Pack, PackDoesNotHold, Proposal, pack_cold, pack_warm
-from memory.packing.words import words_of
+from memory.packing.budget import cold_budget, content_words
+from memory.packing.packing import OFFLINE, Pack, PackingFailed, Proposal, pack_cold, pack_warm
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import Rejected
@@ -53,9 +52,9 @@ class Descent:
         try:
             pack = await self._made(episode, await self._proposal(episode))
             return await self._applied(episode, pack, at)
-        except PackDoesNotHold as trouble:
+        except PackingFailed as trouble:
             logger().error("pack does not hold", episode_id=episode_id, reason=str(trouble))
-            return _refused(episode, str(PackDoesNotHold.__doc__))
+            return _refused(episode, str(PackingFailed.__doc__))
 
     async def ask(self, scope: str, command: Command[ResultT]) -> ResultT:
         """Under ids of its own: what is gone on with asks something else than what was cut short."""
@@ -69,7 +68,7 @@ class Descent:
             reading = await read_warm(content.raw_messages, self.model)
             return Proposal(self.model.name, reading.content, reading.unfounded) if reading else None
         if isinstance(content, WarmContent):
-            budget = cold_budget(words_of(content), episode.words)
+            budget = cold_budget(content_words(content), episode.words)
             headline = await read_cold(content, budget.wanted, self.model)
             return Proposal(self.model.name, headline) if headline else None
         return None
@@ -80,7 +79,7 @@ class Descent:
             return await asyncio.to_thread(pack_warm, content.raw_messages, proposal)
         if isinstance(content, WarmContent):
             return await asyncio.to_thread(pack_cold, content, episode.words, proposal)
-        raise PackDoesNotHold("nothing is below cold")
+        raise PackingFailed("nothing is below cold")
 
     async def _applied(self, episode: Episode, pack: Pack, at: datetime | None) -> Step:
         """What memory does not take from a model, it is offered without."""

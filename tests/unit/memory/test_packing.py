@@ -10,14 +10,14 @@ import pytest
 from agents.packer import ReadEntity, ReadPoint, ReadWarm, read_warm
 from bus_schema.episodes import ColdContent, Decision, Entity, RawTurn, WarmContent
 from language.words import stem_key
+from memory.packing.budget import content_words, raw_words
 from memory.packing.cold import cold_of
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from memory.packing.packing import OFFLINE, Pack, Proposal, pack_cold, pack_warm
-from memory.packing.reading import as_turns
-from memory.packing.verifying import verify
+from memory.packing.sentences import turns_of_warm
+from memory.packing.verification import verify
 from memory.packing.warm import warm_of
-from memory.packing.words import words_of, words_said
 from tests.generated_episodes import Generated, generated_episodes
 from tests.scripted_model import ScriptedModel
 
@@ -127,11 +127,11 @@ def require_kept(episode: Generated, content: WarmContent) -> None:
 
 
 def require_dense(episode: Generated, warm: WarmContent, cold: ColdContent) -> None:
-    assert 3 <= episode.words / words_of(warm) <= 10
+    assert 3 <= episode.words / content_words(warm) <= 10
     if episode.words >= 400:
-        assert 10 <= words_of(warm) / words_of(cold) <= 20
+        assert 10 <= content_words(warm) / content_words(cold) <= 20
     else:
-        assert words_of(cold) < words_of(warm)
+        assert content_words(cold) < content_words(warm)
         assert any(f" {stem_key(cold.headline)} " in f" {stem_key(turn.content)} " for turn in episode.turns)
         assert not cold.headline.endswith("…")
 
@@ -179,7 +179,7 @@ def test_whatever_was_said_can_be_packed(text: str) -> None:
 
     assert warm.summary
     assert verify(warm, turns).holds
-    assert cold_of(warm, words_said(turns)).headline
+    assert cold_of(warm, raw_words(turns)).headline
 
 
 GIBBERISH = "Anna Решили decided 5% $3 «Ромашка» the и не http://a.b/c ? ! . … 👍 - NASA Q3 it's O'Neil #x ( 1С:Б"
@@ -193,7 +193,7 @@ def test_gibberish_is_packed_like_anything_else() -> None:
         warm = pack_warm(turns).content
         assert isinstance(warm, WarmContent)
         assert verify(warm, turns).holds
-        assert verify(pack_cold(warm, words_said(turns)).content, (*turns, *as_turns(warm))).holds
+        assert verify(pack_cold(warm, raw_words(turns)).content, (*turns, *turns_of_warm(warm))).holds
 
 
 def hostile_answer(episode: Generated, number: int) -> ReadWarm | str:
@@ -288,7 +288,7 @@ def test_of_a_short_talk_one_sentence_is_left_that_says_what_it_came_to(
     talk: Sequence[str], headline: str, tags: tuple[str, ...]
 ) -> None:
     turns = said(*talk)
-    cold = cold_of(warm_of(turns), words_said(turns))
+    cold = cold_of(warm_of(turns), raw_words(turns))
 
     assert cold.headline == headline
     assert set(tags) <= set(cold.tags)

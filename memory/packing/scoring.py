@@ -1,4 +1,4 @@
-"""What a sentence is worth when not all can be kept."""
+"""Scores of sentences when not all can be kept."""
 
 import math
 import re
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from bus_schema.episodes import Decision, Entity, RawTurn
 from language.words import stem_key
-from memory.packing.cues import without_filler
-from memory.packing.reading import Sentence, sentences_of
+from memory.packing.self_contained import without_filler
+from memory.packing.sentences import TurnSentence, sentences_of
 
 _SMALL_TALK = re.compile(
     r"^\W*(?:привет\w*|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|до связи|ок|окей|"
@@ -22,60 +22,57 @@ _SMALL_TALK = re.compile(
     re.IGNORECASE,
 )
 _SMALL_TALK_WORDS = 12
-# In fewer words nothing is told; whom they address is kept among the names.
-_FEWEST_TERMS = 3
-# Short sentences would win on density alone.
-_SHORTEST_COUNTED_TERMS = 7
-_LONGEST_POINT_WORDS = 32
-_OF_A_NAME = 0.5
+# Sentences with fewer terms say nothing; the name they address is kept as an entity.
+_MIN_TERMS = 3
+# Lower bound of the length normalisation: short sentences would win by density alone.
+_MIN_NORM_TERMS = 7
+_MAX_POINT_WORDS = 32
+_NAME_BONUS, _QUESTION_FACTOR = 0.5, 0.3
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """A sentence that could be kept: `text` without what leads to it, `names` the entities in it, by number."""
+class ScoredSentence:
+    """A candidate: `text` without filler, `names` are the indices of the entities in it."""
 
-    sentence: Sentence
+    sentence: TurnSentence
     text: str
     names: frozenset[int]
-    worth: float
+    score: float
     speaker: str | None = None
 
     @property
     def words(self) -> int:
-        """Those of the point."""
+        """Number of words of the key point."""
         return len(self.point.split())
 
     @property
     def point(self) -> str:
-        """With whoever said it, where that is known: «I» is somebody."""
+        """Text of the key point, after the speaker's name if known: «I» is somebody."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
-def weighed(turns: Sequence[RawTurn], entities: Sequence[Entity], decisions: Sequence[Decision]) -> list[Weighed]:
-    """Every sentence but the decisions, which are kept anyway; small talk is worth nothing."""
+def score_sentences(
+    turns: Sequence[RawTurn], entities: Sequence[Entity], decisions: Sequence[Decision]
+) -> list[ScoredSentence]:
+    """All sentences but the decisions, which are kept anyway; small talk scores 0."""
     sentences = sentences_of(turns)
     decided = {stem_key(decision.text) for decision in decisions}
-    shared = Counter(term for sentence in sentences for term in sentence.terms)
+    frequencies = Counter(term for sentence in sentences for term in sentence.terms)
     speakers = {key for turn in turns for key in stem_key(turn.speaker or "").split()}
     names = _names(speakers, entities)
-    found = []
+    scored = []
     for sentence in sentences:
-        text = shortened(sentence.text)
+        text = clipped(without_filler(sentence.text), _MAX_POINT_WORDS)
         key = stem_key(text)
         if key and key not in decided:
             named = frozenset(number for number, name in names.items() if f" {name} " in f" {key} ")
-            worth = _worth(sentence, sentence.terms - speakers, len(named), shared)
-            found.append(Weighed(sentence, text, named, worth, turns[sentence.turn].speaker))
-    return found
-
-
-def shortened(text: str) -> str:
-    """A sentence without the words that lead to it, cut where it is too long to be a point."""
-    return clipped(without_filler(text), _LONGEST_POINT_WORDS)
+            score = _score(sentence, sentence.terms - speakers, len(named), frequencies)
+            scored.append(ScoredSentence(sentence, text, named, score, turns[sentence.turn].speaker))
+    return scored
 
 
 def clipped(text: str, most: int) -> str:
-    """The beginning of a text, cut between clauses where that leaves most of it."""
+    """Beginning of a text, at most so many words; ends with a clause if that keeps more than half."""
     words = text.split()
     if len(words) <= most:
         return text
@@ -85,23 +82,23 @@ def clipped(text: str, most: int) -> str:
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether it is said for the sake of saying something."""
+    """Whether a sentence is a greeting, thanks or the like."""
     return bool(_SMALL_TALK.match(text)) and len(text.split()) <= _SMALL_TALK_WORDS
 
 
 def _names(speakers: Set[str], entities: Sequence[Entity]) -> dict[int, str]:
-    """Whoever takes part is named all the time, which tells nothing."""
+    """Stems of entities by index, without the speakers, who are named all the time."""
     keys = {number: stem_key(entity.name) for number, entity in enumerate(entities)}
     return {number: key for number, key in keys.items() if not set(key.split()) <= speakers}
 
 
-def _worth(sentence: Sentence, terms: Set[str], names: int, shared: Counter[str]) -> float:
-    if len(terms) < _FEWEST_TERMS and not (names and sentence.words > _FEWEST_TERMS):
+def _score(sentence: TurnSentence, terms: Set[str], names: int, frequencies: Counter[str]) -> float:
+    if len(terms) < _MIN_TERMS and not (names and sentence.words > _MIN_TERMS):
         return 0.0
     if not names and is_small_talk(sentence.text):
         return 0.0
-    # fsum: a plain sum over a set depends on the order, which differs from process to process.
-    central = math.fsum(math.log1p(shared[term]) for term in terms) / math.sqrt(
-        max(len(terms), _SHORTEST_COUNTED_TERMS)
+    # fsum: a plain sum over a set depends on its order, which differs between processes.
+    centrality = math.fsum(math.log1p(frequencies[term]) for term in terms) / math.sqrt(
+        max(len(terms), _MIN_NORM_TERMS)
     )
-    return (central + _OF_A_NAME * names) * (0.3 if sentence.is_question else 1.0)
+    return (centrality + _NAME_BONUS * names) * (_QUESTION_FACTOR if sentence.is_question else 1.0)

@@ -1,0 +1,176 @@
+"""Repair of a proposed pack: what it dropped is put back, what it invented is struck out."""
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
+from language.words import stem_key
+from memory.packing.budget import cold_budget, content_words, count_words, raw_words, warm_budget
+from memory.packing.cold import cold_of
+from memory.packing.scoring import clipped
+from memory.packing.sentences import meaningful_stems, split_sentences, turns_of_warm
+from memory.packing.verification import SUMMARY_SUPPORT, SourceText, invented_in_cold, missing_entities
+from memory.packing.warm import warm_of
+
+_SUMMARY_SENTENCES = 4
+# Share of common stems at which two wordings are one decision, and at which a point repeats a decision.
+_SAME_DECISION = 0.7
+_REPETITION = 0.9
+
+
+@dataclass(frozen=True)
+class RepairedPack:
+    """A pack with the texts that were put back and struck out."""
+
+    content: WarmContent | ColdContent
+    put_back: tuple[str, ...] = ()
+    struck_out: tuple[str, ...] = ()
+
+
+@dataclass
+class _Repairs:
+    put_back: list[str] = field(default_factory=list)
+    struck_out: list[str] = field(default_factory=list)
+
+    def applied_to(self, content: WarmContent | ColdContent) -> RepairedPack:
+        return RepairedPack(content, tuple(self.put_back), tuple(self.struck_out))
+
+
+def repair_warm(proposed: WarmContent, turns: Sequence[RawTurn]) -> RepairedPack:
+    """Entities and decisions by rules, the rest as proposed if it is supported and fits the budget."""
+    source, repairs = SourceText(turns), _Repairs()
+    by_rules, budget = warm_of(turns), warm_budget(raw_words(turns))
+    repairs.put_back += (each.name for each in missing_entities(proposed, source))
+    builder = _WarmBuilder(by_rules, budget.most)
+    summary = builder.summary(_supported_sentences(proposed, source, repairs))
+    if not summary:
+        repairs.put_back.append(by_rules.summary)
+    builder.add_decisions(_further_decisions(proposed, source, repairs))
+    builder.add_entities(_further_entities(proposed, source, repairs))
+    builder.add_points(_supported_points(proposed, source, repairs))
+    builder.fill(budget.least)
+    return repairs.applied_to(builder.content(summary or by_rules.summary))
+
+
+def repair_cold(proposed: ColdContent, warm: WarmContent, raw: int) -> RepairedPack:
+    """A headline that the warm content mentions, tags of its words, within the budget for so many raw words."""
+    repairs, source = _Repairs(), SourceText(turns_of_warm(warm))
+    by_rules, budget = cold_of(warm, raw), cold_budget(content_words(warm), raw)
+    repairs.struck_out += invented_in_cold(proposed, source)
+    headline = " ".join(proposed.headline.split())
+    if not headline or headline in repairs.struck_out or proposed.headline in repairs.struck_out:
+        headline = by_rules.headline
+        repairs.put_back.append(headline)
+    headline = clipped(headline, max(1, budget.most - 1))
+    tags: list[str] = []
+    left = budget.wanted - count_words(headline)
+    for tag in (*(each for each in proposed.tags if each not in repairs.struck_out), *by_rules.tags):
+        key = stem_key(tag)
+        if key and count_words(tag) <= left and key not in map(stem_key, (headline, *tags)):
+            tags.append(" ".join(tag.split()))
+            left -= count_words(tag)
+    return repairs.applied_to(ColdContent(headline=headline, tags=tuple(tags)))
+
+
+class _WarmBuilder:
+    """Builds warm content within a number of words, starting from the entities and decisions by rules."""
+
+    def __init__(self, by_rules: WarmContent, most: int) -> None:
+        self._by_rules, self._most = by_rules, most
+        self._entities, self._decisions = list(by_rules.entities), list(by_rules.decisions)
+        self._points: list[tuple[str, RawLogIds]] = []
+        texts = (*(each.name for each in by_rules.entities), *(each.text for each in by_rules.decisions))
+        self._words = sum(map(count_words, texts))
+
+    def summary(self, sentences: Iterable[str]) -> str:
+        """The sentences that fit; empty if none does."""
+        kept = [each for each in list(sentences)[:_SUMMARY_SENTENCES] if self._take(each)]
+        if not kept:
+            self._words += count_words(self._by_rules.summary)
+        return " ".join(kept)
+
+    def add_decisions(self, more: Iterable[Decision]) -> None:
+        self._decisions += [each for each in more if self._take(each.text)]
+
+    def add_entities(self, more: Iterable[Entity]) -> None:
+        self._entities += [each for each in more if self._take(each.name)]
+
+    def add_points(self, more: Iterable[tuple[str, RawLogIds]]) -> None:
+        decided = [meaningful_stems(each.text) for each in self._decisions]
+        new = (each for each in more if not any(_repeats(meaningful_stems(each[0]), terms) for terms in decided))
+        self._points += [each for each in new if self._take(each[0])]
+
+    def fill(self, least: int) -> None:
+        """Add points by rules until there are at least so many words."""
+        known = {point for point, _ in self._points}
+        for point, sources in zip(self._by_rules.key_points, self._by_rules.key_point_sources, strict=True):
+            if self._words < least and point not in known and self._take(point):
+                self._points.append((point, sources))
+
+    def content(self, summary: str) -> WarmContent:
+        return WarmContent(
+            summary=summary,
+            key_points=tuple(point for point, _ in self._points),
+            key_point_sources=tuple(sources for _, sources in self._points),
+            entities=tuple(self._entities),
+            decisions=tuple(self._decisions),
+        )
+
+    def _take(self, text: str) -> bool:
+        fits = self._words + count_words(text) <= self._most
+        self._words += count_words(text) if fits else 0
+        return fits
+
+
+def _repeats(terms: Set[str], others: Set[str]) -> bool:
+    return len(terms & others) >= _REPETITION * len(terms)
+
+
+def _further_entities(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> Iterable[Entity]:
+    """Proposed entities that the turns name, though the rules do not find them."""
+    known = " | ".join(stem_key(each.name) for each in source.entities)
+    for entity in proposed.entities:
+        if not (source.knows(entity.raw_log_ids) and source.has(entity.name, entity.raw_log_ids)):
+            repairs.struck_out.append(entity.name)
+        elif f" {stem_key(entity.name)} " not in f" {known} ":
+            known = f"{known} | {stem_key(entity.name)}"
+            yield entity
+
+
+def _further_decisions(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> Iterable[Decision]:
+    """Proposed decisions whose very words are in the turns, though the rules do not find them."""
+    wordings = [meaningful_stems(each.text) for each in source.decisions]
+    proposals = [(each, meaningful_stems(each.text)) for each in proposed.decisions]
+    for real, wording in zip(source.decisions, wordings, strict=True):
+        if not any(len(wording & terms) >= _SAME_DECISION * len(wording) for _, terms in proposals):
+            repairs.put_back.append(real.text)
+    known = [stem_key(each.text) for each in source.decisions]
+    for decision, terms in proposals:
+        key = stem_key(decision.text)
+        if any(f" {key} " in f" {each} " for each in known):
+            continue
+        if source.knows(decision.raw_log_ids) and source.has(decision.text, decision.raw_log_ids):
+            known.append(key)
+            yield decision
+        elif not any(len(wording & terms) >= _SAME_DECISION * max(len(wording), len(terms)) for wording in wordings):
+            repairs.struck_out.append(decision.text)
+
+
+def _supported_points(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> list[tuple[str, RawLogIds]]:
+    kept = []
+    for point, sources in zip(proposed.key_points, proposed.key_point_sources, strict=True):
+        if source.knows(sources) and source.supports(point, sources):
+            kept.append((" ".join(point.split()), sources))
+        else:
+            repairs.struck_out.append(point)
+    return kept
+
+
+def _supported_sentences(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> list[str]:
+    kept = []
+    for sentence in split_sentences(proposed.summary):
+        if source.supports(sentence, share=SUMMARY_SUPPORT):
+            kept.append(sentence)
+        else:
+            repairs.struck_out.append(sentence)
+    return kept
