@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.configuration.prompts import Role, UnsupportedArtifactType, shipped_role
 from agents.creative.assignment import LARGEST_INPUT_BYTES, Assignment, Input, UnusableInput, read_material
-from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
+from agents.creative.loop import CreativeLoop, LoopState
 from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, memory_materials
@@ -26,7 +26,7 @@ from mindbus.sdk.steps import StepArtifacts
 from workers.checkpoints import KEPT, CheckpointTrouble, forget_before, open_checkpoints
 
 _RECALLED_WORDS = 400
-_IN_VAIN = (ModelFailure, NothingWritten, UnusableInput, ArtifactError)
+_FINAL = (ModelFailure, UnusableInput, UnsupportedArtifactType, ArtifactError)
 
 
 class CreativeWorker(Worker):
@@ -77,12 +77,12 @@ class CreativeWorker(Worker):
                 return await self._execute(order, StepArtifacts(self._artifacts, order))
         except TimeoutError:
             return _failed(order, "its deadline has passed", retryable=True)
-        except BufferFull as full:
-            return _failed(order, str(full), retryable=True)
-        except (ModelUnavailable, OSError, *CheckpointTrouble) as trouble:
-            return self._later(order, context, trouble)
-        except (UnsupportedArtifactType, *_IN_VAIN) as never:
-            return _failed(order, str(never), retryable=False)
+        except BufferFull as error:
+            return _failed(order, str(error), retryable=True)
+        except (ModelUnavailable, OSError, *CheckpointTrouble) as error:
+            return self._later(order, context, error)
+        except _FINAL as error:
+            return _failed(order, str(error), retryable=False)
 
     async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
@@ -107,11 +107,11 @@ class CreativeWorker(Worker):
             return ()
         return memory_materials(await self._recall.about(assignment.question, started_by), _RECALLED_WORDS)
 
-    def _later(self, order: ExecuteStep, context: MessageContext, trouble: Exception) -> StepFailed:
+    def _later(self, order: ExecuteStep, context: MessageContext, error: Exception) -> StepFailed:
         """Keep the attempt, whose thoughts so far are paid for; the last time, leave it to the orchestrator."""
         if context.attempt < self.attempts:
-            raise TemporaryFailure(str(trouble), getattr(trouble, "retry_after", None)) from trouble
-        return _failed(order, str(trouble), retryable=True)
+            raise TemporaryFailure(str(error), getattr(error, "delay", None)) from error
+        return _failed(order, str(error), retryable=True)
 
     async def _report(self, order: ExecuteStep, note: str) -> None:
         progress = StepProgress(run_id=order.run_id, step_id=order.step_id, attempt=order.attempt, note=note)

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 
 from agents.configuration.prompts import role_names
 from agents.processes import saga
-from agents.processes.cards import InvalidCard, UnknownCard, card_of
+from agents.processes.cards import card_of
 from agents.processes.steps import role_of
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.process import (
     CancelProcess,
-    Card,
     GetProcess,
     ListProcesses,
     Run,
@@ -85,7 +84,7 @@ class OrchestratorWorker(Worker):
         with _one_after_another():
             known = await runs.run_to_change(self.database.session, command.run_id)
             if known is None:
-                card = self._card_of(command)
+                card = card_of(command, self._roles)
                 run = saga.open_run(command, card, context.owner, self._clock())
                 if not await runs.add_run(self.database.session, run, card, digest):
                     raise runs.RunChangedMeanwhile(command.run_id)
@@ -187,12 +186,6 @@ class OrchestratorWorker(Worker):
             told = await self._move_all((run_id, cancelled) for run_id in running)
         await runs.forget_runs(session, [run.run_id for run in found])
         return (Removed.of({"runs": len(found)}), *told)
-
-    def _card_of(self, command: StartProcess) -> Card:
-        try:
-            return card_of(command, self._roles)
-        except (InvalidCard, UnknownCard) as wrong:
-            raise Rejected(Code.INVALID, str(wrong)) from wrong
 
     async def _hear(self, run_id: str, happened: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 
 from agents.configuration.prompts import Guide
 from agents.models.conversation import TALK
-from agents.models.errors import ModelFailure, ModelUnavailable
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
 from agents.models.messages import history_calls, model_messages, sanitise_text
 from agents.models.prompt import Material
 from agents.models.selection import model_of
-from agents.subagents.loop import NothingAnswered, ToolLoop
+from agents.subagents.loop import ToolLoop
 from agents.subagents.tools import BoundTool, Toolbox
 from mindbus.bus.worker import WorkerContext
-from mindbus.errors import PermanentFailure, TemporaryFailure
 from mindbus.sdk.subagent import Delegated, SubAgent
 
 _MOST_ROUNDS = 8
@@ -43,15 +41,10 @@ class ThinkingSubagent(SubAgent):
         """What the model comes to."""
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
-        try:
-            return sanitise_text(await self._thinker.answer(said, _materials(work), toolbox, _Told(work)))
-        except ModelUnavailable as away:
-            raise TemporaryFailure(str(away), away.retry_after) from away
-        except (ModelFailure, NothingAnswered) as never:
-            raise PermanentFailure(str(never)) from never
+        return sanitise_text(await self._thinker.answer(said, _materials(work), toolbox, _Observer(work)))
 
 
-class _Told:
+class _Observer:
     """Tells whoever watches the task."""
 
     def __init__(self, work: Delegated) -> None:

@@ -10,6 +10,7 @@ from agents.configuration.validation import FileProblem, InvalidFile, read_file
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
+from mindbus.errors import Rejected
 
 
 class Craft(BaseModel):
@@ -20,7 +21,7 @@ class Craft(BaseModel):
     check: str = Field(min_length=1, max_length=8000)
 
 
-class UnsupportedArtifactType(ValueError):
+class UnsupportedArtifactType(Rejected, ValueError):
     """A card asks a role for something that it does not make; give the step to another role."""
 
 
@@ -45,7 +46,7 @@ class Role(BaseModel):
         if artifact_type not in self.produces:
             makes = ", ".join(self.produces)
             raise UnsupportedArtifactType(
-                f"{UnsupportedArtifactType.__doc__} ({self.name} makes {makes}, not {artifact_type})"
+                message=f"{UnsupportedArtifactType.__doc__} ({self.name} makes {makes}, not {artifact_type})"
             )
 
     @model_validator(mode="after")
@@ -60,11 +61,11 @@ class InvalidRole(InvalidFile):
     """The role cannot be played; each line says where, what is wrong, what to do."""
 
 
-class UnknownRole(LookupError):
+class UnknownRole(Rejected, LookupError):
     """There is no such role; add a file to config/roles."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is no role {name!r}; there are {', '.join(role_names())}")
+        super().__init__(message=f"there is no role {name!r}; there are {', '.join(role_names())}")
 
 
 @cache

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from agents.configuration.located_yaml import InvalidYaml, LocatedDocument, YamlPath, read_located
-from bus_schema.replies import Code
-from mindbus.errors import MindBusError
+from mindbus.errors import Rejected
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -61,13 +60,11 @@ class FileProblem:
         return f"{where}: {self.field}: {self.message}"
 
 
-class InvalidFile(MindBusError, ValueError):
+class InvalidFile(Rejected, ValueError):
     """The file cannot be used; each line says where, what is wrong, what to do."""
 
-    code = Code.INVALID
-
     def __init__(self, problems: Sequence[FileProblem]) -> None:
-        super().__init__("\n".join(map(str, problems)))
+        super().__init__(message="\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
 

@@ -11,18 +11,19 @@ from agents.models.prompt import Material, Step, build_prompt
 from bus_schema.artifacts import Manifest
 from bus_schema.process import BRIEF, ExecuteStep
 from language.words import Language, first_words, language_of
+from mindbus.errors import Rejected
 
 # Far beyond what any model here reads at once, far below what would hurt this process.
 LARGEST_INPUT_BYTES = 1024 * 1024
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
-class UnusableInput(ValueError):
+class UnusableInput(Rejected, ValueError):
     """A role cannot work with this input, however often it tries."""
 
     def __init__(self, name: str, manifest: Manifest, detail: str = "") -> None:
-        said = " ".join((type(self).__doc__ or "").split())
-        super().__init__(f"input {name!r} ({manifest.id}, {manifest.content_type}): {said}{detail and f' ({detail})'}")
+        about = f"input {name!r} ({manifest.id}, {manifest.content_type})"
+        super().__init__(message=f"{about}: {type(self).__doc__}{detail and f' ({detail})'}")
 
 
 class InputEmpty(UnusableInput):

@@ -13,6 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from agents.configuration.prompts import Role
 from agents.creative.assignment import Assignment
+from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, MeteredModel, ModelMessage
 from agents.models.prompt import ATTEMPT, Material, Step, Verdict, remarks
 from agents.models.structured import complete_as
@@ -36,10 +37,6 @@ class LoopState(TypedDict, total=False):
     took_ms: int
 
 
-class NothingWritten(Exception):
-    """The model's answer was empty; try another model or another prompt."""
-
-
 @dataclass(frozen=True)
 class CreativeLoop:
     """A role with a model to think with, plus a memory that outlives the process."""
@@ -51,7 +48,7 @@ class CreativeLoop:
     async def think(self, assignment: Assignment, report: Report) -> LoopState:
         """Go on from the last checkpoint of this attempt, or of the one before it; else begin.
 
-        Raises ModelFailure, NothingWritten.
+        Raises ModelFailure.
         """
         graph = _Work(self, assignment, report).graph()
         config, fingerprint = _thread(assignment, assignment.attempt), self._fingerprint(assignment)
@@ -146,7 +143,7 @@ class _Work:
         with cost:
             completion = await cost.model.complete(messages, params=self._role.model)
         if not completion.text.strip():
-            raise NothingWritten(NothingWritten.__doc__)
+            raise EmptyAnswer
         return completion.text, cost
 
     def _added(self, state: LoopState, cost: "_Cost") -> LoopState:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agents.configuration.prompts import Guide, shipped_guide
 from agents.dialogue.delegation import Delegation, NoDelegation, inconclusive_answer
 from agents.models.conversation import chat_prompt
+from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.messages import message_groups, normalise_calls
 from agents.models.prompt import MEMORY, Material
@@ -17,10 +18,6 @@ _WINDOW_WORDS = 1500
 _MEMORY_WORDS = 900
 # What is said before a sub-agent is asked, then what is said afterwards.
 BETWEEN = "\n\n"
-
-
-class NothingSaid(Exception):
-    """The model's answer was empty; try another model or another prompt."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class DialogueAgent:
     ) -> AsyncIterator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
-        Raises ModelFailure, NothingSaid.
+        Raises ModelFailure.
         """
         helper = help or NoDelegation()
         shown = self.prompt(said, memory)
@@ -138,9 +135,9 @@ def spoken(message: DialogueMessage) -> ModelMessage:
 
 
 def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
-    """What to say where the model says nothing. Raises NothingSaid where there is nothing either."""
+    """What to say where the model says nothing. Raises EmptyAnswer where there is nothing either."""
     if not rounds:
-        raise NothingSaid(NothingSaid.__doc__)
+        raise EmptyAnswer
     return inconclusive_answer(rounds)
 
 

@@ -1,31 +1,40 @@
-"""Why a model gave no answer that can be used."""
+"""Errors of language models."""
 
 from datetime import timedelta
 from inspect import cleandoc
 
+from bus_schema.replies import Code
+from mindbus.errors import Ending, MindBusError, TemporaryFailure
 
-class ModelFailure(Exception):
+
+class ModelFailure(MindBusError):
     """The language model gave no usable answer."""
 
-    retryable = False
+    ending = Ending.DEAD_LETTER
 
     def __init__(self, detail: str = "") -> None:
         message = " ".join(cleandoc(type(self).__doc__ or "").split())
         super().__init__(f"{message} ({detail})" if detail else message)
         self.detail = detail
 
+    @property
+    def retryable(self) -> bool:
+        """Whether the model may answer later."""
+        return self.ending is Ending.RETRY
+
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.detail,), self.__dict__
 
 
-class ModelUnavailable(ModelFailure):
+class ModelUnavailable(ModelFailure, TemporaryFailure):
     """The model's endpoint did not answer, or asked for patience, and the retries are used up; try again later."""
 
-    retryable = True
+    code = Code.UNAVAILABLE
+    ending = Ending.RETRY
 
-    def __init__(self, detail: str = "", retry_after: timedelta | None = None) -> None:
+    def __init__(self, detail: str = "", delay: timedelta | None = None) -> None:
         super().__init__(detail)
-        self.retry_after = retry_after
+        self.delay = delay
 
 
 class ModelRefused(ModelFailure):
@@ -40,12 +49,16 @@ class AnswerCutOff(ModelFailure):
     """The answer reached the token limit before its end; raise max_tokens or ask for less."""
 
 
+class EmptyAnswer(ModelFailure):
+    """The model's answer was empty; try another model or another prompt."""
+
+
 class SchemaMismatch(ModelFailure):
     """The answer does not fit its schema, even after a correction; use a stronger model or simplify the schema."""
 
 
-class ModelHalfConfigured(ValueError):
+class ModelHalfConfigured(MindBusError, ValueError):
     """A model needs both MINDBUS_LLM_BASE_URL and MINDBUS_LLM_MODEL; set neither for the offline model."""
 
     def __init__(self, missing: str) -> None:
-        super().__init__(f"{' '.join(cleandoc(type(self).__doc__ or '').split())} (missing: {missing})")
+        super().__init__(f"{cleandoc(type(self).__doc__ or '')} (missing: {missing})")

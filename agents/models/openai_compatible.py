@@ -232,4 +232,4 @@ def _refusal(error: openai.APIStatusError) -> ModelFailure:
     if error.status_code not in _RETRYABLE_STATUSES and error.status_code < 500:
         return ModelRefused(detail)
     after = error.response.headers.get("retry-after", "")
-    return ModelUnavailable(detail, retry_after=timedelta(seconds=float(after)) if after.isdigit() else None)
+    return ModelUnavailable(detail, delay=timedelta(seconds=float(after)) if after.isdigit() else None)

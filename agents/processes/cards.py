@@ -10,19 +10,18 @@ from pydantic import ValidationError
 from agents.configuration.located_yaml import LocatedDocument, YamlPath
 from agents.configuration.validation import FileProblem, InvalidFile, read_document, schema_problems, suggestion
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
-from bus_schema.replies import Code
-from mindbus.errors import MindBusError
+from mindbus.errors import Rejected
 
 _MAX_BYTES = 256 * 1024
 
 
-class UnknownCard(MindBusError, LookupError):
+class UnknownCard(Rejected, LookupError):
     """There is no such card; name a shipped one or give the path of a YAML file."""
 
-    code = Code.INVALID
-
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is no card {name!r}; shipped are {', '.join(card_names())}, or give a YAML file")
+        super().__init__(
+            message=f"there is no card {name!r}; shipped are {', '.join(card_names())}, or give a YAML file"
+        )
 
 
 def card_names() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from agents.sim.scenarios import Scenario, Stage, Trigger, draw_values
 from agents.sim.teams import Feeling, Profile, Team
 from agents.sim.templates import Template, Value, fill_template, placeholders
+from mindbus.errors import Rejected
 
 _REMEMBERED = 1000
 
@@ -63,11 +64,11 @@ _OPENS, _ASKS, _CLOSES = 0.7, 0.8, 0.35
 _SHORTEST_GAP = timedelta(seconds=5)
 
 
-class NobodyResponsible(ValueError):
+class NobodyResponsible(Rejected, ValueError):
     """Nobody in the team is responsible for any event of the scenario; give somebody one of its areas."""
 
 
-class AnotherLanguage(ValueError):
+class AnotherLanguage(Rejected, ValueError):
     """The team speaks one language, the scenario another; choose one that is written in the team's language."""
 
 
@@ -80,11 +81,11 @@ class MessageGenerator:
 
     def __init__(self, team: Team, scenario: Scenario, seed: int) -> None:
         if team.language != scenario.language:
-            raise AnotherLanguage(f"{AnotherLanguage.__doc__} ({team.language}, {scenario.language})")
+            raise AnotherLanguage(message=f"{AnotherLanguage.__doc__} ({team.language}, {scenario.language})")
         self._team, self._scenario = team, scenario
         self._triggers = [each for each in scenario.triggers if team.responsible_for(each.areas)]
         if not self._triggers:
-            raise NobodyResponsible(NobodyResponsible.__doc__)
+            raise NobodyResponsible
         self._chance = random.Random(f"{team.name}/{scenario.name}/{seed}")
         self._stories: list[Storyline] = []
         self._recent: deque[str] = deque(maxlen=max(1, len(self._triggers) // 3))

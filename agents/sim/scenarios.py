@@ -22,7 +22,9 @@ from agents.sim.teams import (
     team_names,
 )
 from agents.sim.templates import Template, Value, placeholders
+from bus_schema.replies import Code
 from bus_schema.sim import SimFile
+from mindbus.errors import Rejected
 
 _FOLDER = "sim/scenarios"
 _FEWEST_FACTS = 2
@@ -85,11 +87,13 @@ class InvalidScenario(InvalidFile):
     """The scenario cannot be played; each line says where, what is wrong, what to do."""
 
 
-class UnknownScenario(LookupError):
+class UnknownScenario(Rejected, LookupError):
     """There is no such scenario; add a file to config/sim/scenarios."""
 
+    code = Code.NOT_FOUND
+
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no scenario {name!r}; there are {', '.join(known)}")
+        super().__init__(message=f"there is no scenario {name!r}; there are {', '.join(known)}")
 
 
 @cache

@@ -11,7 +11,9 @@ from agents.configuration.validation import FileProblem, InvalidFile, read_file
 from agents.people import Person
 from agents.sim.templates import Gender, Template
 from bus_schema.identities import UserId
+from bus_schema.replies import Code
 from bus_schema.sim import SimFile
+from mindbus.errors import Rejected
 
 Language = Literal["ru", "en"]
 Feeling = Literal["glad", "upset", "calm"]
@@ -63,11 +65,13 @@ class InvalidTeam(InvalidFile):
     """These people cannot be simulated; each line says where, what is wrong, what to do."""
 
 
-class UnknownTeam(LookupError):
+class UnknownTeam(Rejected, LookupError):
     """There is no such team; add a file to config/sim/profiles."""
 
+    code = Code.NOT_FOUND
+
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"there is no team {name!r}; there are {', '.join(known)}")
+        super().__init__(message=f"there is no team {name!r}; there are {', '.join(known)}")
 
 
 @cache

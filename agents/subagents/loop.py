@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from agents.configuration.prompts import Guide
 from agents.models.conversation import chat_prompt
+from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
 from agents.models.messages import normalise_calls
 from agents.models.prompt import Material
@@ -20,10 +21,6 @@ _NO_MORE = {
     Language.RUSSIAN: "Инструменты использованы {n} раз, конца не видно. Вот последнее, что нашлось:\n\n{last}",
 }
 _LAST_CHARS = 1000
-
-
-class NothingAnswered(Exception):
-    """The sub-agent's model answered nothing; try another model or another task."""
 
 
 class TaskObserver(Protocol):
@@ -60,7 +57,7 @@ class ToolLoop:
     async def answer(
         self, said: Sequence[ModelMessage], materials: Sequence[Material], toolbox: Toolbox, witness: TaskObserver
     ) -> str:
-        """What it comes to; the last thing said is the task. Raises ModelFailure, NothingAnswered."""
+        """What it comes to; the last thing said is the task. Raises ModelFailure."""
         messages = chat_prompt(self.guide.system, said, materials)
         graph = _Loop(self, toolbox, witness).graph()
         # Two nodes a round, then the end.
@@ -116,6 +113,6 @@ class _Loop:
         """The end of a loop that its model does not end."""
         last = state["messages"][-1]
         if last.role != "tool":
-            raise NothingAnswered(NothingAnswered.__doc__)
+            raise EmptyAnswer
         phrase = _NO_MORE[language_of(last.content)]
         return phrase.format(n=state["rounds"], last=last.content[:_LAST_CHARS])

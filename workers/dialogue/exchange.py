@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.dialogue.agent import DialogueAgent, MemorySnippet, NothingSaid
-from agents.models.errors import ModelFailure, ModelUnavailable
+from agents.dialogue.agent import DialogueAgent, MemorySnippet
 from agents.models.messages import sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.history import chat_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
-from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
+from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.memory import MemoryLookup
@@ -101,14 +100,9 @@ class ExchangeProcessor:
 
     async def _thought(self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], hear: Hear) -> str:
         pieces = []
-        try:
-            async for piece in self._mind.agent.answer(record.talk, remembered, self._help(record)):
-                pieces.append(piece)
-                await hear(piece)
-        except ModelUnavailable as away:
-            raise TemporaryFailure(str(away), away.retry_after) from away
-        except (ModelFailure, NothingSaid) as never:
-            raise PermanentFailure(str(never)) from never
+        async for piece in self._mind.agent.answer(record.talk, remembered, self._help(record)):
+            pieces.append(piece)
+            await hear(piece)
         return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
 
     def _help(self, record: ExchangeRecord) -> DelegationRounds | None:

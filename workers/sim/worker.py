@@ -6,10 +6,8 @@ from itertools import islice
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from agents.configuration.validation import InvalidFile
-from agents.sim.generator import AnotherLanguage, MessageGenerator, NobodyResponsible
-from agents.sim.scenarios import SimLibrary, UnknownScenario
-from agents.sim.teams import UnknownTeam
+from agents.sim.generator import MessageGenerator
+from agents.sim.scenarios import SimLibrary
 from bus_schema import sim
 from bus_schema.data import ClearData, Removed
 from bus_schema.ids import derived
@@ -190,15 +188,10 @@ class SimWorker(Worker):
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
     def _performance(self, order: StartSim) -> tuple[MessageGenerator, str]:
-        """Raises Rejected where it cannot be played."""
-        try:
-            team = self._library.team(order.profiles)
-            scenario = self._library.scenario(order.scenario or team.scenario)
-            return MessageGenerator(team, scenario, order.seed), scenario.name
-        except (UnknownTeam, UnknownScenario) as unknown:
-            raise Rejected(Code.NOT_FOUND, str(unknown)) from unknown
-        except (InvalidFile, NobodyResponsible, AnotherLanguage) as bad:
-            raise Rejected(Code.INVALID, str(bad)) from bad
+        """The generator of the messages with the scenario's name. Raises Rejected where it cannot be played."""
+        team = self._library.team(order.profiles)
+        scenario = self._library.scenario(order.scenario or team.scenario)
+        return MessageGenerator(team, scenario, order.seed), scenario.name
 
 
 def _progress(tally: SimProgress, sim_id: str) -> dict[str, object]:

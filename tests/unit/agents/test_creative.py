@@ -10,8 +10,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agents.configuration.prompts import Role, shipped_role
 from agents.creative.assignment import Assignment
-from agents.creative.loop import CreativeLoop, LoopState, NothingWritten
-from agents.models.errors import ModelUnavailable
+from agents.creative.loop import CreativeLoop, LoopState
+from agents.models.errors import EmptyAnswer, ModelUnavailable
 from agents.models.offline.model import OfflineModel
 from agents.models.prompt import Material
 from language.words import Language, language_of
@@ -239,7 +239,7 @@ async def test_an_empty_answer_is_no_text(memory: Memory) -> None:
             answer = await super().complete(*args, **kwargs)
             return answer.model_copy(update={"text": " \n"})
 
-    with pytest.raises(NothingWritten):
+    with pytest.raises(EmptyAnswer):
         await thought_by(Mute(), memory)
 
 

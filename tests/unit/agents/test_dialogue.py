@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialogue.agent import DialogueAgent, MemorySnippet, NothingSaid, fit_window, hidden_instruction, spoken
-from agents.models.errors import ModelUnavailable
+from agents.dialogue.agent import DialogueAgent, MemorySnippet, fit_window, hidden_instruction, spoken
+from agents.models.errors import EmptyAnswer, ModelUnavailable
 from agents.models.language_model import ModelMessage
 from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import MessageKind
@@ -217,7 +217,7 @@ async def test_the_answer_comes_in_pieces() -> None:
 
 
 async def test_a_model_that_says_nothing_is_told_of() -> None:
-    with pytest.raises(NothingSaid, match="empty; try another model"):
+    with pytest.raises(EmptyAnswer, match="empty; try another model"):
         _ = [piece async for piece in DialogueAgent(ScriptedModel(" ")).answer(talk("Привет"))]
 
 

@@ -40,8 +40,8 @@ def test_half_a_configuration_is_an_error_that_names_the_other_half(
 
 
 def test_a_failure_says_what_to_do_and_survives_a_checkpoint() -> None:
-    failure = pickle.loads(pickle.dumps(ModelUnavailable("HTTP 503", retry_after=timedelta(seconds=9))))
+    failure = pickle.loads(pickle.dumps(ModelUnavailable("HTTP 503", delay=timedelta(seconds=9))))
 
     assert str(failure).endswith("try again later. (HTTP 503)")
-    assert failure.retry_after == timedelta(seconds=9)
+    assert failure.delay == timedelta(seconds=9)
     assert "raise max_tokens" in str(AnswerCutOff())

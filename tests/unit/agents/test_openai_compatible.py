@@ -163,7 +163,7 @@ async def test_an_endpoint_that_stays_busy_is_unavailable_and_worth_a_later_try(
             await model.complete(ASK)
 
     assert caught.value.retryable
-    assert caught.value.retry_after is None
+    assert caught.value.delay is None
     assert len(server.requests) == 3
 
 
@@ -172,7 +172,7 @@ async def test_a_wait_longer_than_a_retry_may_take_is_handed_to_the_caller() -> 
         with pytest.raises(ModelUnavailable) as caught:
             await model.complete(ASK)
 
-    assert caught.value.retry_after == timedelta(minutes=15)
+    assert caught.value.delay == timedelta(minutes=15)
     assert len(server.requests) == 1
 
 
