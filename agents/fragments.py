@@ -51,7 +51,7 @@ _EVENLY: Mapping[str, float] = {}
 
 
 def quotes_message(quote: str, messages: Iterable[DialogueMessage]) -> bool:
-    """Whether one of the messages says these very words; a piece without words, such as 😡, has to stand there."""
+    """Check that a message contains these words literally; a quote without words, such as 😡, must occur as it is."""
     wanted = _bare(quote)
     return any(
         f" {wanted} " in f" {_bare(each.content or '')} "
@@ -69,7 +69,7 @@ def quoted_message(quote: str, messages: Iterable[DialogueMessage], message_id: 
 
 
 def is_supported(claim: str, by: str) -> bool:
-    """Whether most of a claim's words, all of its numbers are in a text."""
+    """Check that a text contains 60 % of a claim's terms and all of its numbers."""
     if not set(_NUMBER.findall(claim)) <= set(_NUMBER.findall(by)):
         return False
     return weighted_overlap(terms(claim), terms(by), _EVENLY) >= _ENOUGH
@@ -83,7 +83,7 @@ ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
 class ProcessingResult(BaseModel, Generic[ItemT]):
-    """What an agent has got out of one fragment."""
+    """Result of an agent's work on one fragment."""
 
     model_config = ConfigDict(frozen=True)
     items: tuple[ItemT, ...] = ()

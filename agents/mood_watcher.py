@@ -26,7 +26,7 @@ _FEWEST_EVIDENCE = 2
 
 
 class MoodHistory(BaseModel):
-    """What an agent remembers of one user's moods."""
+    """Usual mood of one user, with the number of moods it is made of."""
 
     model_config = ConfigDict(frozen=True)
     usual: Tone = 0.0
@@ -34,7 +34,7 @@ class MoodHistory(BaseModel):
     is_turned: bool = False
 
     def is_sharp_turn(self, tone: float, evidence: int) -> bool:
-        """Whether this is far from what is usual; one word makes no turn, nor does the first day."""
+        """Check whether a tone is far from the usual; one word or the first fragments are not enough."""
         return self.heard >= _FEWEST_HEARD and evidence >= _FEWEST_EVIDENCE and abs(tone - self.usual) >= _SHARP
 
     def having_heard(self, tone: float, is_sharp: bool) -> Self:
@@ -63,7 +63,7 @@ _PHRASES = {
 
 
 class ReadMood(BaseModel):
-    """What a model hears."""
+    """The model's answer: tone and evidence."""
 
     model_config = ConfigDict(extra="forbid")
     tone: float = Field(ge=-1, le=1)
@@ -79,7 +79,7 @@ class MoodWatcher:
     async def process(
         self, fragment: DialogueFragment, history: MoodHistory
     ) -> tuple[MoodHistory, ProcessingResult[Mood]]:
-        """How a user sounded, with their history after it."""
+        """The mood of a fragment, with the user's history after it."""
         messages = fragment.heard
         outcome = ProcessingResult[Mood]()
         if messages:

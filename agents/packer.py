@@ -1,4 +1,4 @@
-"""What a language model is to answer when it packs."""
+"""Packing of episodes with a language model: hot to warm (summary), warm to cold (headline and tags)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class ReadPoint(_Read):
 
 
 class ReadEntity(_Read):
-    """Something that is named, with the numbers of the turns that name it."""
+    """A named entity, with the numbers of the turns that name it."""
 
     name: str
     kind: Literal["person", "place", "organization", "thing", "date", "amount"]
@@ -33,7 +33,7 @@ class ReadEntity(_Read):
 
 
 class ReadWarm(_Read):
-    """What questions can be answered from."""
+    """The model's answer for the warm layer."""
 
     summary: str
     key_points: list[ReadPoint] = Field(max_length=60)
@@ -42,7 +42,7 @@ class ReadWarm(_Read):
 
 
 class ReadCold(_Read):
-    """What tells whether to look deeper."""
+    """The model's answer for the cold layer."""
 
     headline: str
     tags: list[str] = Field(max_length=100)
@@ -52,7 +52,7 @@ _LONGEST_TAG_WORDS = 3
 
 
 async def read_cold(warm: WarmContent, words: int, model: LanguageModel) -> ColdContent | None:
-    """In about so many words; None where no model helps."""
+    """Headline of about so many words with tags; None where no model helps."""
     guide = shipped_guide("packer_cold")
     kept = Material("summary", "summary", "\n".join(_lines(warm)))
     order = f"Report headline and tags as JSON, the headline in at most {max(4, words * 2 // 3)} words."
@@ -77,7 +77,7 @@ _PORTION_WORDS = 1500
 
 @dataclass
 class WarmReading:
-    """What the model would keep, by turns of this episode; `unfounded` names turns that there are not."""
+    """Warm content by turns of this episode; `unfounded` lists texts that name turns that do not exist."""
 
     content: WarmContent
     unfounded: tuple[str, ...] = ()

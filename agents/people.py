@@ -1,4 +1,4 @@
-"""Who is meant by a name, in whatever case it stands."""
+"""Recognition of people's names in any grammatical case."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ _SOFT = ("й", "ь", "я", "ю", "ем", "ём", "е", "и")
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody whom the system knows: the first name is how to speak of them."""
+    """A known user; the first name is how to refer to them."""
 
     user_id: str
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class Mention:
 
 
 class KnownPeople:
-    """Those who are known, besides the given names that anybody may have."""
+    """Lookup of known users by name, besides given names in general."""
 
     def __init__(self, known: Iterable[Person] = ()) -> None:
         self._forms: dict[str, _Meant] = {}
@@ -59,7 +59,7 @@ class KnownPeople:
         return next(iter(self.mentions(name[:1].upper() + name[1:])), None)
 
     def name_of(self, user_id: str) -> str:
-        """How to speak of a user."""
+        """Display name of a user."""
         return self._ids.get(user_id.lower(), (user_id, None))[0]
 
     def _found(self, text: str) -> Iterator[Mention]:
@@ -75,7 +75,7 @@ class KnownPeople:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether these may be two forms of one name."""
+    """Check whether two words may be forms of one name."""
     return bool(set(forms_of(one)) & set(forms_of(other)))
 
 

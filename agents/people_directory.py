@@ -1,4 +1,4 @@
-"""Who is who, for agents that hear people speak of each other."""
+"""Directory of the people whose names agents recognise, from YAML and from simulated teams."""
 
 from collections.abc import Collection, Iterable
 from functools import lru_cache
@@ -21,7 +21,7 @@ class KnownPerson(BaseModel):
 
 
 class PeopleFile(BaseModel):
-    """Everybody whose names are known."""
+    """The file of known people."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     people: tuple[KnownPerson, ...] = Field(min_length=1, max_length=10_000)
@@ -32,18 +32,18 @@ class InvalidPeopleFile(InvalidFile):
 
 
 class PeopleDirectory:
-    """Those of the file are known at any time, simulated people only once they have been heard."""
+    """People of the file are always known, simulated ones once they have spoken."""
 
     def __init__(self, known: Iterable[Person] = (), simulated: Iterable[Person] = ()) -> None:
         self._known, self._simulated = tuple(known), {person.user_id: person for person in simulated}
         self._people = lru_cache(maxsize=64)(self._those_of)
 
     def people(self, heard: Collection[str]) -> KnownPeople:
-        """Everybody who is known by now."""
+        """People known once these users have spoken."""
         return self._people(frozenset(heard).intersection(self._simulated))
 
     def having_heard(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
-        """Those to remember as heard, after this user."""
+        """Simulated users who have spoken, including this one."""
         is_news = user_id in self._simulated and user_id not in heard
         return (*heard, user_id) if is_news else heard
 
@@ -52,7 +52,7 @@ class PeopleDirectory:
 
 
 def open_people_directory(file: str | None) -> PeopleDirectory:
-    """Those of a YAML file, besides the teams that come with MindBus. Raises InvalidPeopleFile, OSError."""
+    """The directory of a YAML file and the shipped teams. Raises InvalidPeopleFile, OSError."""
     known: Iterable[Person] = ()
     if file is not None:
         read = read_file(Path(file).read_bytes(), file, PeopleFile, InvalidPeopleFile)

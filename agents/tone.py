@@ -102,7 +102,7 @@ _FACES = {r"(?<![\w:;])\){2,}|(?<=[^\W\d])\)+(?=\s|$)|[:;=]-?[)D]": 1.5, r"\({2,
 
 @cache
 def phrases() -> tuple[tuple[re.Pattern[str], float], ...]:
-    """What carries feeling as a whole, with how much."""
+    """Phrases that carry feeling as a whole, with their weights."""
     spoken = {
         rf"\b{phrase.strip().replace('ё', '[её]')}\b": float(weight)
         for weight, listed in _PHRASES.items()
@@ -113,7 +113,7 @@ def phrases() -> tuple[tuple[re.Pattern[str], float], ...]:
 
 @cache
 def weights() -> dict[str, float]:
-    """How much feeling each stem carries."""
+    """Weight of feeling by stem, from −3 to 3."""
     return {stem(word): float(weight) for weight, words in _WORDS.items() for word in words.split()}
 
 
@@ -157,7 +157,7 @@ def combine_tones(tones: Iterable[ToneAnalysis]) -> ToneAnalysis:
 
 
 def _heard(sentence: str) -> Iterable[tuple[str, float]]:
-    """Everything in a sentence that carries feeling, with how much."""
+    """Words, phrases and emoji of a sentence that carry feeling, with their weights."""
     louder = _EXCLAIMED ** min(sentence.count("!"), _MOST_EXCLAMATIONS)
     rest = sentence
     for pattern, weight in phrases():

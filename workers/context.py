@@ -128,7 +128,7 @@ class ContextWorker(Worker):
 
     @every(seconds=_LOOKS_S)
     async def look(self) -> None:
-        """Have those desks reviewed on which something has waited long enough."""
+        """Request a review of every user with a notification that is due."""
         now = self._clock()
         if now >= self._next_look:
             self._next_look = now + _LOOKS_THROUGH_ALL

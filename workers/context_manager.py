@@ -25,7 +25,7 @@ _TEAM = "team"
 
 
 class TeamKnowledge(BaseModel):
-    """What is known of all, since people work on the same things; `heard` are those who have spoken."""
+    """Facts of the whole team; `heard` are users who have spoken."""
 
     model_config = ConfigDict(frozen=True)
     knowledge: FactBase = FactBase()
@@ -50,7 +50,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         return _TEAM
 
     async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
-        """What has become known, or is so no longer; whoever said otherwise should know."""
+        """Facts that became known or superseded, with notifications for those who stated the superseded ones."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         agent = ContextManager(self._model, self._roster.people(heard), self._zone)
         knowledge, outcome = await agent.process(fragment, state.knowledge)
@@ -68,7 +68,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
 
     def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
-        """Have what has become known remembered."""
+        """Commands that store the facts in shared memory."""
         updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
         return [Send(learned) for event in updated for learned in memory_commands(event.items, fragment, self.name)]
 
@@ -78,21 +78,21 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         await self._paint(fragment.user_id, known)
 
     def without(self, state: TeamKnowledge, user_id: str) -> tuple[TeamKnowledge, dict[str, int]]:
-        """What the others have said."""
+        """The state without what a user said."""
         knowledge = state.knowledge.without(user_id)
         heard = tuple(each for each in state.heard if each != user_id)
         gone = len(state.knowledge.facts) - len(knowledge.facts)
         return TeamKnowledge(knowledge=knowledge, heard=heard), {"facts": gone}
 
     async def forgotten(self, user_id: str) -> None:
-        """What they have said is in the pictures of others, too."""
+        """Update the summaries of other users, which held facts of this one."""
         known = (await self.state_store.state(_TEAM)).knowledge
         async for other in self._pictures.users():
             if other != user_id:
                 await self._paint(other, known)
 
     async def stop(self) -> None:
-        """Let go of the model as well."""
+        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 

@@ -101,7 +101,7 @@ class CreativeWorker(Worker):
         return hands.ending(made)
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
-        """What memory has on it, as far as whoever started the run may read that."""
+        """Material from memory, as far as the run's starter may read it."""
         started_by = assignment.order.started_by
         if started_by is None or not self.role.remembers:
             return ()

@@ -13,7 +13,7 @@ from mindbus.sdk.processing_agent import ProcessingAgent
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
-    """Everybody has a history of their own."""
+    """Assesses moods, with a history for each user."""
 
     name = "mood_watcher"
     state = MoodHistory
@@ -24,7 +24,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
         self._agent = MoodWatcher(self._model)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
-        """How the user sounded; a sharp turn is worth a word."""
+        """The user's mood, with a notification for a sharp turn."""
         state, outcome = await self._agent.process(fragment, state)
         told: list[Event] = []
         if outcome.items:
@@ -40,6 +40,6 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
         return state, [*told, *outcome.notifications]
 
     async def stop(self) -> None:
-        """Let go of the model as well."""
+        """Close the model as well."""
         await super().stop()
         await self._model.aclose()

@@ -48,7 +48,7 @@ _BATCH = 50
 
 
 class OrchestratorWorker(Worker):
-    """Keeps every run's state, moves it on.
+    """Runs processes as sagas over its own database.
 
     Whoever can reach the queue may start, see, or cancel a run: requesters are not verified by the broker yet.
     """
@@ -75,7 +75,7 @@ class OrchestratorWorker(Worker):
         self._keeps_time_from = self._clock() + self._settle
 
     async def stop(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self.database.dispose()
 
     @on_command
@@ -176,7 +176,7 @@ class OrchestratorWorker(Worker):
         return await self._move_all((run_id, found) for (run_id, _), found in zip(awaited, answers, strict=True))
 
     async def _forget(self, started_by: str | None, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
-        """Those that still run are cancelled, so that nobody goes on working for nothing."""
+        """Delete runs; those still running are cancelled first, so that no role works for nothing."""
         context.begin_anew()
         session = self.database.session
         found = await runs.runs_to_forget(session, started_by)

@@ -19,7 +19,7 @@ _STATUS_CHARS = 200
 
 
 class ThinkingSubagent(SubAgent):
-    """Give it a guide, override `instruments` to say which tools it has for a task."""
+    """Base of sub-agents with a language model: takes a guide; override `instruments` to give it tools for a task."""
 
     most_rounds = _MOST_ROUNDS
 
@@ -33,12 +33,12 @@ class ThinkingSubagent(SubAgent):
         """The tools for one task."""
 
     async def stop(self) -> None:
-        """Let go of the model as well."""
+        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 
     async def execute(self, work: Delegated) -> str:
-        """What the model comes to."""
+        """The model's answer to the task."""
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         return sanitise_text(await self._thinker.answer(said, _materials(work), toolbox, _Observer(work)))

@@ -22,21 +22,21 @@ _ID = r"^art_[A-Za-z0-9_-]{1,64}$"
 
 
 class SearchArguments(BaseModel):
-    """What to look for."""
+    """A query for memory."""
 
     model_config = ConfigDict(extra="forbid")
     query: str = Field(min_length=1, max_length=2000, description="What to look for, in a few words or a question.")
 
 
 class ReadArguments(BaseModel):
-    """Which artifact to read."""
+    """An artifact to read."""
 
     model_config = ConfigDict(extra="forbid")
     artifact_id: str = Field(pattern=_ID, description="Id of the artifact, such as art_0190….")
 
 
 class ComputeArguments(TableQuery):
-    """What to reckon, with which table."""
+    """A computation over a table in an artifact."""
 
     artifact_id: str = Field(pattern=_ID, description="Id of an artifact with CSV, or with a JSON list of objects.")
 

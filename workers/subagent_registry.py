@@ -1,4 +1,4 @@
-"""Which sub-agents the master may turn to: those installed here, then those that a file names."""
+"""Registry of the sub-agents that the master may call: installed ones, then those of a file."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class InvalidSubagentsFile(InvalidFile):
 
 
 def known_subagents(settings: Settings, workers: WorkerRegistry) -> dict[str, str]:
-    """Each by its name, with what it is good for. Raises InvalidSubagentsFile, OSError."""
+    """Descriptions by name. Raises InvalidSubagentsFile, OSError."""
     installed = {
         name.removeprefix(SERVICE_PREFIX): entry
         for name, entry in workers.entries.items()

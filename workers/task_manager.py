@@ -48,7 +48,7 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
         return _TEAM
 
     async def process(self, fragment: DialogueFragment, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
-        """What is to be done, what has become of it; those whom it concerns should know."""
+        """Task updates of the fragment, with notifications for those concerned."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         book, outcome = await self._agent(heard).process(fragment, state.book)
         told: list[Event] = []
@@ -76,7 +76,7 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
         await self.state_store.publish_due(_TEAM, self._reminded, self._tell)
 
     async def stop(self) -> None:
-        """Let go of the model as well."""
+        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 

@@ -27,11 +27,11 @@ class TrackerWorker(Worker):
         self.batches = Batches(self._save, most=_AT_ONCE, heaviest=_BATCH_BYTES)
 
     async def start(self) -> None:
-        """Be ready to save."""
+        """Start saving."""
         self.batches.start()
 
     async def stop(self) -> None:
-        """What is not saved comes again."""
+        """Stop saving; what is not saved is redelivered."""
         await self.batches.stop()
 
     @on_topic("#")

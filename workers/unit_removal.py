@@ -1,4 +1,4 @@
-"""What was learned from somebody who has been forgotten meanwhile."""
+"""Removal of memory units that must not stay: of erased users and of superseded artifact versions."""
 
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from mindbus.sdk.requests import in_id_scope, request
 
 
 async def is_forgotten(bus: Client, command: ProcessRawData, context: MessageContext) -> bool:
-    """Whether the message behind it is gone; to be asked once it is stored.
+    """Check whether the message that a unit was learned from has been erased; call it after the unit is stored.
 
     Whoever has a user forgotten asks storage first, memory afterwards: so what was on its way is removed by memory, or
     found to be forgotten here.
@@ -91,6 +91,6 @@ async def _learned(bus: Client, artifact_ids: Sequence[str], context: MessageCon
 
 
 def _is_of(kem: Kem, artifact_ids: Sequence[str], owner: str) -> bool:
-    """As its source says, which its metadata may not."""
+    """Check a unit's owner and the artifact of its source; its metadata are not authoritative."""
     artifact = None if kem.source is None else kem.source.artifact
     return kem.owner == owner and artifact is not None and artifact.artifact_id in artifact_ids

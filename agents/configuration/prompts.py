@@ -1,4 +1,4 @@
-"""Who the members of the team are, from YAML."""
+"""Prompts of the creative roles and of the dialogue runtime's agents, from YAML."""
 
 from functools import cache
 from importlib import resources
@@ -14,7 +14,7 @@ from mindbus.errors import Rejected
 
 
 class Craft(BaseModel):
-    """How a role makes one type of artifact: what to write, what to look for in the own attempt."""
+    """Instructions for one type of artifact: for writing it and for judging one's own attempt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     write: str = Field(min_length=1, max_length=8000)

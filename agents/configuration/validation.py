@@ -1,4 +1,4 @@
-"""What is wrong with a YAML file, said so that its writer can put it right."""
+"""Validation of YAML files against a schema, with problems that name the line and the remedy."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ class ContextAgent:
         moment: DecisionContext,
         talk: Sequence[DialogueMessage] = (),
     ) -> Rulings:
-        """What becomes of a notification; one that comes again meets the same decision."""
+        """Decide on a notification; a repeated one meets the same decision."""
         known = desk.decision_on(notification.notification_id)
         if known:
             return desk, (known,), desk.delivery_of(notification.notification_id)
@@ -40,7 +40,7 @@ class ContextAgent:
     async def wake(
         self, desk: NotificationState, moment: DecisionContext, talk: Sequence[DialogueMessage] = ()
     ) -> Rulings:
-        """What becomes of all that has waited long enough; whatever goes out does so as one."""
+        """Decide anew on everything that is due; what is delivered goes out as one message."""
         due = _at_once(each.notification for each in desk.due(moment.now))
         return await self._ruled(due, desk, moment, talk)
 
@@ -70,7 +70,7 @@ class ContextAgent:
 
 
 def _at_once(notifications: Iterable[NotificationGenerated]) -> list[NotificationGenerated]:
-    """As many as one can take in; the rest is due again at once, then meets the rules."""
+    """At most 5 notifications with 6,000 characters; the rest stays due."""
     taken: list[NotificationGenerated] = []
     for notification in notifications:
         length = len(notification.message) + sum(len(each.message) for each in taken)

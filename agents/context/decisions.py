@@ -1,4 +1,4 @@
-"""Whether a user is told something now, later or not at all, with the reason."""
+"""Decisions on notifications: deliver now, defer, merge or ignore, by rules first, then by a language model."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 @dataclass(frozen=True)
 class DecisionContext:
-    """When it is, for whom, and when they last said something."""
+    """Time of the decision, the user's preferences and their last message."""
 
     now: datetime
     habits: NotificationPreferences
@@ -76,7 +76,7 @@ def _needless(notification: NotificationGenerated, desk: NotificationState, mome
 def _wait(
     notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext
 ) -> tuple[datetime, str, bool] | None:
-    """Until when, why, and whether it is rather not told at all than before then."""
+    """End of the wait, its reason, and whether the notification is dropped rather than delivered before it."""
     quiet = moment.habits.end_of_quiet(moment.now)
     if quiet:
         return quiet, f"quiet hours until {quiet:%H:%M}", True
@@ -97,7 +97,7 @@ def _wait(
 def _deferred(
     notification: NotificationGenerated, desk: NotificationState, until: datetime, reason: str
 ) -> NotificationDecision:
-    """It joins what waits for about the same time, so that both go out as one."""
+    """Defer, or merge into a notification that waits for about the same time."""
     for waiting in desk.waiting:
         other = waiting.notification.notification_id
         is_near = abs(waiting.until - until) <= _MERGED_WITHIN and waiting.until >= until
@@ -134,7 +134,7 @@ def _same_words(one: str, other: str) -> bool:
 
 
 def _subjects(notification: NotificationGenerated) -> set[str]:
-    """What it is about: a reminder of a task is settled with the task, news of its end is not."""
+    """Subjects of a notification: a task's end settles its reminders, but not the news of that end."""
     subject, _, rest = notification.about.partition(" ")
     return {notification.about, subject} if rest.endswith(("due_soon", "overdue")) else {notification.about}
 
@@ -176,7 +176,7 @@ async def decide_by_model(
 def _allowed(
     judgement: ModelDecision, notification: NotificationGenerated, now: datetime
 ) -> NotificationDecision | None:
-    """What is urgent goes out; only what is unimportant may be dropped; nothing is put off until it is stale."""
+    """The model's decision within bounds: urgent is delivered, only low is ignored, nothing deferred past expiry."""
     reason = f"model: {judgement.reason}"
     if judgement.decision == "ignore" and notification.urgency is Urgency.LOW:
         return NotificationDecision(notification_id=notification.notification_id, verdict="ignore", reason=reason)
@@ -190,7 +190,7 @@ def _allowed(
 
 
 def _is_faithful(message: str, notification: NotificationGenerated) -> bool:
-    """Whether the words say what was to be said: every number kept, nothing made up."""
+    """Check that a wording keeps every number of the notification and adds none."""
     given = f"{notification.message} {notification.context}"
     kept = set(_FIGURE.findall(notification.message)) <= set(_FIGURE.findall(message))
     return (

@@ -1,4 +1,4 @@
-"""When people may be disturbed, and how often."""
+"""Notification preferences: quiet hours, rate, gaps, from YAML."""
 
 from datetime import datetime, time, timedelta
 from functools import cache
@@ -44,7 +44,7 @@ class NotificationPreferences(BaseModel):
         return timedelta(minutes=self.pause_minutes)
 
     def end_of_quiet(self, now: datetime) -> datetime | None:
-        """When the quiet hours that it is now end; None where it is not quiet."""
+        """End of the quiet hours that hold at `now`; None outside quiet hours."""
         if self.quiet_from is None or self.quiet_until is None or self.quiet_from == self.quiet_until:
             return None
         here = now.astimezone(ZoneInfo(self.zone))
@@ -61,7 +61,7 @@ class NotificationPreferences(BaseModel):
 
 
 class PreferencesFile(BaseModel):
-    """Everybody's habits."""
+    """Preferences by user, with a default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     default: NotificationPreferences = NotificationPreferences()
@@ -82,7 +82,7 @@ def shipped_preferences() -> PreferencesFile:
 
 
 def open_preferences(file: str | None) -> PreferencesFile:
-    """Those of a YAML file, or those that come with MindBus. Raises InvalidPreferences, OSError."""
+    """Preferences from a YAML file, or the shipped ones. Raises InvalidPreferences, OSError."""
     return shipped_preferences() if file is None else parse_preferences(Path(file).read_bytes(), file)
 
 

@@ -1,4 +1,4 @@
-"""What lies on the context agent's desk for one user: what was told, what waits, what was decided."""
+"""State of one user's notifications: delivered, waiting, decided."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -17,7 +17,7 @@ Verdict = Literal["deliver", "defer", "merge", "ignore"]
 
 
 class NotificationDecision(BaseModel):
-    """What becomes of a notification, with the reason; `merge` waits for `into` and goes out along with it."""
+    """A decision with its reason; `merge` waits for the notification `into` and goes out with it."""
 
     model_config = ConfigDict(frozen=True)
     notification_id: str
@@ -28,7 +28,7 @@ class NotificationDecision(BaseModel):
 
 
 class Delivery(BaseModel):
-    """What the user is to be told now; `merged` go out in the same breath."""
+    """A message for the user; the notifications `merged` are part of it."""
 
     model_config = ConfigDict(frozen=True)
     to_user: str
@@ -39,7 +39,7 @@ class Delivery(BaseModel):
 
 
 class DeliveredNotification(BaseModel):
-    """Something that the user has been told."""
+    """A notification that the user has been told."""
 
     model_config = ConfigDict(frozen=True)
     notification_id: str
@@ -49,7 +49,7 @@ class DeliveredNotification(BaseModel):
 
 
 class WaitingNotification(BaseModel):
-    """Something that waits; the decision is taken again at its time."""
+    """A deferred notification; it is decided on again at `until`."""
 
     model_config = ConfigDict(frozen=True)
     notification: NotificationGenerated
@@ -58,7 +58,7 @@ class WaitingNotification(BaseModel):
 
 
 class NotificationState(BaseModel):
-    """All of it; what is on it survives the process that put it there."""
+    """Notifications of one user, bounded in number; kept by storage."""
 
     model_config = ConfigDict(frozen=True)
     told: tuple[DeliveredNotification, ...] = ()
@@ -77,18 +77,18 @@ class NotificationState(BaseModel):
         return tuple(each for each in self.told if each.at > moment)
 
     def due(self, now: datetime) -> tuple[WaitingNotification, ...]:
-        """What has waited long enough, the most urgent first."""
+        """Notifications whose wait is over, the most urgent first."""
         order = ("high", "normal", "low")
         due = [each for each in self.waiting if each.until <= now]
         return tuple(sorted(due, key=lambda each: (order.index(each.notification.urgency), each.until)))
 
     @property
     def next_due(self) -> datetime | None:
-        """When to look at it again."""
+        """Time of the next decision."""
         return min((each.until for each in self.waiting), default=None)
 
     def with_settled(self, ids: Iterable[str]) -> Self:
-        """What these are about needs no telling any more."""
+        """The state with further subjects that need no notification any more."""
         settled = tuple(dict.fromkeys((*self.settled, *ids)))[-_MOST_SETTLED:]
         return self.model_copy(update={"settled": settled})
 

@@ -1,4 +1,4 @@
-"""Keeps the big picture: what is known of a user and their projects, what held once and holds no longer."""
+"""The context manager: facts that users state, and those that newer ones supersede."""
 
 import re
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ class ContextManager:
     async def process(
         self, fragment: DialogueFragment, knowledge: FactBase
     ) -> tuple[FactBase, ProcessingResult[FactUpdate]]:
-        """What a fragment makes known, with all that is known after it."""
+        """Facts found in a fragment, and the fact base with them."""
         messages = fragment.heard
         ledger = FactRecorder(knowledge, self._zone)
         for message in messages:
@@ -90,7 +90,7 @@ def _matters(old: Fact, new: Fact) -> bool:
 
 
 def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
-    """What to keep in mind when talking with a user: their own matters first, the newest of each kind of thing."""
+    """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
     order = ("preference", "role", "decision", "fact")
     current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
     current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))

@@ -74,7 +74,7 @@ class FactStatement:
 
 
 def find_statement(utterance: Utterance, said_at: datetime, people: KnownPeople) -> FactStatement | None:
-    """What a sentence makes known, if anything."""
+    """The fact that a sentence states, or None."""
     text = utterance.text.strip()
     if utterance.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
         return None
@@ -95,7 +95,7 @@ def _kind(text: str) -> FactKind | None:
 
 
 def _informs(utterance: Utterance, said_at: datetime, people: KnownPeople) -> bool:
-    """Whether it can be understood alone, holds something to know, is neither work to do nor work done."""
+    """Check that a sentence stands alone, carries information, and is neither a task nor a report on one."""
     text = utterance.text
     holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
     if not holds or leans_back(text) or len(words(text)) < 3:
@@ -119,7 +119,7 @@ class ExtractedFact(BaseModel):
 
 
 class ExtractedFacts(BaseModel):
-    """All that the model has read."""
+    """The model's answer: all facts that it found."""
 
     model_config = ConfigDict(extra="forbid")
     items: list[ExtractedFact] = Field(max_length=40)
@@ -145,7 +145,7 @@ async def extract_by_model(messages: Sequence[DialogueMessage], ledger: FactReco
 
 
 def _is_read(item: ExtractedFact, message: DialogueMessage, ledger: FactRecorder) -> bool:
-    """Whether the rules have read the same words already."""
+    """Check whether the rules have found the same statement."""
     return any(
         message.message_id in update.fact.message_ids
         and (is_supported(item.text, update.fact.text) or is_supported(update.fact.text, item.quote))

@@ -1,4 +1,4 @@
-"""What is known, with how one finds what a new statement repeats or replaces."""
+"""The fact base: stated facts, and how a new statement repeats or supersedes a known one."""
 
 import re
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split())) | frozenset(map(stem, ME
 
 @dataclass(frozen=True)
 class StatementContent:
-    """What a statement is about, with what it says of that."""
+    """Stems of a statement's subject, with the values that it states."""
 
     subject: frozenset[str]
     numbers: frozenset[str]
@@ -133,7 +133,7 @@ def statement_content(text: str, said_at: datetime) -> StatementContent:
 
 
 def _contradicts(new: StatementContent, old: StatementContent, is_change: bool) -> bool:
-    """Whether both cannot hold: another number or date for one thing; another name only if it is told as a change."""
+    """Check whether both statements cannot hold: other numbers or dates; other names only in a stated change."""
     for ours, theirs in ((new.numbers, old.numbers), (new.dates, old.dates)):
         if ours and theirs and ours != theirs:
             return True
@@ -145,12 +145,12 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _is_verb(word: str) -> bool:
-    """Whether it can only be a verb: in English "the release" and "to release" are one word."""
+    """Check whether a word can only be a verb: in English "the release" and "to release" are one word."""
     return plain(word) in infinitives() or bases().get(word.lower(), word.lower()) != word.lower()
 
 
 class FactRecorder:
-    """Keeps knowledge while a fragment is read; `updates` is what has happened to it."""
+    """Records facts while a fragment is read; `updates` lists the changes."""
 
     def __init__(self, knowledge: FactBase, zone: tzinfo) -> None:
         self.knowledge = knowledge
@@ -164,7 +164,7 @@ class FactRecorder:
     def enter(
         self, text: str, kind: FactKind, message: DialogueMessage, project: str | None, old: Fact | None = None
     ) -> None:
-        """Something is known anew, or known already; `old` is what it replaces, where somebody knows better."""
+        """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known."""
         said_at = self.said_at(message)
         within = [fact for fact in self.knowledge.current if _may_be_of(project, fact)]
         known = find_repeated(text, said_at, kind, within)

@@ -1,4 +1,4 @@
-"""What a fragment makes known, as it is to be remembered."""
+"""Commands that store facts in shared memory."""
 
 from collections.abc import Iterable, Sequence
 
@@ -70,7 +70,7 @@ def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, 
 
 
 def _messages_of(fact: Fact, teller: str, fragment: DialogueFragment) -> Sequence[str]:
-    """Theirs alone: the first is the finder's, of the others only those of this fragment are known to be."""
+    """Messages of the teller that state the fact: the first where they found it, then those of this fragment."""
     own = [each for each in fact.message_ids if each in fragment.message_ids] if teller == fragment.user_id else []
     first = fact.message_ids[:1] if teller == fact.said_by else ()
     return list(dict.fromkeys([*first, *own]))[:20]

@@ -1,4 +1,4 @@
-"""What a role is given to work on: artifacts as labelled text, data and never instructions."""
+"""A step's attempt as a role is given it: order, input artifacts as labelled text, prompt."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -85,7 +85,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What to make, from what, for which attempt."""
+    """One attempt of a step: the order, its inputs, memory on the matter."""
 
     order: ExecuteStep
     inputs: Sequence[Input]
@@ -113,20 +113,20 @@ class Assignment:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """All that the result depends on apart from role and model; what memory adds by the way is no other task."""
+        """Everything that the result depends on apart from role, model and memory."""
         params = (f"{name}={value}" for name, value in sorted(self.order.params.items()))
         inputs = (f"{each.name} {each.manifest.id} {each.manifest.checksum}" for each in self.inputs)
         return (self.order.produces, self.order.instructions, *params, *inputs)
 
     @property
     def question(self) -> str:
-        """What to ask memory: what the run is about, then what the step is to do with it."""
+        """The query for memory: the run's parameters and the beginning of its brief."""
         briefs = [each for each in self.inputs if each.name == BRIEF] or self.inputs[:1]
         texts = (first_words(each.material.text.strip(), _ASKED_WORDS) for each in briefs)
         return "\n".join((*self.order.params.values(), *texts))
 
     def prompt(self, role: Role, step: Step, more: Iterable[Material] = ()) -> tuple[ModelMessage, ModelMessage]:
-        """What the model is told: the role's words as system, everything from outside as user."""
+        """The step's prompt: the role's words as system message, everything from outside as user message."""
         craft = role.produces[self.produces]
         task = {"write": craft.write, "self-critique": craft.check, "revise": craft.write}[step]
         system = f"{role.system}\n{task}\n{_HOW[step]}\n{_BOUNDARY}"

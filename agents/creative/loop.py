@@ -1,4 +1,4 @@
-"""How a creative role thinks: draft, self-critique, revision, each kept before the next begins."""
+"""The loop of a creative role: draft, self-critique, revision, each checkpointed before the next."""
 
 import hashlib
 import time
@@ -22,7 +22,7 @@ Report = Callable[[str], Awaitable[None]]
 
 
 class LoopState(TypedDict, total=False):
-    """What a checkpoint keeps: the text so far, never the material, which can be fetched again."""
+    """State in a checkpoint: the text and its cost, never the input material, which can be fetched again."""
 
     fingerprint: str
     last: Step
@@ -86,7 +86,7 @@ _Graph = CompiledStateGraph[LoopState, Any, Any, Any]
 
 
 async def _kept(graph: _Graph, config: RunnableConfig, fingerprint: str) -> LoopState | None:
-    """What a thread has come to, unless it was about something else."""
+    """State of a thread, unless it belongs to another subject."""
     kept = cast("LoopState", (await graph.aget_state(config)).values)
     return kept if kept.get("fingerprint") == fingerprint else None
 
@@ -116,7 +116,7 @@ class _Work:
         return {"last": "write", "text": text, "rounds": 0, **self._added(state, cost)}
 
     async def criticise(self, state: LoopState) -> LoopState:
-        """What its own writer thinks of it."""
+        """The self-critique of the text."""
         cost = _Cost(self._model)
         messages = self._assignment.prompt(self._role, "self-critique", (self._attempt(state),))
         with cost:
@@ -147,7 +147,7 @@ class _Work:
         return completion.text, cost
 
     def _added(self, state: LoopState, cost: "_Cost") -> LoopState:
-        """What it has cost so far, with all that was ever shown of memory: another attempt may be shown other units."""
+        """Cost so far, with all units of memory that were ever shown: another attempt may be shown others."""
         shown = (each.id for each in self._assignment.memory)
         return {"recalled": list(dict.fromkeys([*state.get("recalled", ()), *shown])), **_spent(state, cost)}
 
@@ -163,7 +163,7 @@ class _Work:
 
 
 class _Cost:
-    """What the model calls inside the block cost."""
+    """Model calls, tokens and time of a block."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = MeteredModel(model)

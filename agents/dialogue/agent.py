@@ -22,7 +22,7 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True)
 class MemorySnippet:
-    """Something remembered that may bear on the talk; `id` says where it is from."""
+    """A text from memory that may bear on the conversation, with the id of its origin."""
 
     id: str
     text: str
@@ -75,13 +75,13 @@ class DialogueAgent:
             ).messages
 
     def prompt(self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = ()) -> tuple[ModelMessage, ...]:
-        """What the model is shown: as much of the talk, of what is remembered as there is room for."""
+        """Messages for the model: the conversation's window with the snippets that fit."""
         window = fit_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
         return chat_prompt(self._guide.system, window, materials)
 
     def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
-        """As much of what is remembered as there is room for."""
+        """The snippets that fit into the budget of words."""
         room = self._memory_words
         for number, snippet in enumerate(memory):
             room -= len(words(snippet.text))
@@ -127,7 +127,7 @@ def fit_window(said: Sequence[ModelMessage], budget_words: int) -> list[ModelMes
 
 
 def spoken(message: DialogueMessage) -> ModelMessage:
-    """As a model is told of it: only the kind makes an instruction of a message, its mark is what anybody can type."""
+    """The message as the model is shown it: its kind alone makes it an instruction, since users can type the mark."""
     text = message.content or ""
     if message.kind is MessageKind.HIDDEN:
         return ModelMessage(role="system", content=text.removeprefix(HIDDEN_MARK))
@@ -135,7 +135,7 @@ def spoken(message: DialogueMessage) -> ModelMessage:
 
 
 def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
-    """What to say where the model says nothing. Raises EmptyAnswer where there is nothing either."""
+    """The answer where the model gives none. Raises EmptyAnswer where no sub-agent answered either."""
     if not rounds:
         raise EmptyAnswer
     return inconclusive_answer(rounds)

@@ -28,7 +28,7 @@ class DelegationRound:
 
     @property
     def messages(self) -> tuple[ModelMessage, ...]:
-        """As the model is shown it afterwards."""
+        """The round as the model is shown it afterwards."""
         return (self.said, *self.results)
 
 
@@ -37,35 +37,35 @@ class Delegation(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """What its model may call."""
+        """Tools that the model may call."""
 
     @property
     def most_rounds(self) -> int:
-        """How often, until it has to answer."""
+        """Number of rounds after which the model has to answer."""
 
     @property
     def had(self) -> Sequence[DelegationRound]:
-        """What has been done already, before a crash."""
+        """Rounds that were completed before a crash."""
 
     async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
-        """Have done what the model calls for; the rounds are counted from 0."""
+        """Carry out the calls of one answer; rounds are counted from 0."""
         ...
 
 
 class NoDelegation:
-    """Nobody to turn to."""
+    """Delegation without sub-agents."""
 
     tools: Sequence[Tool] = ()
     most_rounds = 0
     had: Sequence[DelegationRound] = ()
 
     async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
-        """Never called, since there is no tool to call."""
+        """Carry out the calls of one answer; rounds are counted from 0."""
         raise AssertionError("unreachable: there are no tools")
 
 
 def delegation_tool(name: str, description: str) -> Tool:
-    """How a model gives a task to a sub-agent: a tool of its own each, with one argument, so that small models manage.
+    """The tool by which a model gives a sub-agent a task: one tool each with one argument, so that small models manage.
 
     The name of the tool is all that tells which sub-agent is meant.
     """
@@ -82,12 +82,12 @@ def delegation_tool(name: str, description: str) -> Tool:
 
 
 def subagent_of(tool: str) -> str:
-    """Which sub-agent a tool of this name delegates to, whether or not there is one."""
+    """Name of the sub-agent that a tool delegates to, whether or not it exists."""
     return tool.removeprefix(_PREFIX)
 
 
 def inconclusive_answer(rounds: Sequence[ModelMessage]) -> str:
-    """What to say where a model will not stop calling for help."""
+    """The answer where a model calls tools without end."""
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
     return _NO_END[language_of(last)].format(n=len(results), last=last)
@@ -114,7 +114,7 @@ class UnreadableCall(Exception):
 
 
 def task_of(call: ToolCall) -> str:
-    """What a model wants done. Raises UnreadableCall."""
+    """The task in a call's arguments. Raises UnreadableCall."""
     try:
         given = json.loads(call.arguments)
     except ValueError as broken:

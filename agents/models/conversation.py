@@ -1,4 +1,4 @@
-"""How a conversation is laid out, so that any model understands it.
+"""Layout of a conversation in a prompt.
 
 The system message opens with `Task: reply`. Users' and assistant's turns follow as they were said; an instruction to
 the assistant stands in a turn of the user, since not every model takes system messages later on:
@@ -30,7 +30,7 @@ _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL |
 
 @dataclass(frozen=True)
 class ChatTurn:
-    """Something that was said."""
+    """A message of either side."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -38,7 +38,7 @@ class ChatTurn:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a model is to answer: the last words of the user, or an instruction if one came last.
+    """A parsed conversation: the user's last message, or an instruction that came last, with what precedes it.
 
     `results` are what tools have said since then.
     """
@@ -70,7 +70,7 @@ def chat_prompt(system: str, said: Iterable[ModelMessage], memory: Iterable[Mate
 
 
 def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
-    """What such messages ask for."""
+    """The conversation in such messages."""
     said, since = since_user(messages)
     turns = [message for message in said if message.role in ("user", "assistant") and message.content]
     last = turns[-1].content if turns else ""
@@ -90,7 +90,7 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
 
 
 def since_user(messages: Sequence[ModelMessage]) -> tuple[Sequence[ModelMessage], Sequence[ModelMessage]]:
-    """What was said up to the user's last words, what has come of them since."""
+    """Messages up to the user's last one, and those after it."""
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
     return messages[: last + 1], messages[last + 1 :]
 

@@ -19,7 +19,7 @@ class ModelFailure(MindBusError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the model may answer later."""
+        """True where the model may answer later."""
         return self.ending is Ending.RETRY
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""What agents need from a language model."""
+"""The interface of language models, and a wrapper that meters their use."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -37,7 +37,7 @@ class Tool(_Value):
 
 
 class ModelParams(_Value):
-    """How to sample; what is not set is left to the endpoint."""
+    """Sampling parameters; those that are not set are left to the endpoint."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -45,7 +45,7 @@ class ModelParams(_Value):
 
 
 class TokenUsage(_Value):
-    """What an answer cost; zero where the endpoint does not say."""
+    """Tokens of an answer; zero where the endpoint does not report them."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -1,4 +1,4 @@
-"""What models say to each other, in the form in which histories keep it."""
+"""Conversion of messages and tool calls between models and histories."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
 
 
 def model_messages(said: Iterable[ChatMessage]) -> list[ModelMessage]:
-    """As a model is shown it."""
+    """Messages of a history as a model is shown them."""
     return [
         ModelMessage(
             role=each.role,
@@ -41,7 +41,7 @@ def last_complete(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, 
 
 
 def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
-    """What belongs together: a call of tools with its results, anything else for itself."""
+    """Messages grouped: a tool call with its results, every other message alone."""
     grouped: list[list[ModelMessage]] = []
     for is_result, messages in groupby(said, key=lambda each: each.role == "tool"):
         if is_result and grouped:
@@ -60,7 +60,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def sanitise_text(text: str) -> str:
-    """What a model has written, without what no database keeps: NUL, halves of characters."""
+    """A model's text without NUL and lone surrogates, which no database stores."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""How a prompt is laid out, so that any model understands it.
+"""Layout of a prompt.
 
 The system message opens with `Task: <artifact type>` (`research_report idea draft critique edited final`), then
 `Step: write`, `Step: self-critique` or `Step: revise`; whatever else it says is the role's own instructions. The user
@@ -42,7 +42,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model is asked to do, and with what."""
+    """A parsed prompt: task, step, material, instructions."""
 
     task: str
     step: Step
@@ -65,14 +65,14 @@ def build_prompt(
 
 
 def blocks(materials: Iterable[Material]) -> tuple[str, ...]:
-    """Each piece of material between its labels."""
+    """Material between its labels, one block each."""
     return tuple(
         f'<material id="{piece.id}" type="{piece.type}">\n{_guarded(piece.text)}\n</material>' for piece in materials
     )
 
 
 def remarks(lines: Iterable[str]) -> Material:
-    """What to change in the attempt, as material."""
+    """Remarks on the attempt as material."""
     return Material(REMARKS, REMARKS, "\n".join(f"- {' '.join(line.split())}" for line in lines))
 
 
@@ -131,5 +131,5 @@ def memory_materials(found: Iterable[FoundKem], room_words: int) -> tuple[Materi
 
 
 def _bears_on_it(why: Explanation) -> bool:
-    """Something always comes nearest; that alone does not make it of use."""
+    """Check the scores of a unit: something always comes nearest, which does not make it relevant."""
     return (why.lexical or 0) >= _WORDS or (why.dense or 0) >= _MEANING

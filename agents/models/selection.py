@@ -1,4 +1,4 @@
-"""Which language model to use."""
+"""Selection of the language model."""
 
 from datetime import timedelta
 
@@ -25,6 +25,6 @@ def open_model(
 
 
 def model_of(settings: Settings) -> LanguageModel:
-    """As the settings have it; without any, the offline model. Raises ModelHalfConfigured."""
+    """The model of the settings, the offline model by default. Raises ModelHalfConfigured."""
     timeout = timedelta(seconds=settings.llm_timeout_s)
     return open_model(settings.llm_base_url, settings.llm_model, settings.llm_api_key, timeout)

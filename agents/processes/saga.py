@@ -64,7 +64,7 @@ class TimePassed:
 
 @dataclass(frozen=True)
 class CancelRequested:
-    """Somebody wants the run to stop."""
+    """A requester wants the run to stop."""
 
     reason: str
     by: Identity
@@ -83,7 +83,7 @@ RunEvent = MembersConfirmed | MembersRefused | TimePassed | CancelRequested | Ar
 
 @dataclass(frozen=True)
 class Transition:
-    """Where a happening has brought a run, with the orders to roles and the events that follow from it."""
+    """Result of an event: the run after it, orders for the roles, events to publish."""
 
     run: Run
     orders: tuple[ExecuteStep, ...] = ()
@@ -112,7 +112,7 @@ def fingerprint(command: StartProcess, started_by: Identity) -> str:
 
 
 def members_of(run: Run) -> tuple[Identity, ...]:
-    """Who may read the run's artifacts: its roles, whoever started it, the orchestrator that watches over them."""
+    """Readers of the run's artifacts: its roles, its starter, the orchestrator."""
     return tuple(sorted({*(f"agent.{step.role}" for step in run.steps), run.started_by, ORCHESTRATOR}))
 
 

@@ -22,7 +22,7 @@ _LONGEST_PAUSE = timedelta(seconds=60)
 
 
 def pause_after(attempt: int) -> timedelta:
-    """How long to wait before the attempt after this one: 1 s, 2 s, 4 s, at most a minute."""
+    """Wait before the next attempt: 1 s, 2 s, 4 s, … at most a minute."""
     return min(_FIRST_PAUSE * (1 << (attempt - 1)), _LONGEST_PAUSE)
 
 
@@ -64,7 +64,7 @@ def with_failed_attempt(step: Step, plan: CardStep, failure: StepFailed, now: da
 
 
 def timeout_failure(run_id: str, step: Step, plan: CardStep) -> StepFailed:
-    """What is said of an attempt that has had its time."""
+    """The failure of an attempt that exceeded its time."""
     return StepFailed(
         run_id=run_id,
         step_id=step.step_id,

@@ -1,4 +1,4 @@
-"""What is being told in a simulation, what has been."""
+"""Generator of simulated messages: team and scenario by seeded chance."""
 
 import random
 from collections import Counter, deque
@@ -16,7 +16,7 @@ _REMEMBERED = 1000
 
 @dataclass(frozen=True)
 class SimMessage:
-    """What somebody says, so long after the message before; `facts` are the sentences that tell something."""
+    """A simulated message, `after` the one before; `facts` are its sentences that report something."""
 
     number: int
     user_id: str
@@ -43,7 +43,7 @@ class Storyline:
 
 @dataclass
 class RecentTexts:
-    """What was said lately, which is not to be said again."""
+    """The last 1,000 texts, which are not repeated."""
 
     texts: set[str] = field(default_factory=set)
     order: deque[str] = field(default_factory=deque)
@@ -77,7 +77,7 @@ class TextsExhausted(RuntimeError):
 
 
 class MessageGenerator:
-    """Goes on for as long as one asks; the same team, scenario and seed say the same."""
+    """Endless messages; the same team, scenario and seed give the same ones."""
 
     def __init__(self, team: Team, scenario: Scenario, seed: int) -> None:
         if team.language != scenario.language:

@@ -1,4 +1,4 @@
-"""What happens in the world of a simulation, from YAML."""
+"""Scenarios of a simulation from YAML, and the library of shipped and own ones."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ FactTemplates = Annotated[tuple[Template, ...], Field(min_length=1)]
 
 
 class Stage(BaseModel):
-    """How far an event has come: what can be told of it, how that feels, what follows from it."""
+    """A stage of an event: facts to report, the feeling about them, requests that follow."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     feeling: Feeling

@@ -1,4 +1,4 @@
-"""Who talks in a simulation, from YAML."""
+"""Simulated teams, from YAML."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -38,7 +38,7 @@ class Profile(BaseModel):
     closings: tuple[Template, ...] = Field(min_length=1)
 
     def feels(self, feeling: Feeling) -> tuple[Template, ...]:
-        """How they say what they feel."""
+        """Templates for a feeling."""
         return {"glad": self.glad, "upset": self.upset, "calm": self.calm}[feeling]
 
 

@@ -1,4 +1,4 @@
-"""How a sub-agent thinks: it asks its model, uses the tools that were called, asks again."""
+"""The tool loop of a sub-agent: ask the model, run the tools that it calls, ask again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class TaskObserver(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether more tools may be used."""
+        """True while more tools may be used."""
 
     async def called(self, text: str, calls: Sequence[ToolCall]) -> None: ...
 
@@ -57,7 +57,7 @@ class ToolLoop:
     async def answer(
         self, said: Sequence[ModelMessage], materials: Sequence[Material], toolbox: Toolbox, witness: TaskObserver
     ) -> str:
-        """What it comes to; the last thing said is the task. Raises ModelFailure."""
+        """The answer to the task, which is the last message. Raises ModelFailure."""
         messages = chat_prompt(self.guide.system, said, materials)
         graph = _Loop(self, toolbox, witness).graph()
         # Two nodes a round, then the end.
@@ -81,7 +81,7 @@ class _Loop:
         return graph.compile()
 
     async def think(self, state: _Work) -> _Work:
-        """What the model says to all that is known now."""
+        """One answer of the model."""
         messages, is_last = state["messages"], self._is_last(state)
         completion = await self._thinker.model.complete(
             messages, tools=() if is_last else self._toolbox.tools, params=self._thinker.guide.model
@@ -94,7 +94,7 @@ class _Loop:
         return {"calls": (), "response": completion.text.strip() or self._no_more(state)}
 
     async def use(self, state: _Work) -> _Work:
-        """What the tools say, one after the other, as they were called."""
+        """Results of the called tools, in the order of the calls."""
         results = []
         for call in state["calls"]:
             await self._witness.working(call)

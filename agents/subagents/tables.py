@@ -98,7 +98,7 @@ class RowCondition(BaseModel):
 
 
 class TableQuery(BaseModel):
-    """What is to be found out."""
+    """A computation over a table."""
 
     model_config = ConfigDict(extra="forbid")
     operation: Operation

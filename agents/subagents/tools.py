@@ -30,7 +30,7 @@ class BoundTool:
 
     @property
     def tool(self) -> Tool:
-        """What a model is told of it."""
+        """Description of the tool for a model."""
         schema = self.arguments.model_json_schema()
         return Tool(name=self.name, description=self.description, parameters=schema)
 
@@ -43,11 +43,11 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What a model is told."""
+        """Descriptions of all tools."""
         return tuple(each.tool for each in self._by_name.values())
 
     async def use(self, call: ToolCall) -> str:
-        """What the tool says. Raises ToolFailed."""
+        """Result of a tool. Raises ToolFailed."""
         instrument = self._by_name.get(call.name)
         if instrument is None:
             raise ToolFailed(f"there is no tool {call.name!r}; there are: {', '.join(self._by_name) or 'none'}")
@@ -62,7 +62,7 @@ class Toolbox:
 
 
 def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:
-    """What a model has written, checked. Raises ToolFailed with what is wrong with it."""
+    """Validated arguments of a call. Raises ToolFailed with what is wrong."""
     try:
         given = json.loads(call.arguments or "{}")
     except ValueError as broken:

@@ -1,4 +1,4 @@
-"""Keeps track of who is to do what until when."""
+"""The task manager: tasks with owners and due dates, found in conversations."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
@@ -62,7 +62,7 @@ class TaskManager:
     async def process(
         self, fragment: DialogueFragment, book: TaskList
     ) -> tuple[TaskList, ProcessingResult[TaskUpdate]]:
-        """What a fragment says of tasks, with the book after it."""
+        """Task updates of a fragment, and the task list after it."""
         messages = fragment.heard
         ledger = TaskRecorder(book, self._people, self._zone)
         read_by_rules(messages, ledger)
@@ -75,5 +75,5 @@ class TaskManager:
         return ledger.book, outcome
 
     def remind(self, book: TaskList, now: datetime) -> tuple[TaskList, tuple[NotificationGenerated, ...]]:
-        """What has become due; the book remembers that it was told."""
+        """Reminders that are due, and the task list that remembers them."""
         return self._notices.of_time(book, now)

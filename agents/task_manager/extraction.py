@@ -1,4 +1,4 @@
-"""What each language says tasks with."""
+"""Extraction of tasks from sentences by the patterns of each language."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from language.words import Language, terms
 
 @dataclass(frozen=True)
 class LanguagePatterns:
-    """What a language says tasks with."""
+    """Patterns of one language."""
 
     cues: Sequence[TaskPattern]
     afterthought: TaskPattern
@@ -103,7 +103,7 @@ class _Sentence:
         yield from told
 
     def _clause(self, hit: PatternMatch, begin: int, end: int) -> Iterator[TaskCandidate]:
-        """What a cue announces, then what else the same person does: "… and send it by Friday"."""
+        """Tasks of one match: the announced one, then others of the same person ("… and send it by Friday")."""
         has_work = "work" in hit.match.re.groupindex
         cuts = [] if has_work else list(self._speech.and_also.finditer(self._text, hit.match.end(), end))
         starts, ends = [begin, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), end]
@@ -122,7 +122,7 @@ class _Sentence:
         return ImpliedOwner.SPEAKER if self._is_item else hit.pattern.doer
 
     def _border(self, hit: PatternMatch, following: PatternMatch | None) -> tuple[int, int]:
-        """Where this cue's clause ends, where the next one's begins."""
+        """End of this match's clause, start of the next one's."""
         if following is None:
             return len(self._text), len(self._text)
         separators = list(_SEPARATOR.finditer(self._text, hit.match.end(), following.start))
@@ -176,12 +176,12 @@ def _capitalised(text: str) -> str:
 
 
 def _uncapitalised(text: str) -> str:
-    """What opened its sentence and no longer does; an abbreviation keeps its letters."""
+    """The text with a small first letter, except of an abbreviation."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _deadline(dates: Sequence[SpokenDate]) -> SpokenDate | None:
-    """Where several are named, work is due at the last: "start on Monday, deliver by Friday"."""
+    """The last of several dates: "start on Monday, deliver by Friday"."""
     last = max((each for each in dates if each.has_day), key=lambda each: each.at, default=None)
     clock = next((each for each in dates if not each.has_day), None)
     if last is None or clock is None or last.has_time:

@@ -1,4 +1,4 @@
-"""What a task is about, so that one finds the task that somebody speaks of."""
+"""Matching of statements with known tasks by verb and object."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ class Subject:
         return self.verbs | set(self.objects)
 
     def may_mean(self, task: "Subject") -> bool:
-        """Whether who has done this has done the task: the same, something like "done", or what comes after it."""
+        """Check whether this act completes the task: the same verb, one like "done", or a later stage of it."""
         return not self.verbs or not task.verbs or self.says_the_same(task)
 
     def says_the_same(self, task: "Subject") -> bool:
         return bool(self.verbs & task.verbs or (self.verbs & _FINISHING and task.verbs & _MAKING))
 
     def closeness(self, task: "Subject") -> float:
-        """How much of the task was named, or of what was said belongs to it; its first object has to be."""
+        """Share of common objects, of the task or of the statement; 0 without the first object of the task."""
         shared = set(self.objects) & set(task.objects)
         if not shared or task.objects[0] not in shared:
             return 0.0
@@ -113,7 +113,7 @@ def same_task(
 
 
 def _closest(said: Subject, speaker: str, tasks: Sequence[Task], people: KnownPeople) -> Task | None:
-    """Of equals the speaker's own, then the newest."""
+    """The closest task; of equals the speaker's own, then the newest."""
     scored = [
         (said.closeness(subject(task.text, people)), task.owner_id == speaker, task.found_at, task) for task in tasks
     ]

@@ -35,7 +35,7 @@ class ReadTask(BaseModel):
 
 
 class ReadTasks(BaseModel):
-    """All that the model has read."""
+    """The model's answer: all tasks and changes that it found."""
 
     model_config = ConfigDict(extra="forbid")
     items: list[ReadTask] = Field(max_length=40)

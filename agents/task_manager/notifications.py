@@ -1,4 +1,4 @@
-"""What people are told about their tasks."""
+"""Notifications about tasks."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo

@@ -1,4 +1,4 @@
-"""What in a sentence gives a task away."""
+"""Patterns that announce a task, and matching of them in a sentence."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -27,7 +27,7 @@ class Verb:
 
     @property
     def plural(self) -> str:
-        """What "we will" do."""
+        """First person plural."""
         if self.third.endswith("даст"):
             return self.third.removesuffix("ст") + "дим"
         base, is_reflexive = self.third.removesuffix(_REFLEXIVE), self.third.endswith(_REFLEXIVE)

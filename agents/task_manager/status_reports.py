@@ -1,4 +1,4 @@
-"""What has become of tasks, as people tell it."""
+"""Reports on tasks: done, moved, cancelled, reassigned."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ _SPLIT = re.compile(r",\s*(?:а|но|and|but)\s+|;\s*|\.\s+|,\s+(?=\w)|\s(?:and|
 
 @dataclass(frozen=True)
 class StatusReport:
-    """Somebody told what has become of something; `about` are their words, to find out of what."""
+    """A reported change; `about` is the text that tells which task it is of."""
 
     change: Change
     about: str

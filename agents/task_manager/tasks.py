@@ -50,7 +50,7 @@ _STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
 
 
 class TaskRecorder:
-    """Keeps a book while a fragment is read; `updates` is what has happened to it."""
+    """Records tasks while a fragment is read; `updates` lists the changes."""
 
     def __init__(self, book: TaskList, people: KnownPeople, zone: tzinfo) -> None:
         self.book = book

@@ -65,7 +65,7 @@ class Subagents:
     timeout_s: float
 
     async def ask(self, name: str, order: ExecuteTask) -> TaskDone:
-        """Have a task done; what happens meanwhile is told. Raises SubagentFailed; BusUnavailable."""
+        """Give a sub-agent a task and report its progress as events. Raises SubagentFailed; BusUnavailable."""
         place = {"chat_id": order.chat_id, "subagent": name, "delegation_id": order.delegation_id}
         told = SubagentDelegation(**place, position=0, time=self.clock(), task=order.task[:MAX_SHOWN_CHARS])
         await self._tell(told)
@@ -104,7 +104,7 @@ class Subagents:
         return min(self.timeout_s, (ends_at - self.clock()).total_seconds() - _FOR_THE_ANSWER_S)
 
     async def _cancel(self, name: str, order: ExecuteTask) -> None:
-        """It would work for nobody; one that cannot be told ends by its deadline."""
+        """Cancel an unanswered task; a sub-agent that cannot be reached ends it at its deadline."""
         with suppress(BusUnavailable):
             cancel = CancelTask(delegation_id=order.delegation_id)
             await in_id_scope(order.delegation_id, lambda: self.bus.send(cancel, to=service_of(name)))
@@ -139,11 +139,11 @@ class DelegationRounds:
 
     @property
     def had(self) -> Sequence[DelegationRound]:
-        """What was kept before a crash."""
+        """Rounds completed before a crash."""
         return self._record.rounds
 
     async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
-        """Have done what the model calls for; it is kept before the model hears of it."""
+        """Carry out the model's calls; the round is stored before the model is shown it."""
         numbered = sorted(enumerate(calls), key=_whom)
         together = [list(group) for _, group in groupby(numbered, key=_whom)]
         answers = dict(
@@ -164,7 +164,7 @@ class DelegationRounds:
         return [(place, await self._answer(f"{number}.{place}", call)) for place, call in calls]
 
     async def _answer(self, place: str, call: ToolCall) -> str:
-        """What the model is told of one call."""
+        """Result of one call, for the model."""
         name = subagent_of(call.name)
         if name not in self._subagents.known:
             return unknown_subagent(name, self._subagents.known, self._language)
@@ -197,7 +197,7 @@ class DelegationRounds:
         return done.response
 
     async def _context(self, name: str) -> list[ChatMessage]:
-        """What was said with a sub-agent so far, in this request as well as before it."""
+        """Messages exchanged with a sub-agent so far, in this request and before it."""
         if name not in self._subagent_contexts:
             key = subagent_key(name, self._record.said.user_id)
             if self._record.is_resumed:

@@ -25,7 +25,7 @@ Hear = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class DialogueExchange:
-    """What was said, what was answered; `buffered` is unknown where the answer had been kept before."""
+    """A user's message and its answer; `buffered` is None where the answer had been stored before."""
 
     said: DialogueMessage
     answer: DialogueMessage
@@ -34,7 +34,7 @@ class DialogueExchange:
 
 @dataclass(frozen=True)
 class Assistant:
-    """Who answers, from what, with whose help; the clock is everybody's."""
+    """The answering agent with its memory, its sub-agents and the clock."""
 
     agent: DialogueAgent
     remembering: MemoryLookup
@@ -127,6 +127,6 @@ def _within(talk: Sequence[DialogueMessage], message_id: str) -> DialogueMessage
 
 
 def _kind_of(draft: DialogueMessage, talk: Sequence[DialogueMessage]) -> MessageKind:
-    """What a user says right after a notification is a response to it."""
+    """Kind of a user's message: one right after a notification is a response to it."""
     is_response = draft.kind is MessageKind.NATIVE and talk and talk[-1].kind is MessageKind.NOTIFICATION
     return MessageKind.RESPONSE if is_response else draft.kind

@@ -1,4 +1,4 @@
-"""What is known that may bear on what a user has said."""
+"""Lookup of memory on a user's message."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _JUST_NOW = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class RetrievedMemory:
-    """What bears on the matter, what was said of it long ago, then what is always kept in mind, each once."""
+    """Memory on a message: units of shared memory, turns of earlier episodes, the user's summary, each once."""
 
     recalled: Sequence[MemorySnippet] = ()
     said_before: Sequence[MemorySnippet] = ()
@@ -27,11 +27,11 @@ class RetrievedMemory:
 
     @property
     def snippets(self) -> list[MemorySnippet]:
-        """All of it, the most important first."""
+        """All snippets, the most relevant first."""
         return [*self.recalled, *self.said_before, *self.pictured]
 
     def kem_ids(self, shown: Sequence[MemorySnippet]) -> tuple[str, ...]:
-        """Of what was shown, the units of memory."""
+        """Ids of the units of shared memory among the shown snippets."""
         units = {each.id for each in self.recalled}
         return tuple(each.id for each in shown if each.id in units)
 
@@ -43,20 +43,20 @@ class MemoryLookup:
         self._pictures, self._recall, self._episodes = pictures, recall, episodes
 
     async def about(self, said: DialogueMessage) -> RetrievedMemory:
-        """What the model should be shown."""
+        """Memory on a message."""
         pictured, found, said_before = await asyncio.gather(
             self._pictures.of(said.user_id), self._found(said), self._said_before(said)
         )
         return _remembered(found, said_before, pictured)
 
     async def _found(self, said: DialogueMessage) -> Sequence[FoundKem]:
-        """What memory has on the matter; an instruction says all that it takes to follow it."""
+        """Units of shared memory; none for an instruction, which is self-contained."""
         if said.kind is MessageKind.HIDDEN or said.content is None:
             return ()
         return await self._recall.about(said.content, f"user.{said.user_id}")
 
     async def _said_before(self, said: DialogueMessage) -> Sequence[RecalledText]:
-        """In the same chat, however long ago; what was said just now, the model is shown anyway."""
+        """Turns of the same chat more than 10 minutes ago; later ones are shown to the model anyway."""
         if said.kind is MessageKind.HIDDEN or said.content is None:
             return ()
         return await self._episodes.about(said.content, said.user_id, said.time - _JUST_NOW)

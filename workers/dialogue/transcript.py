@@ -1,4 +1,4 @@
-"""What one exchange adds to the chat's history, under ids that a redelivery repeats."""
+"""The part of the chat's history that one exchange writes, under ids that a redelivery repeats."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -53,12 +53,12 @@ class ExchangeRecord:
 
     @property
     def talk(self) -> list[ModelMessage]:
-        """As the model is shown it, what was said now at its end."""
+        """The conversation as the model is shown it, the current message last."""
         return model_messages([*self.earlier, self._said()])
 
     @property
     def context(self) -> tuple[ChatMessage, ...]:
-        """What sub-agents are told of the talk: its last words."""
+        """The last messages of the conversation, for sub-agents."""
         worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
         return (*last_complete(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
 

@@ -160,7 +160,7 @@ class DialogueWorker(Worker):
 
     @on_command
     async def check_timeouts(self, command: CheckTimeouts) -> TimeoutsChecked:
-        """Have every dialogue ended that has been silent for too long, each in its user's order."""
+        """End every dialogue that has been silent for too long, each in its user's order."""
         minutes = command.timeout_minutes
         timeout = self._timeout if minutes is None else timedelta(minutes=minutes)
         silent_since = (command.current_timestamp or self._clock()) - timeout - _LONGER
@@ -179,7 +179,7 @@ class DialogueWorker(Worker):
 
     @every(seconds=_TICK_S)
     async def tick(self) -> None:
-        """Have the timeouts checked when it is time; a check that comes too late is not needed, there is another."""
+        """Request a check of timeouts when it is due; a late one may expire, since another follows."""
         now = self._clock()
         if now >= self._next_check:
             self._next_check = now + self._check
@@ -192,7 +192,7 @@ class DialogueWorker(Worker):
         await self._bus.publish(received, trace=said.trace_id)
 
     async def _ending(self, exchange: DialogueExchange, context: MessageContext) -> list[Publish]:
-        """What to tell of an exchange; one that fills the buffer ends a fragment."""
+        """Events of an exchange; one that fills the buffer ends a fragment."""
         answer = exchange.answer
         sent = MessageSent(
             user_id=answer.user_id,
@@ -212,7 +212,7 @@ class DialogueWorker(Worker):
 
 
 async def _nobody(_said: object) -> None:
-    """Nobody hears it."""
+    """Discard it."""
 
 
 def _preview(message: DialogueMessage) -> str:

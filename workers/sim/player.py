@@ -1,4 +1,4 @@
-"""What a simulation has come to."""
+"""Playing of a simulation, with its progress."""
 
 import asyncio
 from collections import defaultdict
@@ -29,11 +29,11 @@ class SimProgress:
     failed: set[int] = field(default_factory=set)
 
     def begin(self, number: int) -> None:
-        """It is being said."""
+        """Count a message as sent."""
         self.begun = max(self.begun, number)
 
     def settle(self, number: int, *, is_answered: bool) -> None:
-        """It was answered, or could not be."""
+        """Count a message as answered or failed."""
         if not is_answered:
             self.failed.add(number)
         self.beyond.add(number)
@@ -42,7 +42,7 @@ class SimProgress:
             self.beyond.remove(self.done)
 
     def counts(self, sim_id: str) -> SimCounts:
-        """As others are told."""
+        """The counts as published."""
         settled = self.done + len(self.beyond)
         return SimCounts(sim_id=sim_id, sent=self.begun, answered=settled - len(self.failed), failed=len(self.failed))
 
@@ -71,7 +71,7 @@ class SimPlayer:
         self._stopping.set()
 
     async def run(self, saved: Callable[[], Awaitable[None]]) -> str:
-        """Why it has ended; `saved` is awaited whenever it has come a little further."""
+        """Play to the end and return the reason of it; `saved` is awaited whenever there is progress."""
         try:
             reason = "it was stopped" if await self._say_all(saved) else "all was said"
         except TextsExhausted as silence:
@@ -139,7 +139,7 @@ class SimPlayer:
         return await self._asked(EndDialogue(user_id=user_id, reason="timeout"), user_id)
 
     async def _asked(self, command: Command[Any], user_id: str) -> bool:
-        """Whether it was done; asked anew under the same message id, it is done once."""
+        """Send a command until it is answered, under one message id so that it is done once; True on success."""
         trace = conversation_trace(user_id)
         for _ in range(_TRIES):
             try:

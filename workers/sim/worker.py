@@ -87,7 +87,7 @@ class SimWorker(Worker):
 
     @on_command
     async def end(self, command: StopSim) -> SimCounts:
-        """Let what was said be answered; the counts are final."""
+        """Stop the simulation once all messages are answered; the counts are final."""
         record = await self._notes.state(_ONLY)
         if not record.sim_id or command.sim_id not in (None, record.sim_id):
             raise Rejected(Code.NOT_FOUND, "there is no such simulation; sim.status tells which one runs, or ran last")
@@ -113,7 +113,7 @@ class SimWorker(Worker):
 
     @on_command
     async def status(self, query: GetSimStatus) -> SimState:
-        """How it stands at this moment."""
+        """Current state of the simulation."""
         record = await self._notes.state(_ONLY)
         order = record.order
         if order is None:

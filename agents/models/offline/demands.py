@@ -40,12 +40,12 @@ _LENGTH = re.compile(
 
 
 def is_demand_heading(heading: str) -> bool:
-    """Whether the section under this heading addresses the writer."""
+    """Check whether the section under this heading addresses the writer."""
     return " ".join(words(heading)).lower() in _HEADINGS
 
 
 def is_demand(sentence: str) -> bool:
-    """Whether a sentence addresses the writer."""
+    """Check whether a sentence addresses the writer."""
     label = _LABEL.match(sentence)
     bare = sentence.lstrip("*_> ")
     if _ORDER.match(bare) or (label and is_demand_heading(label[1])):

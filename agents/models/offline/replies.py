@@ -77,7 +77,7 @@ def reply_to(conversation: Conversation) -> str:
 
 
 def knows_answer(conversation: Conversation) -> bool:
-    """Whether what was said or is remembered answers the question, so that no tool is needed."""
+    """Check whether memory or the user's own words answer the question, so that no tool is needed."""
     told = _told(conversation)
     if asks_name(conversation.words):
         return name_told(told) is not None
@@ -107,7 +107,7 @@ def _about_name(said: str, conversation: Conversation, language: Language) -> st
 
 
 def asks_name(text: str) -> bool:
-    """Whether somebody asks what they are called."""
+    """Check whether a user asks for their own name."""
     return bool(_NAME_ASKED.search(text))
 
 
@@ -175,7 +175,7 @@ def _acknowledged(said: str, conversation: Conversation, language: Language) -> 
 
 
 def _is_definite(sentence: str) -> bool:
-    """Whether it names a figure or a date, whichever."""
+    """Check for a figure or a date."""
     return bool(_FIGURE.search(sentence) or dates_in(sentence, datetime(2000, 1, 1, tzinfo=UTC)))
 
 

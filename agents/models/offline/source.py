@@ -57,14 +57,14 @@ class Passage:
 
     @property
     def is_quotable(self) -> bool:
-        """Whether the passage can be added to a text for its own sake."""
+        """Check whether the passage can be added to a text for its own sake."""
         is_bulky = self.text.count("\n") >= _BULKY_LINES or len(self.text) > _BULKY_CHARS
         return not (self.introduces or self.is_question or is_bulky)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Everything that the material says; `sections` are headings, empty for what stands before the first one."""
+    """The material's passages; `sections` are headings, empty for what stands before the first one."""
 
     language: Language
     title: str
@@ -111,7 +111,7 @@ def statement_key(text: str) -> str:
 
 
 def are_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of terms, of at least 3 each, overlap by three quarters of their union."""
+    """Check that two sets of terms, of at least 3 each, overlap by three quarters of their union."""
     return min(len(one), len(other)) > 2 and len(one & other) >= 0.75 * len(one | other)
 
 
