@@ -31,6 +31,8 @@ check-code:
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry mindbus bus_schema
+	$(BIN)/deptry agents config gateway language memory mindbus_fleet retrieval storage_service workers --config mindbus_fleet/pyproject.toml
 	$(BIN)/mindbus schema export --check
 
 check-tests:

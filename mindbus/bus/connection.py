@@ -8,7 +8,6 @@ from bus_schema.replies import Code
 from mindbus.bus.claims import Claims, PresignedClaims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
-from mindbus.bus.rabbit import RabbitTransport
 from mindbus.bus.sender import Sender
 from mindbus.bus.transport import Transport
 from mindbus.errors import MindBusError
@@ -55,6 +54,9 @@ def open_transport(settings: Settings, name: str) -> Transport:
     url = find_broker(settings)
     if url.startswith("memory://"):
         return MemoryTransport(_memory_brokers.setdefault(url, MemoryBroker()))
+    # Imported here: the in-memory bus needs no AMQP client.
+    from mindbus.bus.rabbit import RabbitTransport
+
     return RabbitTransport(url, f"mindbus {name}@{socket.gethostname()}", settings.publish_timeout_s)
 
 

@@ -6,15 +6,17 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from ssl import SSLContext
-
-import httpx
+from typing import TYPE_CHECKING
 
 from mindbus.logs import keep_signatures_out, without_signatures
+
+if TYPE_CHECKING:
+    import httpx
 
 # Lost at most where a connection breaks off.
 PIECE_BYTES = 64 * 1024
 _ERROR_BYTES = 64 * 1024
-_TIMEOUT = httpx.Timeout(60, connect=5)
+_TIMEOUT_S, _CONNECT_WITHIN_S = 60, 5
 _CODE = re.compile(rb"<Code>([A-Za-z0-9.]{1,64})</Code>")
 _DIGEST_CODES = {"BadDigest", "InvalidDigest", "XAmzContentChecksumMismatch", "IncompleteBody"}
 _EXPIRED_CODES = {"ExpiredToken", "TokenRefreshRequired"}
@@ -68,11 +70,17 @@ class PresignedTransfer:
                 async with aclosing(_pieces(response)) as pieces:
                     yield pieces
 
-    def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(timeout=_TIMEOUT, verify=self._certificates)
+    def _client(self) -> "httpx.AsyncClient":
+        # Imported here: a client with a folder or with credentials of its own needs no HTTP.
+        import httpx
+
+        timeout = httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_WITHIN_S)
+        return httpx.AsyncClient(timeout=timeout, verify=self._certificates)
 
     @cached_property
     def _certificates(self) -> SSLContext:
+        import httpx
+
         # Reading them takes longer than sending a small artifact.
         return httpx.create_ssl_context()
 
@@ -80,6 +88,8 @@ class PresignedTransfer:
 @contextmanager
 def _without_address() -> Iterator[None]:
     """Translate errors of httpx, whose texts name the address."""
+    import httpx
+
     try:
         yield
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as failure:
@@ -87,14 +97,14 @@ def _without_address() -> Iterator[None]:
         raise StoreUnavailable(f"{StoreUnavailable.__doc__} ({reason})") from None
 
 
-async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
+async def _pieces(response: "httpx.Response") -> AsyncGenerator[bytes]:
     with _without_address():
         async with aclosing(response.aiter_raw(PIECE_BYTES)) as pieces:  # type: ignore[type-var]  # it is a generator
             async for piece in pieces:
                 yield piece
 
 
-async def _require(response: httpx.Response) -> None:
+async def _require(response: "httpx.Response") -> None:
     if response.is_success:
         return
     found = _CODE.search(await anext(aiter(response.aiter_bytes(_ERROR_BYTES)), b""))

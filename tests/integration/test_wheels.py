@@ -85,6 +85,18 @@ def test_the_library_works_alone(library: Path) -> None:
     assert "send" in run(library / "mindbus", "--help")
 
 
+def test_the_import_is_small(library: Path) -> None:
+    measure = "import resource, time; print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+
+    run(library / "python", "-c", IMPORT_ALL)
+    begin = f"from mindbus import connect, Worker, on_command; {measure}"
+    runs = [run(library / "python", "-c", begin).split() for _ in range(5)]
+
+    # The best, since other processes may be using the machine.
+    assert min(float(seconds) for seconds, _kib in runs) < 0.4
+    assert min(int(kib) for _seconds, kib in runs) < 50 * 1024
+
+
 def test_without_the_fleet_its_commands_say_what_to_install(library: Path) -> None:
     assert "pip install mindbus-fleet" in run(library / "mindbus", "up", expected=2)
     assert "pip install mindbus-fleet" in run(library / "mindbus", "worker", "storage", expected=2)
