@@ -18,7 +18,7 @@ _UTC = ZoneInfo("UTC")
 class ClientInfo:
     """What is known of them; nothing of it is kept here."""
 
-    words: Localizer
+    i18n: Localizer
     is_phone: bool = False
     is_mac: bool = False
     width: int = 1280
@@ -36,12 +36,12 @@ def localizer_of(request: Request) -> Localizer:
     return Localizer(language, _zone(request.cookies.get("mb_zone", "")))
 
 
-async def client_info(words: Localizer) -> ClientInfo:
+async def client_info(i18n: Localizer) -> ClientInfo:
     """What only the browser knows, once it is there."""
     await ui.context.client.connected(timeout=_LEARN_WITHIN_S)
     facts: dict[str, Any] = await ui.run_javascript("return mbFacts()", timeout=_LEARN_WITHIN_S)
     return ClientInfo(
-        words=Localizer(words.language, _zone(str(facts["zone"]))),
+        i18n=Localizer(i18n.language, _zone(str(facts["zone"]))),
         is_phone=bool(facts["phone"]),
         is_mac=bool(facts["mac"]),
         width=int(facts["width"]),

@@ -78,28 +78,28 @@ class PaletteEntry:
 class CommandPalette:
     """One of a page; what it finds, it finds in what is there now."""
 
-    def __init__(self, words: Localizer, backend: Backend, screen: str) -> None:
-        self.words, self._backend, self._screen = words, backend, screen
+    def __init__(self, i18n: Localizer, backend: Backend, screen: str) -> None:
+        self.i18n, self._backend, self._screen = i18n, backend, screen
         self._known: list[PaletteEntry] = []
 
     def open(self) -> None:
         """Show it, with all screens; people and runs come as soon as they are known."""
-        words = self.words
-        with popup(words("find"), "mb-palette"):
+        i18n = self.i18n
+        with popup(i18n("find"), "mb-palette"):
             with box("mb-line-x"):
                 icon("search")
-                line = attributes(box("", "input"), placeholder=words("find"), aria_label=words("find"), autofocus=True)
+                line = attributes(box("", "input"), placeholder=i18n("find"), aria_label=i18n("find"), autofocus=True)
                 line.on("input", lambda event: self._show(str(event.args)), js_handler="(e) => emit(e.target.value)")
                 line.on("keydown", js_handler=_MOVE)
                 text("Esc", "mb-kbd")
             self._list = attributes(box("mb-scroll"), role="listbox")
         self._known = [
-            PaletteEntry("palette.go", name, words(f"nav.{name}"), f"/{name}", f"G {key}") for name, key in _SCREENS
+            PaletteEntry("palette.go", name, i18n(f"nav.{name}"), f"/{name}", f"G {key}") for name, key in _SCREENS
         ] + [
-            PaletteEntry("palette.do", "plus", words("palette.new_dialogue"), "/chat?new=1"),
-            PaletteEntry("palette.do", "play", words("palette.start_sim"), "/sim"),
-            PaletteEntry("palette.do", "runs", words("palette.start_run"), "/runs?new=1"),
-            PaletteEntry("palette.do", "alert", words("palette.dead"), "/fleet#dead"),
+            PaletteEntry("palette.do", "plus", i18n("palette.new_dialogue"), "/chat?new=1"),
+            PaletteEntry("palette.do", "play", i18n("palette.start_sim"), "/sim"),
+            PaletteEntry("palette.do", "runs", i18n("palette.start_run"), "/runs?new=1"),
+            PaletteEntry("palette.do", "alert", i18n("palette.dead"), "/fleet#dead"),
         ]
         self._show("")
         ui.run_javascript(f"setTimeout(() => getHtmlElement({line.id})?.focus(), 60)")
@@ -107,12 +107,12 @@ class CommandPalette:
 
     def show_keys(self) -> None:
         """All keys, in one list."""
-        with popup(self.words("keys.title"), "mb-dialog mb-wide"):
-            text(self.words("keys.title"), "", "h2")
+        with popup(self.i18n("keys.title"), "mb-dialog mb-wide"):
+            text(self.i18n("keys.title"), "", "h2")
             with box("mb-keys"):
                 for key, what in _KEYS:
                     with box():
-                        text(self.words(what))
+                        text(self.i18n(what))
                         text(key, "mb-kbd")
 
     async def _learn(self) -> None:
@@ -140,17 +140,15 @@ class CommandPalette:
         attributes(self._list, data_wanted=wanted).update()
 
     def _searches(self, wanted: str) -> list[PaletteEntry]:
-        words = self.words
+        i18n = self.i18n
         return [
             PaletteEntry(
-                "palette.search", "filter", words("palette.by_trace", name=wanted), f"/timeline?trace={quote(wanted)}"
+                "palette.search", "filter", i18n("palette.by_trace", name=wanted), f"/timeline?trace={quote(wanted)}"
             ),
             PaletteEntry(
-                "palette.search", "memory", words("palette.in_memory", name=wanted), f"/memory?q={quote(wanted)}"
+                "palette.search", "memory", i18n("palette.in_memory", name=wanted), f"/memory?q={quote(wanted)}"
             ),
-            PaletteEntry(
-                "palette.search", "chat", words("palette.talk_to", name=wanted), f"/chat?with={quote(wanted)}"
-            ),
+            PaletteEntry("palette.search", "chat", i18n("palette.talk_to", name=wanted), f"/chat?with={quote(wanted)}"),
         ]
 
     def _draw(self, found: Sequence[PaletteEntry]) -> None:
@@ -158,7 +156,7 @@ class CommandPalette:
         for place, one in enumerate(sorted(found, key=lambda one: [f.group for f in found].index(one.group))):
             if one.group != group:
                 group = one.group
-                text(self.words(group), "", "h3")
+                text(self.i18n(group), "", "h3")
             made = attributes(box("", "a"), href=one.target, role="option", aria_selected=str(place == 0).lower())
             with made:
                 icon(one.picture)

@@ -72,13 +72,13 @@ def anchor(target: str, said: str = "", classes: str = "mb-link") -> Element:
     return made
 
 
-def copy_button(words: Localizer, content: str) -> Element:
+def copy_button(i18n: Localizer, content: str) -> Element:
     """Puts the whole of something into the clipboard."""
-    made = icon_button("copy", words("copy"))
+    made = icon_button("copy", i18n("copy"))
     return made.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
 
 
-def identifier(words: Localizer, name: str, target: str = "", shown: str = "") -> Element:
+def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") -> Element:
     """An id: a link to what it names, and a copy of it."""
     with box("mb-id") as made:
         said = shown or short_id(name)
@@ -86,7 +86,7 @@ def identifier(words: Localizer, name: str, target: str = "", shown: str = "") -
             anchor(target, said, "mb-link mb-ell").props["title"] = name
         else:
             text(said, "mb-ell").props["title"] = name
-        copy_button(words, name)
+        copy_button(i18n, name)
     return made
 
 
@@ -123,7 +123,7 @@ def hue(user_id: str) -> int:
     return zlib.crc32(user_id.encode()) % 24 * 15
 
 
-def moment(words: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
+def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
     """A time as people here read it; UTC is on hover."""
     made = text(shown, classes, "time")
     attributes(made, title=utc(at), datetime=at.isoformat())

@@ -14,33 +14,31 @@ from mindbus.errors import BusUnavailable
 EXPECTED_ERRORS: Final = EXPECTED
 
 
-def error_text(words: Localizer, trouble: Exception) -> str:
+def error_text(i18n: Localizer, trouble: Exception) -> str:
     """Why, with the code that logs and the command line show, too."""
     if isinstance(trouble, BusUnavailable):
-        return words("trouble.bus")
+        return i18n("trouble.bus")
     problem = Problem.of(trouble)
     return f"{problem.code.value}: {problem.detail}"
 
 
-def show_error(
-    words: Localizer, trouble: Exception, again: Callable[[], Any] | None = None, trace: str = ""
-) -> Element:
+def show_error(i18n: Localizer, trouble: Exception, again: Callable[[], Any] | None = None, trace: str = "") -> Element:
     """In the place of what could not be had."""
     with attributes(box("mb-trouble"), role="alert") as made:
         icon("alert")
         with box("mb-stack mb-grow"):
-            text(words("trouble.part"), "mb-medium")
-            text(error_text(words, trouble) + (f" · {trace}" if trace else ""), "mb-meta")
+            text(i18n("trouble.part"), "mb-medium")
+            text(error_text(i18n, trouble) + (f" · {trace}" if trace else ""), "mb-meta")
         if again is not None:
-            button(words("retry"), again, "mb-small", "replay")
+            button(i18n("retry"), again, "mb-small", "replay")
     return made
 
 
 class ScreenSection:
     """A part of a screen that fails by itself: its last content stays, dimmed, under the reason."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words, self.place = words, place
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n, self.place = i18n, place
         with place:
             self._notice = box("mb-part-notice mb-hidden")
         self._notice.move(place, target_index=0)
@@ -66,4 +64,4 @@ class ScreenSection:
             async def again() -> None:
                 await self.attempt(work, trace)
 
-            show_error(self.words, trouble, again, trace)
+            show_error(self.i18n, trouble, again, trace)

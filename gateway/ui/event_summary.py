@@ -22,10 +22,10 @@ def name_of(envelope: Envelope) -> str:
     return envelope.type.split(".")[3]
 
 
-def summary_of(words: Localizer, envelope: Envelope) -> str:
+def summary_of(i18n: Localizer, envelope: Envelope) -> str:
     """What it is about."""
     data = envelope.data or {}
-    parts = [_who(data), _what(words, data)]
+    parts = [_who(data), _what(i18n, data)]
     return " · ".join(part for part in parts if part)[:_MOST]
 
 
@@ -33,18 +33,18 @@ def _who(data: dict[str, Any]) -> str:
     return next((str(data[name]) for name in _WHOSE if data.get(name)), "")
 
 
-def _what(words: Localizer, data: dict[str, Any]) -> str:
+def _what(i18n: Localizer, data: dict[str, Any]) -> str:
     for key in _TELLING:
         value = data.get(key)
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())
     items = data.get("items")
     if isinstance(items, list) and items:
-        return words.count("summary.items", len(items))
+        return i18n.count("summary.items", len(items))
     messages = data.get("message_ids")
     if isinstance(messages, list):
-        return words.count("chat.messages", len(messages))
+        return i18n.count("chat.messages", len(messages))
     artifact = data.get("artifact")
     if isinstance(artifact, dict):
-        return f"{artifact.get('artifact_id', '')} · {words.bytes(int(artifact.get('size_bytes') or 0))}"
+        return f"{artifact.get('artifact_id', '')} · {i18n.bytes(int(artifact.get('size_bytes') or 0))}"
     return ""

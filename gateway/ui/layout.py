@@ -31,26 +31,26 @@ class LayoutSlots:
 class Layout:
     """Draws the frame; the screen fills its places."""
 
-    def __init__(self, words: Localizer, name: str, *, can_leave: bool = False) -> None:
-        self.words, self.name, self._can_leave = words, name, can_leave
+    def __init__(self, i18n: Localizer, name: str, *, can_leave: bool = False) -> None:
+        self.i18n, self.name, self._can_leave = i18n, name, can_leave
         # Text marks are set before anything is drawn, so that a screen reader never starts in the wrong language.
-        ui.add_head_html(f'<script>document.documentElement.lang = "{words.language}";</script>')
+        ui.add_head_html(f'<script>document.documentElement.lang = "{i18n.language}";</script>')
         with box("mb-app") as self.app:
-            anchor("#mb-main", words("skip"), "mb-skip")
+            anchor("#mb-main", i18n("skip"), "mb-skip")
             self._rail()
             self.places = self._top()
         attributes(box("mb-toasts"), role="status", aria_live="polite")
-        ui.run_javascript(f"mbKnow({json.dumps([words(key) for key in _TOLD_BY_BROWSER])})")
+        ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _TOLD_BY_BROWSER])})")
 
     def show_health(self, health: BusHealth) -> None:
         """Say how the bus is."""
-        words = self.words
+        i18n = self.i18n
         self._dot.classes(replace=f"mb-dot mb-{health.state} {_SHAPES[health.state]}")
-        said = words(health.sentence, **health.about)
+        said = i18n(health.sentence, **health.about)
         if self._sentence.text != said:
             self._sentence.set_text(said)
             self._sentence.classes(replace="" if health.state == "ok" else f"mb-{health.state}")
-        self._rate.set_text(words("per_second", n=words.number(health.per_second)))
+        self._rate.set_text(i18n("per_second", n=i18n.number(health.per_second)))
         attributes(self._health, href=health.link, title=said)
         self._badge.set_text(str(health.needing) if health.needing else "")
         show_if(self._badge, health.needing)
@@ -67,26 +67,26 @@ class Layout:
                     text(said, "mb-ell")
 
     def _rail(self) -> None:
-        words = self.words
-        with attributes(box("mb-rail", "nav"), aria_label=words("nav.label")):
+        i18n = self.i18n
+        with attributes(box("mb-rail", "nav"), aria_label=i18n("nav.label")):
             with anchor("/timeline", classes="mb-logo"):
                 ui.html(LOGO, sanitize=False, tag="span").style("display: contents")
                 text("MindBus", "mb-sr")
             with box("mb-nav"):
                 for name in SCREENS:
                     self._place(name)
-                with attributes(box("mb-more", "button"), type="button", aria_label=words("nav.more")):
+                with attributes(box("mb-more", "button"), type="button", aria_label=i18n("nav.more")):
                     icon("more")
-                    text(words("nav.more"))
+                    text(i18n("nav.more"))
                     self._menu(_more=True)
             with box("mb-foot"):
-                with icon_button("globe", words("language")):
+                with icon_button("globe", i18n("language")):
                     self._languages()
-                with icon_button("moon", words("theme")):
+                with icon_button("moon", i18n("theme")):
                     self._themes()
                 if self._can_leave:
-                    icon_button("logout", words("log_out")).on("click", js_handler=_LEAVE)
-                icon_button("keyboard", words("keys.title")).on(
+                    icon_button("logout", i18n("log_out")).on("click", js_handler=_LEAVE)
+                icon_button("keyboard", i18n("keys.title")).on(
                     "click", js_handler="() => emitEvent('mb_key', {key: '?'})"
                 )
 
@@ -96,7 +96,7 @@ class Layout:
             attributes(made, aria_current="page")
         with made:
             icon(name)
-            text(self.words(f"nav.{name}"))
+            text(self.i18n(f"nav.{name}"))
             if name == "fleet":
                 self._badge = text("", "mb-badge mb-hidden")
 
@@ -104,21 +104,21 @@ class Layout:
         with ui.menu().classes("mb-menu"):
             for key, said in _TONGUES:
                 self._option(
-                    said, f"mbRemember('mb_lang', '{key}'); location.reload()", is_on=key == self.words.language
+                    said, f"mbRemember('mb_lang', '{key}'); location.reload()", is_on=key == self.i18n.language
                 )
 
     def _themes(self) -> None:
         with ui.menu().classes("mb-menu"):
             for key, picture in _THEMES:
-                self._option(self.words(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
+                self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
 
     def _menu(self, *, _more: bool) -> None:
         with ui.menu().classes("mb-menu"):
             for name in SCREENS:
                 if name not in _ON_PHONE:
-                    self._option(self.words(f"nav.{name}"), f"location.href = '/{name}'", name)
+                    self._option(self.i18n(f"nav.{name}"), f"location.href = '/{name}'", name)
             for key, picture in _THEMES:
-                self._option(self.words(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
+                self._option(self.i18n(f"theme.{key}"), f"mbSetTheme('{key}')", picture)
             for key, said in _TONGUES:
                 self._option(said, f"mbRemember('mb_lang', '{key}'); location.reload()", "globe")
 
@@ -130,23 +130,23 @@ class Layout:
             text(said)
 
     def _top(self) -> LayoutSlots:
-        words = self.words
+        i18n = self.i18n
         with box("mb-top", "header"):
             self._title = box("mb-title mb-line-x", "h1")
             with self._title:
-                text(words(f"nav.{self.name}"))
+                text(i18n(f"nav.{self.name}"))
             subtitle = box("mb-meta mb-ell mb-subtitle")
             box("mb-grow")
             controls = box("mb-line-x mb-controls")
-            with attributes(box("mb-find", "button"), type="button", aria_label=words("find")) as find:
+            with attributes(box("mb-find", "button"), type="button", aria_label=i18n("find")) as find:
                 icon("search", "mb-i14")
-                text(words("find"), "mb-find-text")
+                text(i18n("find"), "mb-find-text")
                 self.find_keys = text("", "mb-kbd")
             find.on("click", js_handler="() => emitEvent('mb_key', {key: 'palette'})")
             self._health = anchor("/fleet", classes="mb-health")
             with self._health:
                 self._dot = box("mb-dot mb-t3", "i")
-                self._sentence = text(words("health.unknown"))
+                self._sentence = text(i18n("health.unknown"))
                 self._rate = text("", "mb-num")
         main = attributes(box("mb-main", "main"), id="mb-main", tabindex="-1")
         return LayoutSlots(subtitle, controls, main)

@@ -41,14 +41,14 @@ class PageSession:
 
     def __init__(self, ground: UiContext, name: str, request: Request) -> None:
         self.ground, self.name = ground, name
-        self.words = localizer_of(request)
+        self.i18n = localizer_of(request)
         self.query = {key: value for key, value in request.query_params.items() if value}
-        self.viewer = ClientInfo(self.words)
+        self.viewer = ClientInfo(self.i18n)
         self._on_key: dict[str, Callable[[str | None], Any]] = {}
         self._timers: list[ui.timer] = []
         place = _PLACES.get(name, name)
-        ui.page_title(f"{self.words(f'nav.{place}')} · MindBus")
-        self.shell = Layout(self.words, place, can_leave=COOKIE in request.cookies)
+        ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
+        self.shell = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = skeleton()
@@ -70,10 +70,10 @@ class PageSession:
 
     async def open(self) -> None:
         """Wait for the browser, learn what only it knows, then be ready to be drawn on."""
-        self.viewer = await client_info(self.words)
-        self.words = self.shell.words = self.viewer.words
+        self.viewer = await client_info(self.i18n)
+        self.i18n = self.shell.i18n = self.viewer.i18n
         self.shell.find_keys.set_text(self.viewer.find_keys)
-        palette = CommandPalette(self.words, self.ground.backend, self.name)
+        palette = CommandPalette(self.i18n, self.ground.backend, self.name)
         self.on_key("palette", lambda _row: palette.open())
         self.on_key("?", lambda _row: palette.show_keys())
         ui.on("mb_key", self._press)
@@ -144,7 +144,7 @@ class PageSession:
         try:
             await work
         except EXPECTED_ERRORS as trouble:
-            self.say(error_text(self.words, trouble))
+            self.say(error_text(self.i18n, trouble))
             return False
         if done:
             self.say(done)
@@ -166,10 +166,10 @@ class PageSession:
                 icon("alert")
                 with box("mb-stack mb-grow"):
                     lost_at = self.ground.pulse.health.lost_at
-                    since = self.words.time(lost_at) if lost_at else ""
-                    text(self.words("lost.title", time=since), "mb-medium")
-                    text(self.words("lost.safe"), "mb-meta")
-                button(self.words("retry"), ui.navigate.reload, "", "replay")
+                    since = self.i18n.time(lost_at) if lost_at else ""
+                    text(self.i18n("lost.title", time=since), "mb-medium")
+                    text(self.i18n("lost.safe"), "mb-meta")
+                button(self.i18n("retry"), ui.navigate.reload, "", "replay")
 
     async def _press(self, event: Any) -> None:
         work = self._on_key.get(str(event.args.get("key")))

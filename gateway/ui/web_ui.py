@@ -83,23 +83,23 @@ class WebUI:
 
     def _run_page(self) -> None:
         async def page(request: Request, run_id: str) -> None:
-            await self._show("run", request, lambda frame: RunScreen.draw(frame, run_id))
+            await self._show("run", request, lambda session: RunScreen.draw(session, run_id))
 
         ui.page("/runs/{run_id}")(page)
 
     def _artifact_page(self) -> None:
         async def page(request: Request, artifact_id: str) -> None:
-            await self._show("artifact", request, lambda frame: ArtifactScreen.draw(frame, artifact_id))
+            await self._show("artifact", request, lambda session: ArtifactScreen.draw(session, artifact_id))
 
         ui.page("/artifacts/{artifact_id}")(page)
 
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         ui.add_head_html(_HEAD)
-        frame = PageSession(self.ground, name, request)
-        await frame.open()
-        with frame.main:
-            await draw(frame)
-        frame.finish()
+        session = PageSession(self.ground, name, request)
+        await session.open()
+        with session.main:
+            await draw(session)
+        session.finish()
 
 
 class _QueueReader:

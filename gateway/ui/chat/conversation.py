@@ -31,8 +31,8 @@ _PAGE = 50
 class ConversationView:
     """Everything that is said with one user; it keeps to its end while it grows."""
 
-    def __init__(self, frame: PageSession, user_id: str, knowledge: UserProfile, place: Element) -> None:
-        self.frame, self.user_id, self.knowledge, self.place = frame, user_id, knowledge, place
+    def __init__(self, session: PageSession, user_id: str, knowledge: UserProfile, place: Element) -> None:
+        self.session, self.user_id, self.knowledge, self.place = session, user_id, knowledge, place
         self._said: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationView] = {}
         self._instruction: DialogueMessage | None = None
@@ -45,7 +45,7 @@ class ConversationView:
         with place:
             self._more = box("mb-older")
             self._entries = box("mb-entries")
-            self.delegations = DelegationList(frame, user_id, self._entries)
+            self.delegations = DelegationList(session, user_id, self._entries)
             self._tail = box("mb-tail")
 
     @property
@@ -55,7 +55,7 @@ class ConversationView:
 
     async def open(self) -> None:
         """Show the end of what was said."""
-        page = await self.frame.backend.history(self.user_id, limit=_PAGE)
+        page = await self.session.backend.history(self.user_id, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
         ui.run_javascript(f"mbWatch({self.scroller.id})")
@@ -90,13 +90,13 @@ class ConversationView:
         self._end_growing()
 
     async def _ask(self, said: str, message_id: str) -> None:
-        frame = self.frame
+        session = self.session
         began = time.monotonic()
         with self._tail:
-            self._growing = StreamingAnswer(frame.words)
+            self._growing = StreamingAnswer(session.i18n)
             self._status = self._status_line()
         growing = self._growing
-        pieces = frame.backend.send_message(self.user_id, said, message_id=message_id)
+        pieces = session.backend.send_message(self.user_id, said, message_id=message_id)
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
@@ -122,7 +122,7 @@ class ConversationView:
         self._end_growing()
 
     def _fail(self, trouble: Exception, said: str, message_id: str) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with self._tail, box("mb-trouble") as failed:
 
             def again() -> None:
@@ -130,22 +130,22 @@ class ConversationView:
                 self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
 
             with box("mb-stack mb-grow"):
-                text(words("chat.unanswered"))
-                text(error_text(words, trouble), "mb-meta")
-            button(words("retry"), again, "mb-small", "replay")
+                text(i18n("chat.unanswered"))
+                text(error_text(i18n, trouble), "mb-meta")
+            button(i18n("retry"), again, "mb-small", "replay")
 
     def _status_line(self) -> Element:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-line-x mb-writing") as line:
-            text(words("chat.writing"), "mb-acc")
+            text(i18n("chat.writing"), "mb-acc")
             self._speed = text("", "mb-meta mb-num")
-            with button(words("chat.stop"), self.stop, "mb-small", "stop"):
+            with button(i18n("chat.stop"), self.stop, "mb-small", "stop"):
                 text("Esc", "mb-kbd")
         return line
 
     def _tell_speed(self, growing: StreamingAnswer, seconds: float) -> None:
-        words = self.frame.words
-        rate = words("chat.speed", n=words.number(len(growing.said) / max(seconds, 0.1)), s=words.seconds(seconds))
+        i18n = self.session.i18n
+        rate = i18n("chat.speed", n=i18n.number(len(growing.said) / max(seconds, 0.1)), s=i18n.seconds(seconds))
         if self._status is not None and not self._status.is_deleted:
             self._speed.set_text(rate)
 
@@ -154,7 +154,7 @@ class ConversationView:
         self._tail.clear()
 
     async def _read_on(self) -> None:
-        page = await self.frame.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
+        page = await self.session.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
 
@@ -172,7 +172,7 @@ class ConversationView:
         self._last_day, self._instruction = "", None
         if self._older is not None:
             with self._more:
-                button(self.frame.words("chat.older"), self._read_on, "mb-quiet mb-small", "up")
+                button(self.session.i18n("chat.older"), self._read_on, "mb-quiet mb-small", "up")
         for message in self._said.values():
             self.delegations.draw_until(message.time)
             self._show(message)
@@ -187,18 +187,18 @@ class ConversationView:
                 self._draw(message)
 
     def _draw(self, message: DialogueMessage) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         if message.kind is MessageKind.NOTIFICATION:
-            notice = NotificationView(words, message, self._instruction)
+            notice = NotificationView(i18n, message, self._instruction)
             notice.explain(self.knowledge.reasons(message.message_id))
             self._notices[message.message_id] = notice
         elif message.role == "user":
-            show_user_message(words, message)
+            show_user_message(i18n, message)
         else:
-            show_answer(words, message)
+            show_answer(i18n, message)
 
     def _mark_day(self, at: datetime) -> None:
-        day = self.frame.words.day(at, datetime.now(UTC))
+        day = self.session.i18n.day(at, datetime.now(UTC))
         if day != self._last_day:
             self._last_day = day
             text(day, "mb-day", "h3")

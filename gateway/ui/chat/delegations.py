@@ -125,12 +125,12 @@ _SHOWN_CHARS = 600
 class DelegationView:
     """Drawn anew whenever something is told of it; open stays open."""
 
-    def __init__(self, words: Localizer, story: Delegation) -> None:
-        self.words, self._story = words, story
+    def __init__(self, i18n: Localizer, story: Delegation) -> None:
+        self.i18n, self._story = i18n, story
         with box("mb-delegation", "section") as self.element:
             attributes(
                 self.element,
-                aria_label=words("chat.delegation", name=story.subagent),
+                aria_label=i18n("chat.delegation", name=story.subagent),
                 data_delegation=story.delegation_id,
             )
             self._head = attributes(box("mb-delegation-head", "button"), type="button", aria_expanded="false")
@@ -148,18 +148,18 @@ class DelegationView:
             self._tell()
 
     def _line(self, story: Delegation) -> None:
-        words, end = self.words, story.completion
+        i18n, end = self.i18n, story.completion
         icon("link", "mb-i14")
         text(story.subagent, "mb-medium")
         text(story.task, "mb-ell mb-delegation-task")
         box("mb-grow")
         if end is None:
-            text(story.status or words("chat.delegation_at_work"), "mb-acc mb-ell mb-delegation-state")
+            text(story.status or i18n("chat.delegation_at_work"), "mb-acc mb-ell mb-delegation-state")
         elif end.is_error:
-            text(words("chat.delegation_failed"), "mb-err mb-delegation-state")
+            text(i18n("chat.delegation_failed"), "mb-err mb-delegation-state")
         else:
             tools = len(story.results)
-            said = words.count("chat.delegation_tools", tools) if tools else words("chat.delegation_done")
+            said = i18n.count("chat.delegation_tools", tools) if tools else i18n("chat.delegation_done")
             text(said, "mb-meta mb-delegation-state")
         icon("down", "mb-i14 mb-delegation-fold")
 
@@ -171,14 +171,14 @@ class DelegationView:
             self._tell()
 
     def _tell(self) -> None:
-        words, story = self.words, self._story
+        i18n, story = self.i18n, self._story
         self._body.clear()
         with self._body:
-            _part(words("chat.delegation_task"), story.task)
+            _part(i18n("chat.delegation_task"), story.task)
             for result in story.results:
                 self._tool(result)
             if (end := story.completion) is not None:
-                text(words("chat.delegation_answer"), "mb-label")
+                text(i18n("chat.delegation_answer"), "mb-label")
                 if end.is_error:
                     text(end.response, "mb-err mb-delegation-text", "p")
                 else:
@@ -195,7 +195,7 @@ class DelegationView:
             trace = quote(conversation_trace(self._story.told[0].chat_id))
             anchor(
                 f"/artifacts/{quote(result.ref.artifact_id)}?trace={trace}",
-                self.words("chat.as_artifact", size=self.words.bytes(result.ref.size_bytes)),
+                self.i18n("chat.as_artifact", size=self.i18n.bytes(result.ref.size_bytes)),
             )
 
 
@@ -213,8 +213,8 @@ _MOST_PAGES = 10
 class DelegationList:
     """Draws each where it belongs in time, changes it as more is told of it."""
 
-    def __init__(self, frame: PageSession, user_id: str, entries: Element) -> None:
-        self._frame, self._user_id, self._entries = frame, user_id, entries
+    def __init__(self, session: PageSession, user_id: str, entries: Element) -> None:
+        self._session, self._user_id, self._entries = session, user_id, entries
         self._known = Delegations(user_id)
         self._drawn: dict[str, DelegationView] = {}
         self._waiting: list[Delegation] = []
@@ -233,7 +233,7 @@ class DelegationList:
         trace = conversation_trace(self._user_id)
         wanted = GetTimeline(since=since, trace_id=trace, topics=(TOPIC,), limit=_READ_PAGE)
         for _ in range(_MOST_PAGES):
-            page = await self._frame.backend.timeline(wanted)
+            page = await self._session.backend.timeline(wanted)
             self._known.learn(event.envelope for event in page.items)
             if len(page.items) < _READ_PAGE:
                 return
@@ -251,4 +251,4 @@ class DelegationList:
 
     def _draw(self, story: Delegation) -> None:
         with self._entries:
-            self._drawn[story.delegation_id] = DelegationView(self._frame.words, story)
+            self._drawn[story.delegation_id] = DelegationView(self._session.i18n, story)

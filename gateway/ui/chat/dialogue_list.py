@@ -28,16 +28,16 @@ class DialogueItem:
 class DialogueList:
     """Keeps the list; a dialogue moves up when something is said in it."""
 
-    def __init__(self, words: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
-        self.words, self._on_beside = words, on_beside
+    def __init__(self, i18n: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
+        self.i18n, self._on_beside = i18n, on_beside
         self._known: dict[str, DialogueItem] = {}
         self._wanted = ""
         with place:
             with box("mb-people-head"):
-                search(words("chat.find"), self._find)
-                self.add = icon_button("plus", words("chat.new"))
-            with attributes(box("mb-scroll mb-people-list", "nav"), aria_label=words("chat.dialogues")):
-                self._groups = [_Group(words, key, self._row) for key in ("chat.active", "chat.earlier")]
+                search(i18n("chat.find"), self._find)
+                self.add = icon_button("plus", i18n("chat.new"))
+            with attributes(box("mb-scroll mb-people-list", "nav"), aria_label=i18n("chat.dialogues")):
+                self._groups = [_Group(i18n, key, self._row) for key in ("chat.active", "chat.earlier")]
 
     @property
     def active(self) -> int:
@@ -76,15 +76,15 @@ class DialogueList:
         self.show()
 
     def _row(self, known: DialogueItem) -> "_Row":
-        return _Row(self.words, known, self._on_beside)
+        return _Row(self.i18n, known, self._on_beside)
 
 
 class _Group:
-    def __init__(self, words: Localizer, key: str, build: Callable[[DialogueItem], "_Row"]) -> None:
-        self._words, self._build = words, build
+    def __init__(self, i18n: Localizer, key: str, build: Callable[[DialogueItem], "_Row"]) -> None:
+        self._i18n, self._build = i18n, build
         self._head = box("mb-people-title")
         with self._head:
-            text(words(key), "mb-medium")
+            text(i18n(key), "mb-medium")
             self._count = text("", "mb-num")
         self._rows: Rows[DialogueItem] = Rows(box("mb-people-rows"), build)
 
@@ -95,8 +95,8 @@ class _Group:
 
 
 class _Row:
-    def __init__(self, words: Localizer, known: DialogueItem, on_beside: Callable[[str], None]) -> None:
-        self._words = words
+    def __init__(self, i18n: Localizer, known: DialogueItem, on_beside: Callable[[str], None]) -> None:
+        self._i18n = i18n
         self.element = box("mb-person-row")
         with self.element:
             self._link = attributes(
@@ -111,7 +111,7 @@ class _Row:
                     with box("mb-line-x"):
                         self._last = text("", "mb-ell mb-grow mb-person-last")
                         self._unread = text("", "mb-unread")
-            icon_button("columns", words("chat.beside"), lambda: on_beside(known.user_id), "mb-beside")
+            icon_button("columns", i18n("chat.beside"), lambda: on_beside(known.user_id), "mb-beside")
 
     def show(self, known: DialogueItem) -> None:
         if known.is_open:
@@ -119,8 +119,8 @@ class _Row:
         else:
             self._link.props.pop("aria-current", None)
         self._link.update()
-        self._at.set_text(self._words.when(known.last_at, datetime.now(UTC)) if known.last_at else "")
-        self._last.set_text(self._words("chat.writing_dots") if known.is_answering else known.last)
+        self._at.set_text(self._i18n.when(known.last_at, datetime.now(UTC)) if known.last_at else "")
+        self._last.set_text(self._i18n("chat.writing_dots") if known.is_answering else known.last)
         self._last.classes(add="mb-acc" if known.is_answering else "", remove="" if known.is_answering else "mb-acc")
         self._unread.set_text(str(known.unread or ""))
         show_if(self._unread, known.unread)

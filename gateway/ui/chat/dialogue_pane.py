@@ -26,16 +26,16 @@ _MOST_PAGES = 10
 class DialoguePane:
     """Opens a dialogue, keeps it up to date, takes what is written."""
 
-    def __init__(self, frame: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
-        self.frame, self.user_id = frame, user_id
+    def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
+        self.session, self.user_id = session, user_id
         self.knowledge = UserProfile()
         with attributes(box("mb-pane", "section"), aria_label=user_id) as self.element:
             self._head(on_close)
             self._scroll = attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite")
             with self._scroll:
                 column = box("mb-column")
-            self.part = ScreenSection(frame.words, column)
-            self.talk = ConversationView(frame, user_id, self.knowledge, column)
+            self.part = ScreenSection(session.i18n, column)
+            self.talk = ConversationView(session, user_id, self.knowledge, column)
             self.talk.scroller = self._scroll
             self._composer()
 
@@ -63,61 +63,63 @@ class DialoguePane:
 
     def show_state(self, dialogue: Dialogue | None) -> None:
         """Where the dialogue stands."""
-        words = self.frame.words
+        i18n = self.session.i18n
         if dialogue is None:
             self._state.set_text("")
             return
-        ends_at = dialogue.last_activity + timedelta(minutes=self.frame.backend.settings.dialogue_timeout_minutes)
+        ends_at = dialogue.last_activity + timedelta(minutes=self.session.backend.settings.dialogue_timeout_minutes)
         left_s = max((ends_at - datetime.now(UTC)).total_seconds(), 0)
-        stands = words("chat.fragment_in", time=words.clock(left_s)) if dialogue.is_active else words("chat.rests")
-        self._state.set_text(f"{words.count('chat.messages', dialogue.messages)} · {stands}")
+        stands = i18n("chat.fragment_in", time=i18n.clock(left_s)) if dialogue.is_active else i18n("chat.rests")
+        self._state.set_text(f"{i18n.count('chat.messages', dialogue.messages)} · {stands}")
 
     async def _learn(self) -> None:
         wanted = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
         for _ in range(_MOST_PAGES):
-            page = await self.frame.backend.timeline(wanted)
+            page = await self.session.backend.timeline(wanted)
             self.knowledge.learn(event.envelope for event in page.items)
             if len(page.items) < _PAGE or page.next_cursor is None:
                 return
             wanted = wanted.model_copy(update={"cursor": page.next_cursor})
 
     def _head(self, on_close: Callable[[str], None] | None) -> None:
-        words, user = self.frame.words, self.user_id
+        i18n, user = self.session.i18n, self.user_id
         with box("mb-pane-head"):
-            with attributes(anchor("/chat", classes="mb-ib mb-back"), aria_label=words("back")):
+            with attributes(anchor("/chat", classes="mb-ib mb-back"), aria_label=i18n("back")):
                 icon("left")
             person(user, user)
             with box("mb-stack mb-grow"):
                 text(user, "mb-pane-name mb-ell", "h2")
                 self._state = text("", "mb-meta mb-ell")
             with attributes(
-                anchor(f"/timeline?user={quote(user)}", classes="mb-ib"), title=words("chat.on_timeline")
+                anchor(f"/timeline?user={quote(user)}", classes="mb-ib"), title=i18n("chat.on_timeline")
             ) as to:
-                attributes(to, aria_label=words("chat.on_timeline"))
+                attributes(to, aria_label=i18n("chat.on_timeline"))
                 icon("timeline")
-            button(words("chat.end"), self._end, "mb-end")
+            button(i18n("chat.end"), self._end, "mb-end")
             if on_close is not None:
-                icon_button("close", words("close"), lambda: on_close(user))
+                icon_button("close", i18n("close"), lambda: on_close(user))
 
     async def _end(self) -> None:
-        words = self.frame.words
-        await self.frame.attempt(self.frame.backend.end_dialogue(self.user_id), words("chat.ended", user=self.user_id))
+        i18n = self.session.i18n
+        await self.session.attempt(
+            self.session.backend.end_dialogue(self.user_id), i18n("chat.ended", user=self.user_id)
+        )
 
     def _composer(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-composer-place"), box("mb-composer"):
             area = attributes(
                 box("", "textarea"),
                 rows=1,
-                placeholder=words("chat.message_for", user=self.user_id),
-                aria_label=words("chat.message_for", user=self.user_id),
+                placeholder=i18n("chat.message_for", user=self.user_id),
+                aria_label=i18n("chat.message_for", user=self.user_id),
                 maxlength=MAX_MESSAGE_CHARS,
                 data_composer=self.user_id,
             )
             area.on("input", js_handler="(event) => mbGrow(event.target)")
             area.on("keydown", self._send, js_handler="(event) => mbComposerKey(event, emit)")
-            text(words("chat.shift_enter"), "mb-meta mb-hint")
-            send = icon_button("send", words("chat.send"), classes="mb-send")
+            text(i18n("chat.shift_enter"), "mb-meta mb-hint")
+            send = icon_button("send", i18n("chat.send"), classes="mb-send")
             take = f"() => mbTake(document.querySelector('textarea[data-composer={json.dumps(self.user_id)}]'), emit)"
             send.on("click", self._send, js_handler=take)
 
@@ -125,15 +127,15 @@ class DialoguePane:
         self.talk.say(str(getattr(event, "args", "")))
 
 
-def empty_talk(frame: PageSession, on_new: Callable[[], None]) -> Element:
+def empty_talk(session: PageSession, on_new: Callable[[], None]) -> Element:
     """What chat is, where nobody has been chosen."""
-    words = frame.words
+    i18n = session.i18n
     with box("mb-empty") as made:
         icon("chat")
-        text(words("chat.empty_title"), "mb-title", "h2")
-        text(words("chat.empty"), "", "p")
+        text(i18n("chat.empty_title"), "mb-title", "h2")
+        text(i18n("chat.empty"), "", "p")
         with box("mb-line-x"):
-            button(words("chat.new"), on_new, "mb-primary", "plus")
+            button(i18n("chat.new"), on_new, "mb-primary", "plus")
         with box("mb-cli"):
             text("$", "mb-t3")
             text('mindbus chat --user alice --message "Hello"', "mb-ell")

@@ -14,44 +14,44 @@ from gateway.ui.markdown import markdown
 from gateway.ui.svg import icon
 
 
-def show_user_message(words: Localizer, message: DialogueMessage) -> Element:
+def show_user_message(i18n: Localizer, message: DialogueMessage) -> Element:
     """What the user has said, in their own words."""
     with box("mb-said") as made:
         attributes(made, data_message=message.message_id)
-        _content(words, message, is_markdown=False)
-        moment(words, message.time, words.hour(message.time))
+        _content(i18n, message, is_markdown=False)
+        moment(i18n, message.time, i18n.hour(message.time))
     return made
 
 
-def show_answer(words: Localizer, message: DialogueMessage) -> Element:
+def show_answer(i18n: Localizer, message: DialogueMessage) -> Element:
     """What the assistant has answered."""
     with box("mb-answer") as made:
         attributes(made, data_message=message.message_id)
-        _content(words, message, is_markdown=True)
+        _content(i18n, message, is_markdown=True)
     return made
 
 
 class NotificationView:
     """What came without being asked for, with who wanted it, who decided, what the assistant was told."""
 
-    def __init__(self, words: Localizer, message: DialogueMessage, instruction: DialogueMessage | None) -> None:
-        self.words, self._instruction = words, instruction
+    def __init__(self, i18n: Localizer, message: DialogueMessage, instruction: DialogueMessage | None) -> None:
+        self.i18n, self._instruction = i18n, instruction
         with box("mb-notice", "section") as self.element:
-            attributes(self.element, aria_label=words("chat.notification"), data_message=message.message_id)
+            attributes(self.element, aria_label=i18n("chat.notification"), data_message=message.message_id)
             with box("mb-line-x"):
                 icon("bell")
-                text(words("chat.notification"), "mb-notice-title")
+                text(i18n("chat.notification"), "mb-notice-title")
                 self._route = text("", "mb-meta")
                 box("mb-grow")
-                moment(words, message.time, words.hour(message.time))
-            _content(words, message, is_markdown=True)
+                moment(i18n, message.time, i18n.hour(message.time))
+            _content(i18n, message, is_markdown=True)
             with box("mb-line-x mb-meta mb-notice-foot"):
                 icon("eye", "mb-i14")
-                text(words("chat.hidden_instruction"))
+                text(i18n("chat.hidden_instruction"))
                 self._note = text("", "mb-ell")
                 box("mb-grow")
                 self._ask = attributes(
-                    text(words("chat.why"), "mb-link", "button"), type="button", aria_expanded="false"
+                    text(i18n("chat.why"), "mb-link", "button"), type="button", aria_expanded="false"
                 )
                 self._ask.on("click", self._toggle)
             self._why = box("mb-why mb-hidden")
@@ -64,13 +64,13 @@ class NotificationView:
         self._why.clear()
         with self._why:
             for reason in reasons:
-                _fact(self.words("chat.wanted_by", agent=reason.agent), reason.message)
+                _fact(self.i18n("chat.wanted_by", agent=reason.agent), reason.message)
                 if reason.context:
-                    _fact(self.words("chat.context"), reason.context)
-                _fact(self.words("chat.urgency"), self.words(f"urgency.{reason.urgency.value}"))
+                    _fact(self.i18n("chat.context"), reason.context)
+                _fact(self.i18n("chat.urgency"), self.i18n(f"urgency.{reason.urgency.value}"))
             told = (self._instruction.content or "") if self._instruction else ""
             if told:
-                _fact(self.words("chat.was_told"), told.removeprefix(HIDDEN_MARK))
+                _fact(self.i18n("chat.was_told"), told.removeprefix(HIDDEN_MARK))
 
     def _toggle(self) -> None:
         is_open = "mb-hidden" in self._why.classes
@@ -81,8 +81,8 @@ class NotificationView:
 class StreamingAnswer:
     """An answer while it comes: finished paragraphs are laid out, the last one is plain text."""
 
-    def __init__(self, words: Localizer) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer) -> None:
+        self.i18n = i18n
         self.said = ""
         self._laid_out = 0
         with box("mb-answer") as self.element:
@@ -111,11 +111,11 @@ def is_shown(message: DialogueMessage) -> bool:
     return message.kind is not MessageKind.HIDDEN
 
 
-def _content(words: Localizer, message: DialogueMessage, *, is_markdown: bool) -> None:
+def _content(i18n: Localizer, message: DialogueMessage, *, is_markdown: bool) -> None:
     if message.ref is not None:
         anchor(
             f"/artifacts/{quote(message.ref.artifact_id)}?trace={quote(message.trace_id)}",
-            words("chat.as_artifact", size=words.bytes(message.ref.size_bytes)),
+            i18n("chat.as_artifact", size=i18n.bytes(message.ref.size_bytes)),
         )
     elif is_markdown:
         markdown(message.content or "")

@@ -26,28 +26,28 @@ _READ_ENDS = 20
 class ChatScreen:
     """Who is open stands in the address: `?with=anna,boris`."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
-        chosen = [user for user in frame.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
+        chosen = [user for user in session.query.get("with", "").split(",") if is_user_id(user)][:_MOST_PANES]
         with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
-            self.people = DialogueList(frame.words, people, self._beside)
+            self.people = DialogueList(session.i18n, people, self._beside)
             self.people.add.on("click", self._ask_whom)
-            self._part = ScreenSection(frame.words, people)
+            self._part = ScreenSection(session.i18n, people)
             with box("mb-panes"):
                 on_close = self._close if len(chosen) > 1 else None
-                self.panes = [DialoguePane(frame, user, on_close) for user in chosen]
+                self.panes = [DialoguePane(session, user, on_close) for user in chosen]
                 if not chosen:
-                    empty_talk(frame, self._ask_whom)
+                    empty_talk(session, self._ask_whom)
             self.aside = None
-            if len(chosen) == 1 and frame.viewer.width >= _WITH_ASIDE:
-                self.aside = ProfilePanel(frame.words, box("mb-aside", "aside"))
+            if len(chosen) == 1 and session.viewer.width >= _WITH_ASIDE:
+                self.aside = ProfilePanel(session.i18n, box("mb-aside", "aside"))
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.hear(1 / 15, screen.hear)
+        screen = cls(session)
+        session.hear(1 / 15, screen.hear)
         for pane in screen.panes:
             await pane.open()
             screen.people.meet(pane.user_id, is_open=True, unread=0)
@@ -55,11 +55,11 @@ class ChatScreen:
             screen.aside.show(screen.panes[0].knowledge)
         await screen.look()
         await screen._part.attempt(screen._read_ends)
-        frame.every(5.0, screen.look)
-        frame.on_key("Escape", lambda _row: screen.stop())
-        if frame.query.get("new"):
+        session.every(5.0, screen.look)
+        session.on_key("Escape", lambda _row: screen.stop())
+        if session.query.get("new"):
             screen._ask_whom()
-        if message_id := frame.query.get("message"):
+        if message_id := session.query.get("message"):
             ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
@@ -88,21 +88,21 @@ class ChatScreen:
             pane.talk.stop()
 
     async def _look(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         found = {
-            dialogue.user_id: dialogue for dialogue in (await self.frame.backend.all_dialogues(limit=_LISTED)).items
+            dialogue.user_id: dialogue for dialogue in (await self.session.backend.all_dialogues(limit=_LISTED)).items
         }
         for user, dialogue in found.items():
             self.people.meet(user, is_active=dialogue.is_active, last_at=dialogue.last_activity)
         for pane in self.panes:
             pane.show_state(found.get(pane.user_id))
         self.people.show()
-        self.frame.subtitle(words.count("chat.active_dialogues", self.people.active))
+        self.session.subtitle(i18n.count("chat.active_dialogues", self.people.active))
 
     async def _read_ends(self) -> None:
         # Later ones are told; whoever is far down the list may do without.
         users = self.people.names()[:_READ_ENDS]
-        pages = await asyncio.gather(*(self.frame.backend.history(user, limit=2) for user in users))
+        pages = await asyncio.gather(*(self.session.backend.history(user, limit=2) for user in users))
         for user, page in zip(users, pages, strict=True):
             last = next((message for message in page.items if message.kind is not MessageKind.HIDDEN), None)
             if last is not None:
@@ -120,22 +120,22 @@ class ChatScreen:
         self._open([pane.user_id for pane in self.panes if pane.user_id != user])
 
     def _ask_whom(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         wanted = {"user": ""}
 
         def go() -> None:
             if is_user_id(wanted["user"].strip()):
                 self._open([wanted["user"].strip()])
             else:
-                problem.set_text(words("chat.bad_user"))
+                problem.set_text(i18n("chat.bad_user"))
 
-        with popup(words("chat.new")):
-            text(words("chat.new"), "", "h2")
-            text(words("chat.new_hint"), "", "p")
+        with popup(i18n("chat.new")):
+            text(i18n("chat.new"), "", "h2")
+            text(i18n("chat.new_hint"), "", "p")
             line = field(
-                words("chat.user"), "", lambda value: wanted.update(user=value), autofocus=True, placeholder="alice"
+                i18n("chat.user"), "", lambda value: wanted.update(user=value), autofocus=True, placeholder="alice"
             )
             line.on("keydown.enter", go)
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
-                button(words("chat.open"), go, "mb-primary")
+                button(i18n("chat.open"), go, "mb-primary")

@@ -119,11 +119,11 @@ _SHARP = 0.25
 class ProfilePanel:
     """Drawn anew when an agent has told something; there is little of it."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             with box("mb-head"):
-                text(words("aside.title"), "", "h2")
+                text(i18n("aside.title"), "", "h2")
             self._body = box("mb-scroll mb-grow")
 
     def show(self, knowledge: UserProfile) -> None:
@@ -137,16 +137,16 @@ class ProfilePanel:
             if knowledge.deferred:
                 self._deferred(knowledge)
             if not (knowledge.moods or knowledge.tasks or knowledge.facts):
-                text(self.words("aside.nothing"), "mb-meta mb-aside-note", "p")
+                text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
     def _mood(self, knowledge: UserProfile) -> None:
-        words, last = self.words, knowledge.moods[-1]
+        i18n, last = self.i18n, knowledge.moods[-1]
         is_low = last.tone < last.usual - _SHARP
         with box("mb-aside-part", "section"):
-            with self._title("mood", words("aside.mood")):
+            with self._title("mood", i18n("aside.mood")):
                 box("mb-grow")
                 arrow = "↓" if last.tone < last.usual else "↑" if last.tone > last.usual else ""
-                text(f"{words.number(last.tone, 2)} {arrow}", f"mb-num mb-medium {'mb-warn' if is_low else ''}")
+                text(f"{i18n.number(last.tone, 2)} {arrow}", f"mb-num mb-medium {'mb-warn' if is_low else ''}")
             curve = area([mood.tone for mood in knowledge.moods[-30:]], 236, 40, low=-1, high=1)
             ui.html(curve, sanitize=False).classes(f"mb-mood {'mb-warn' if is_low else 'mb-acc'}")
             if last.evidence:
@@ -155,14 +155,14 @@ class ProfilePanel:
     def _tasks(self, tasks: list[Task]) -> None:
         if not tasks:
             return
-        words, now = self.words, datetime.now(UTC)
+        i18n, now = self.i18n, datetime.now(UTC)
         with box("mb-aside-part", "section"):
-            with self._title("task", words("aside.tasks")):
-                text(words.count("aside.open", len(tasks)), "mb-meta")
+            with self._title("task", i18n("aside.tasks")):
+                text(i18n.count("aside.open", len(tasks)), "mb-meta")
             for task in tasks[:_MOST]:
                 with box("mb-aside-row"):
                     text(task.text, "mb-clamp")
-                    due = words("aside.due", when=words.when(task.due, now)) if task.due else task.due_said
+                    due = i18n("aside.due", when=i18n.when(task.due, now)) if task.due else task.due_said
                     text(" · ".join(part for part in (due, task.owner or "") if part), "mb-cap mb-t3")
 
     def _facts(self, knowledge: UserProfile) -> None:
@@ -170,31 +170,31 @@ class ProfilePanel:
         if not facts:
             return
         with box("mb-aside-part", "section"):
-            with self._title("memory", self.words("aside.facts")):
+            with self._title("memory", self.i18n("aside.facts")):
                 text(str(len(facts)), "mb-meta mb-num")
             for fact in facts[:_MOST]:
                 self._fact(fact, knowledge.replaced_by(fact))
 
     def _fact(self, fact: Fact, before: Fact | None) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-aside-row"):
             if before is not None:
                 text(before.text, "mb-struck mb-clamp", "del")
             text(fact.text, "mb-clamp" + (" mb-changed" if before else ""))
-            said = (words(f"fact.{fact.kind.value}"), fact.project or "", words.when(fact.said_at, datetime.now(UTC)))
+            said = (i18n(f"fact.{fact.kind.value}"), fact.project or "", i18n.when(fact.said_at, datetime.now(UTC)))
             text(" · ".join(part for part in said if part), "mb-cap mb-t3")
 
     def _deferred(self, knowledge: UserProfile) -> None:
-        words, now = self.words, datetime.now(UTC)
+        i18n, now = self.i18n, datetime.now(UTC)
         with box("mb-aside-part", "section"):
-            with self._title("clock", words("aside.deferred")):
+            with self._title("clock", i18n("aside.deferred")):
                 text(str(len(knowledge.deferred)), "mb-meta mb-num")
             for waiting in list(knowledge.deferred.values())[:_MOST]:
                 wish = knowledge.wishes.get(waiting.notification_id)
                 with box("mb-aside-row"):
                     text(wish.message if wish else waiting.notification_id, "mb-clamp")
                     text(
-                        f"{words('aside.until', when=words.when(waiting.until, now))} · {waiting.reason}",
+                        f"{i18n('aside.until', when=i18n.when(waiting.until, now))} · {waiting.reason}",
                         "mb-cap mb-t3",
                     )
 

@@ -25,10 +25,10 @@ class EpisodeItem:
 class EpisodeList:
     """Changes as little as the episodes do."""
 
-    def __init__(self, words: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         with place:
             made = box("mb-hits")
-        self._rows: Rows[EpisodeItem] = Rows(made, lambda listed: _Row(words, listed, choose))
+        self._rows: Rows[EpisodeItem] = Rows(made, lambda listed: _Row(i18n, listed, choose))
 
     def show(self, listed: Sequence[EpisodeItem]) -> None:
         """These, in this order."""
@@ -36,48 +36,48 @@ class EpisodeList:
 
 
 class _Row:
-    def __init__(self, words: Localizer, listed: EpisodeItem, choose: Callable[[str], Any]) -> None:
-        self._words, episode_id = words, listed.head.id
+    def __init__(self, i18n: Localizer, listed: EpisodeItem, choose: Callable[[str], Any]) -> None:
+        self._i18n, episode_id = i18n, listed.head.id
         self.element = attributes(box("mb-hit mb-ep-row", "button"), type="button", data_row=episode_id)
         attributes(self.element, data_episode=episode_id)
         self.element.on("click", lambda: choose(episode_id))
 
     def show(self, listed: EpisodeItem) -> None:
-        head, words = listed.head, self._words
+        head, i18n = listed.head, self._i18n
         self.element.clear()
         attributes(self.element, aria_pressed=str(listed.is_chosen).lower()).update()
         with self.element:
             with box("mb-line-x"):
                 attributes(text(head.headline, "mb-medium mb-ell mb-grow"), title=head.headline)
-                layer_tag(words, head)
+                layer_tag(i18n, head)
             with box("mb-line-x mb-meta mb-num"):
-                moment(words, head.started_at, words.date(head.started_at, datetime.now(UTC)), "")
+                moment(i18n, head.started_at, i18n.date(head.started_at, datetime.now(UTC)), "")
                 if listed.names_chat:
                     text(head.chat_id, "mb-ell")
-                text(words_kept(words, head), "mb-t2 mb-ep-words")
+                text(words_kept(i18n, head), "mb-t2 mb-ep-words")
                 box("mb-grow")
-                priority_bar(words, head.priority)
+                priority_bar(i18n, head.priority)
 
 
-def layer_tag(words: Localizer, head: EpisodeHead) -> None:
+def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
     """Where it lies; of an anchor, that it is one."""
-    tag(words(f"episodes.layer.{head.layer.value}"), head.layer.value)
+    tag(i18n(f"episodes.layer.{head.layer.value}"), head.layer.value)
     if head.is_anchor:
         with box("mb-tag mb-tint", "span").style("--c: var(--acc)"):
             icon("anchor", "mb-i14")
-            text(words("episodes.anchor"), "mb-not-narrow")
+            text(i18n("episodes.anchor"), "mb-not-narrow")
 
 
-def words_kept(words: Localizer, head: EpisodeHead) -> str:
+def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
     """How many words there were, how many its layer has."""
-    said, kept = words.number(head.words), head.kept_words
+    said, kept = i18n.number(head.words), head.kept_words
     if kept is None or kept >= head.words:
         return said
-    return f"{said} → {words.number(kept)}  {words.number(head.words / max(1, kept), 1)}×"
+    return f"{said} → {i18n.number(kept)}  {i18n.number(head.words / max(1, kept), 1)}×"
 
 
-def priority_bar(words: Localizer, priority: float) -> None:
+def priority_bar(i18n: Localizer, priority: float) -> None:
     """As long as it is high."""
     with attributes(box("mb-score mb-ep-bar"), aria_hidden="true"):
         box("", "i").style(f"width: {100 * priority:.0f}%; --c: var(--acc)")
-    text(words.number(priority, 2), "mb-num mb-t2")
+    text(i18n.number(priority, 2), "mb-num mb-t2")

@@ -18,12 +18,12 @@ _THOUSAND = 1000
 class LayerChart:
     """Layers upon each other, the coldest at the ground; the browser draws it in the colours of its theme."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         self._said: dict[Layer | None, Element] = {}
         with place:
             with box("mb-head mb-no-line mb-layers-head"):
-                text(words("episodes.kept"), "mb-grow mb-ell", "h2")
+                text(i18n("episodes.kept"), "mb-grow mb-ell", "h2")
                 with box("mb-line-x mb-wrap mb-layers-legend"):
                     for layer in Layer:
                         self._legend(layer, f"var(--{layer.value})")
@@ -32,7 +32,7 @@ class LayerChart:
 
     def show(self, points: Sequence[LayerMoment], stats: EpisodeStats) -> None:
         """As it stands."""
-        words = self.words
+        i18n = self.i18n
         raw = sum(layer.raw_words for layer in stats.layers.values())
         counts: dict[Layer | None, int] = {layer: kept.words for layer, kept in stats.layers.items()}
         said = [(layer, self._name(layer), self._short(counts.get(layer, 0) if layer else raw)) for layer in self._said]
@@ -40,7 +40,7 @@ class LayerChart:
             self._said[layer].set_text(f"{name} {count}")  # type: ignore[attr-defined]  # made as a text below
         attributes(self._chart, aria_label=", ".join(f"{name} {count}" for _, name, count in said)).update()
         told = {
-            "language": words.language,
+            "language": i18n.language,
             "names": {layer.value: self._name(layer) for layer in Layer},
             "points": [
                 [point.at.timestamp() * 1000, *(point.words.get(layer, 0) for layer in reversed(Layer))]
@@ -55,15 +55,15 @@ class LayerChart:
             self._said[layer] = text(self._name(layer), "mb-t2 mb-num")
 
     def _name(self, layer: Layer | None) -> str:
-        return self.words("episodes.raw_words") if layer is None else self.words(f"episodes.layer.{layer.value}")
+        return self.i18n("episodes.raw_words") if layer is None else self.i18n(f"episodes.layer.{layer.value}")
 
     def _short(self, count: int) -> str:
-        words = self.words
+        i18n = self.i18n
         if count < 10 * _THOUSAND:
-            return words.number(count)
+            return i18n.number(count)
         if count < _THOUSAND**2:
-            return words("episodes.thousands", n=words.number(count / _THOUSAND))
-        return words("episodes.millions", n=words.number(count / _THOUSAND**2, 2))
+            return i18n("episodes.thousands", n=i18n.number(count / _THOUSAND))
+        return i18n("episodes.millions", n=i18n.number(count / _THOUSAND**2, 2))
 
 
 _KEYS = ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out")
@@ -72,25 +72,25 @@ _KEYS = ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out")
 class EpisodeFigures:
     """How much, how dense, how well checked."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         self._values: dict[str, TextElement] = {}
         with place:
             for key in _KEYS:
                 with box("mb-figure"):
                     self._values[key] = text("–", "mb-figure-value mb-num")
-                    text(words(f"episodes.figure.{key}"), "mb-meta")
+                    text(i18n(f"episodes.figure.{key}"), "mb-meta")
 
     def show(self, stats: EpisodeStats) -> None:
         """As it stands."""
-        words = self.words
+        i18n = self.i18n
         said = {
-            "count": words.number(stats.episodes),
+            "count": i18n.number(stats.episodes),
             "to_warm": self._times(stats, Layer.WARM),
             "to_cold": self._times(stats, Layer.COLD),
-            "verified": words.number(stats.verified_packs),
-            "put_back": words.number(stats.put_back),
-            "struck_out": words.number(stats.struck_out),
+            "verified": i18n.number(stats.verified_packs),
+            "put_back": i18n.number(stats.put_back),
+            "struck_out": i18n.number(stats.struck_out),
         }
         for key, value in said.items():
             self._values[key].set_text(value)
@@ -98,4 +98,4 @@ class EpisodeFigures:
 
     def _times(self, stats: EpisodeStats, layer: Layer) -> str:
         kept = stats.layers.get(layer)
-        return "–" if kept is None or kept.compression is None else f"{self.words.number(kept.compression, 1)}×"
+        return "–" if kept is None or kept.compression is None else f"{self.i18n.number(kept.compression, 1)}×"

@@ -29,9 +29,9 @@ _TOLD = "mb.evt.episode."
 class EpisodesScreen:
     """A list beside the one that is chosen, under how all of them do."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
-        query, words = frame.query, frame.words
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
+        query, i18n = session.query, session.i18n
         chat = query.get("chat", "")
         self.wanted = ListEpisodes(
             chat_id=chat if is_user_id(chat) else None,
@@ -44,27 +44,27 @@ class EpisodesScreen:
         self._chosen: str | None = query.get("episode")
         self._filter = query.get("find", "").casefold()
         self._is_away, self._is_known = False, False
-        with frame.controls:
-            memory_tabs(frame, "anchors" if self.wanted.anchors_only else "episodes", self._turn)
+        with session.controls:
+            memory_tabs(session, "anchors" if self.wanted.anchors_only else "episodes", self._turn)
         with box("mb-episodes") as self._place:
-            self.chart = LayerChart(words, box("mb-panel mb-ep-chart", "section"))
-            self.figures = EpisodeFigures(words, box("mb-panel mb-ep-figures", "section"))
+            self.chart = LayerChart(i18n, box("mb-panel mb-ep-chart", "section"))
+            self.figures = EpisodeFigures(i18n, box("mb-panel mb-ep-figures", "section"))
             self._list()
             detail = box("mb-panel mb-ep-detail", "section")
             self.detail = EpisodeDetail(
-                words, detail, EpisodeActions(self._close, self._unpack, self._pack, self._anchor)
+                i18n, detail, EpisodeActions(self._close, self._unpack, self._pack, self._anchor)
             )
-            self._detail_part = ScreenSection(words, detail)
+            self._detail_part = ScreenSection(i18n, detail)
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.hear(_HEAR_EVERY_S, screen.hear)
-        frame.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
-        frame.on_key("Escape", lambda _row: screen._close())
+        screen = cls(session)
+        session.hear(_HEAR_EVERY_S, screen.hear)
+        session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
+        session.on_key("Escape", lambda _row: screen._close())
         await screen.look()
-        if screen._chosen is None and screen._heads and not frame.viewer.is_phone:
+        if screen._chosen is None and screen._heads and not session.viewer.is_phone:
             screen._chosen = next(iter(screen._heads))
         if screen._chosen is not None:
             await screen.choose(screen._chosen)
@@ -91,36 +91,36 @@ class EpisodesScreen:
     async def choose(self, episode_id: str) -> None:
         """Show all of an episode."""
         self._chosen = episode_id
-        self.frame.remember(episode=episode_id)
+        self.session.remember(episode=episode_id)
         self._place.classes(add="mb-ep-open")
         self._show()
         await self._detail_part.attempt(self._explain)
 
     async def read_on(self) -> None:
         """The next page."""
-        await self.frame.attempt(self._read_on())
+        await self.session.attempt(self._read_on())
 
     def _list(self) -> None:
-        words, frame = self.frame.words, self.frame
+        i18n, session = self.session.i18n, self.session
         with box("mb-panel mb-ep-list", "section") as place:
             with box("mb-head"):
-                text(words("memory.view.episodes"), "mb-sr", "h2")
-                chat_button(frame, self.wanted.chat_id)
-                search(words("episodes.filter"), self._narrow, frame.query.get("find", ""))
+                text(i18n("memory.view.episodes"), "mb-sr", "h2")
+                chat_button(session, self.wanted.chat_id)
+                search(i18n("episodes.filter"), self._narrow, session.query.get("find", ""))
             with box("mb-ep-narrow"):
-                options = [("", words("episodes.every_layer"))]
-                options += [(layer.value, words(f"episodes.layer.{layer.value}")) for layer in Layer]
+                options = [("", i18n("episodes.every_layer"))]
+                options += [(layer.value, i18n(f"episodes.layer.{layer.value}")) for layer in Layer]
                 chosen = self.wanted.layers[0].value if self.wanted.layers else ""
                 SegmentedControl(options, chosen, self._of_layer)
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
-                self.listing = EpisodeList(words, box(""), self.choose)
-                self.nothing = EmptyState(words, "episodes", _COMMAND)
-                self._more = button(words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
-        self._list_part = ScreenSection(words, place)
+                self.listing = EpisodeList(i18n, box(""), self.choose)
+                self.nothing = EmptyState(i18n, "episodes", _COMMAND)
+                self._more = button(i18n("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
+        self._list_part = ScreenSection(i18n, place)
 
     async def _look(self) -> None:
-        backend, chat = self.frame.backend, self.wanted.chat_id
+        backend, chat = self.session.backend, self.wanted.chat_id
         page = await backend.episodes(self.wanted)
         self._heads = {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
@@ -128,19 +128,19 @@ class EpisodesScreen:
         self._show()
         stats = await backend.episode_stats(chat)
         self.figures.show(stats)
-        self.frame.subtitle(self.frame.words.count("episodes.count", stats.episodes))
+        self.session.subtitle(self.session.i18n.count("episodes.count", stats.episodes))
         history = await backend.layer_history(GetLayerHistory(chat_id=chat))
         self.chart.show(history.points, stats)
 
     async def _read_on(self) -> None:
-        page = await self.frame.backend.episodes(self.wanted.model_copy(update={"cursor": self._next_cursor}))
+        page = await self.session.backend.episodes(self.wanted.model_copy(update={"cursor": self._next_cursor}))
         self._heads |= {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
         self._show()
 
     async def _explain(self) -> None:
         if self._chosen is not None:
-            self.detail.show(await self.frame.backend.episode(ExplainEpisode(episode_id=self._chosen)))
+            self.detail.show(await self.session.backend.episode(ExplainEpisode(episode_id=self._chosen)))
 
     def _show(self) -> None:
         names_chat = self.wanted.chat_id is None and len({head.chat_id for head in self._heads.values()}) > 1
@@ -158,46 +158,46 @@ class EpisodesScreen:
 
     def _narrow(self, find: str) -> None:
         self._filter = find.strip().casefold()
-        self.frame.remember(find=find.strip() or None)
+        self.session.remember(find=find.strip() or None)
         self._show()
 
     def _of_layer(self, layer: str) -> Any:
-        self.frame.remember(layer=layer or None)
+        self.session.remember(layer=layer or None)
         self.wanted = self.wanted.model_copy(update={"layers": _layers(layer)})
         return self.look()
 
     def _turn(self, tab: str) -> Any:
-        self.frame.remember(anchors="1" if tab == "anchors" else None)
+        self.session.remember(anchors="1" if tab == "anchors" else None)
         self.wanted = self.wanted.model_copy(update={"anchors_only": tab == "anchors"})
         return self.look()
 
     def _close(self) -> None:
         self._chosen = None
-        self.frame.remember(episode=None)
+        self.session.remember(episode=None)
         self._place.classes(remove="mb-ep-open")
         self.detail.close()
         self._show()
 
     async def _unpack(self, episode_id: str) -> None:
-        done = self.frame.words("episodes.unpacked")
-        await self._do(self.frame.backend.unpack_episode(episode_id), done)
+        done = self.session.i18n("episodes.unpacked")
+        await self._do(self.session.backend.unpack_episode(episode_id), done)
 
     async def _pack(self, episode_id: str, to: Layer) -> None:
         wanted = PackEpisode.model_validate({"episode_id": episode_id, "to": to})
         await self._do(self._packed(wanted), "")
 
     async def _packed(self, wanted: PackEpisode) -> None:
-        packed = await self.frame.backend.pack_episode(wanted)
-        words = self.frame.words
+        packed = await self.session.backend.pack_episode(wanted)
+        i18n = self.session.i18n
         key = f"episodes.outcome.{packed.outcome}"
-        self.frame.say(words(key) + (f": {packed.reason}" if packed.reason else ""))
+        self.session.say(i18n(key) + (f": {packed.reason}" if packed.reason else ""))
 
     async def _anchor(self, episode_id: str, is_anchor: bool) -> None:
-        await self._do(self.frame.backend.set_anchor(episode_id, is_anchor=is_anchor), "")
+        await self._do(self.session.backend.set_anchor(episode_id, is_anchor=is_anchor), "")
 
     async def _do(self, work: Any, done: str) -> None:
         """The list hears of it by itself; whoever has asked sees it at once."""
-        if await self.frame.attempt(work, done):
+        if await self.session.attempt(work, done):
             await self._detail_part.attempt(self._explain)
             await self.look()
 

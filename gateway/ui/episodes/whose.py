@@ -9,23 +9,23 @@ from gateway.ui.components import box, button, field, popup, text
 from gateway.ui.page_session import PageSession
 
 
-def chat_button(frame: PageSession, chat_id: str | None) -> None:
+def chat_button(session: PageSession, chat_id: str | None) -> None:
     """Says it; leads to another chat's."""
-    said = frame.words("episodes.of_all") if chat_id is None else chat_id
-    button(said, lambda: _ask_chat(frame, chat_id), "", "user")
+    said = session.i18n("episodes.of_all") if chat_id is None else chat_id
+    button(said, lambda: _ask_chat(session, chat_id), "", "user")
 
 
-def _ask_chat(frame: PageSession, chat_id: str | None) -> None:
-    words, wanted = frame.words, {"chat": chat_id or ""}
+def _ask_chat(session: PageSession, chat_id: str | None) -> None:
+    i18n, wanted = session.i18n, {"chat": chat_id or ""}
 
     def go() -> None:
         chat = wanted["chat"].strip()
         ui.navigate.to("/episodes" + (f"?{urlencode({'chat': chat})}" if is_user_id(chat) else ""))
 
-    with popup(words("episodes.whose")):
-        text(words("episodes.whose"), "", "h2")
-        text(words("episodes.whose_hint"), "", "p")
-        line = field(words("chat.user"), wanted["chat"], lambda chat: wanted.update(chat=chat))
+    with popup(i18n("episodes.whose")):
+        text(i18n("episodes.whose"), "", "h2")
+        text(i18n("episodes.whose_hint"), "", "p")
+        line = field(i18n("chat.user"), wanted["chat"], lambda chat: wanted.update(chat=chat))
         line.on("keydown.enter", go)
         with box("mb-actions"):
-            button(words("timeline.show"), go, "mb-primary")
+            button(i18n("timeline.show"), go, "mb-primary")

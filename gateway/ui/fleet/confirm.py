@@ -4,7 +4,7 @@ from gateway.ui.components import box, button, field, popup, text
 from gateway.ui.i18n import Localizer
 
 
-async def confirm(words: Localizer, title: str, explained: str, do: str, number: int) -> bool:
+async def confirm(i18n: Localizer, title: str, explained: str, do: str, number: int) -> bool:
     """Whether to go on; for several things their number is to be typed."""
     typed = {"number": ""}
     with popup(title, role="alertdialog") as dialog:
@@ -15,10 +15,10 @@ async def confirm(words: Localizer, title: str, explained: str, do: str, number:
             typed["number"] = value.strip()
 
         if number > 1:
-            text(words("confirm.type", n=number), "mb-meta", "p")
-            field(words("confirm.number"), "", write, inputmode="numeric", autofocus=True)
+            text(i18n("confirm.type", n=number), "mb-meta", "p")
+            field(i18n("confirm.number"), "", write, inputmode="numeric", autofocus=True)
         with box("mb-actions"):
-            with button(words("cancel"), lambda: dialog.submit(False), "mb-quiet"):
+            with button(i18n("cancel"), lambda: dialog.submit(False), "mb-quiet"):
                 text("Esc", "mb-kbd")
 
             def go() -> None:

@@ -41,15 +41,15 @@ class ActedOn(Protocol):
 class DeadLetterList:
     """One row for each; what is done is done to a row, to the selection, or to all of one service."""
 
-    def __init__(self, frame: PageSession, place: Element, on_change: "ActedOn") -> None:
-        self.frame, self._on_change = frame, on_change
+    def __init__(self, session: PageSession, place: Element, on_change: "ActedOn") -> None:
+        self.session, self._on_change = session, on_change
         self._letters: dict[Key, DeadLetter] = {}
         self.selected: set[Key] = set()
         self._depths: dict[str, int] = {}
-        words = frame.words
+        i18n = session.i18n
         with attributes(place, id="dead"):
             with box("mb-head"):
-                text(words("fleet.dead_letters"), "", "h2")
+                text(i18n("fleet.dead_letters"), "", "h2")
                 self._count = text("", "mb-err mb-num mb-medium")
                 self._chosen = text("", "mb-meta")
                 box("mb-grow")
@@ -58,7 +58,7 @@ class DeadLetterList:
             with box("mb-scroll mb-grow"):
                 with box("mb-table mb-letters", "table"):
                     self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), lambda letter: _Row(self, letter))
-                self._note = text(words("fleet.replay_note"), "mb-meta mb-note mb-hidden", "p")
+                self._note = text(i18n("fleet.replay_note"), "mb-meta mb-note mb-hidden", "p")
         self._show_actions()
 
     @property
@@ -68,7 +68,7 @@ class DeadLetterList:
 
     async def look(self, *, is_acted_on: bool = False) -> None:
         """What lies there now; a queue that has not changed is left alone, since to look is to take and give back."""
-        backend = self.frame.backend
+        backend = self.session.backend
         queues = await backend.queues("mb.q.")
         depths = {
             queue.name.removeprefix("mb.q.").removesuffix(DEAD): queue.depth
@@ -85,7 +85,7 @@ class DeadLetterList:
         self._letters = {(letter.service, letter.message_id): letter for letter in letters}
         self.selected &= set(self._letters)
         self._rows.show(self._letters.items())
-        self._count.set_text(self.frame.words.number(len(letters)) if letters else "")
+        self._count.set_text(self.session.i18n.number(len(letters)) if letters else "")
         show_if(self._nothing, not letters)
         show_if(self._note, letters)
         self._show_actions()
@@ -98,26 +98,26 @@ class DeadLetterList:
     async def replay(self, keys: set[Key]) -> None:
         """Send them back, each under its own id."""
         await self._each(
-            keys, lambda service, ids: self.frame.backend.replay(service, ids, LOCAL_USER), "fleet.replayed"
+            keys, lambda service, ids: self.session.backend.replay(service, ids, LOCAL_USER), "fleet.replayed"
         )
 
     async def drop(self, keys: set[Key]) -> None:
         """Delete them, once it has been confirmed."""
-        words, number = self.frame.words, len(keys)
-        title = words.count("fleet.drop_title", number)
-        if await confirm(words, title, words("fleet.drop_text"), words.count("fleet.drop_do", number), number):
-            await self._each(keys, lambda service, ids: self.frame.backend.drop(service, ids), "fleet.dropped")
+        i18n, number = self.session.i18n, len(keys)
+        title = i18n.count("fleet.drop_title", number)
+        if await confirm(i18n, title, i18n("fleet.drop_text"), i18n.count("fleet.drop_do", number), number):
+            await self._each(keys, lambda service, ids: self.session.backend.drop(service, ids), "fleet.dropped")
 
     def show(self, letter: DeadLetter) -> None:
         """All of it."""
-        words, body = self.frame.words, body_of(letter)
+        i18n, body = self.session.i18n, body_of(letter)
         with popup(letter.type, "mb-dialog mb-wide"):
             with box("mb-line-x"):
                 text(letter.type, "mb-mono mb-strong mb-ell mb-grow", "h2")
-                copy_button(words, letter.body.decode("utf-8", errors="replace"))
+                copy_button(i18n, letter.body.decode("utf-8", errors="replace"))
             with box("mb-facts"):
                 for name, value in _facts(letter):
-                    text(words(name))
+                    text(i18n(name))
                     text(value, "mb-mono" if name in _WIRE else "")
             with box("mb-scroll mb-letter-body"):
                 if isinstance(body, str):
@@ -126,47 +126,47 @@ class DeadLetterList:
                     ui.html(coloured_json(body), tag="pre").classes("mb-json")
             with box("mb-actions"):
                 if letter.trace_id:
-                    anchor(f"/timeline?trace={quote(letter.trace_id)}", words("fleet.on_timeline"), "mb-btn mb-quiet")
+                    anchor(f"/timeline?trace={quote(letter.trace_id)}", i18n("fleet.on_timeline"), "mb-btn mb-quiet")
                 key = letter.service, letter.message_id
-                button(words("fleet.replay"), lambda: self.replay({key}), "mb-primary", "replay")
+                button(i18n("fleet.replay"), lambda: self.replay({key}), "mb-primary", "replay")
 
     async def _each(
         self, keys: set[Key], work: Callable[[str, set[str]], Coroutine[Any, Any, list[DeadLetter]]], done: str
     ) -> None:
         for service in sorted({service for service, _ in keys}):
             ids = {message_id for of, message_id in keys if of == service}
-            await self.frame.attempt(work(service, ids), self.frame.words.count(done, len(ids)))
+            await self.session.attempt(work(service, ids), self.session.i18n.count(done, len(ids)))
         self.selected -= keys
         await self._on_change(is_acted_on=True)
 
     def _show_actions(self) -> None:
-        words = self.frame.words
-        self._chosen.set_text(words.count("fleet.selected", len(self.selected)) if self.selected else "")
+        i18n = self.session.i18n
+        self._chosen.set_text(i18n.count("fleet.selected", len(self.selected)) if self.selected else "")
         self._actions.clear()
         services = sorted({service for service, _ in self._letters})
         with self._actions:
             if self.selected:
-                button(words("fleet.replay_selected"), lambda: self.replay(set(self.selected)), "", "replay")
-                button(words("fleet.drop_selected"), lambda: self.drop(set(self.selected)), "mb-quiet mb-err", "trash")
+                button(i18n("fleet.replay_selected"), lambda: self.replay(set(self.selected)), "", "replay")
+                button(i18n("fleet.drop_selected"), lambda: self.drop(set(self.selected)), "mb-quiet mb-err", "trash")
             elif len(self._letters) > 1:
                 for service in services[:2]:
                     keys = {key for key in self._letters if key[0] == service}
-                    label = words("fleet.replay_all", service=service)
+                    label = i18n("fleet.replay_all", service=service)
                     button(label, lambda keys=keys: self.replay(keys), "mb-not-phone")
 
     def _empty(self) -> Element:
         with box("mb-nothing mb-hidden") as made:
             icon("check")
-            text(self.frame.words("fleet.no_dead"), "mb-meta")
+            text(self.session.i18n("fleet.no_dead"), "mb-meta")
         return made
 
 
 class _Row:
     def __init__(self, letters: DeadLetterList, letter: DeadLetter) -> None:
-        words, key = letters.frame.words, (letter.service, letter.message_id)
+        i18n, key = letters.session.i18n, (letter.service, letter.message_id)
         with attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id) as self.element:
             with box("mb-fit", "td"):
-                label = words("fleet.select", name=letter.type)
+                label = i18n("fleet.select", name=letter.type)
                 check = attributes(box("mb-check", "input"), type="checkbox", aria_label=label)
                 check.on(
                     "change", lambda event: self._select(letters, key, is_on=bool(event.args)), js_handler=_CHECKED
@@ -174,15 +174,15 @@ class _Row:
             text(_time(letters, letter), "mb-fit mb-num", "td")
             with box("mb-two", "td"), box("mb-stack"):
                 text(short(letter.type), "mb-mono mb-ell")
-                text(words("fleet.from_to", who=letter.requester or "?", where=letter.origin), "mb-cap mb-t3 mb-ell")
+                text(i18n("fleet.from_to", who=letter.requester or "?", where=letter.origin), "mb-cap mb-t3 mb-ell")
             with box("mb-two", "td"), box("mb-stack"):
                 text(letter.code, "mb-err mb-medium mb-ell")
                 attributes(text(letter.reason, "mb-cap mb-t3 mb-ell"), title=letter.reason)
-            text(words.count("fleet.tries", letter.attempt), "mb-fit mb-t2 mb-tries", "td")
+            text(i18n.count("fleet.tries", letter.attempt), "mb-fit mb-t2 mb-tries", "td")
             with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
-                button(words("fleet.show"), lambda: letters.show(letter), "mb-small", "eye")
-                button(words("fleet.replay"), lambda: letters.replay({key}), "mb-small", "replay")
-                button(words("fleet.drop"), lambda: letters.drop({key}), "mb-small mb-quiet mb-err", "trash")
+                button(i18n("fleet.show"), lambda: letters.show(letter), "mb-small", "eye")
+                button(i18n("fleet.replay"), lambda: letters.replay({key}), "mb-small", "replay")
+                button(i18n("fleet.drop"), lambda: letters.drop({key}), "mb-small mb-quiet mb-err", "trash")
 
     def show(self, letter: DeadLetter) -> None:
         """A dead letter does not change."""
@@ -203,7 +203,7 @@ def short(wire_type: str) -> str:
 
 def _time(letters: DeadLetterList, letter: DeadLetter) -> str:
     try:
-        return letters.frame.words.time(datetime.fromisoformat(letter.died_at))
+        return letters.session.i18n.time(datetime.fromisoformat(letter.died_at))
     except ValueError:
         return letter.died_at
 

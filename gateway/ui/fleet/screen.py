@@ -20,53 +20,53 @@ _LOOK_EVERY_S = 2.0
 class FleetScreen:
     """Trouble sorts first; a screen without trouble has almost no colour."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
-        words = frame.words
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
+        i18n = session.i18n
         with box("mb-fleet mb-scroll"):
             with box("mb-panel mb-kpis"):
-                self._said = _Number(words("fleet.said"), "mb-acc")
-                self._waiting = _Number(words("fleet.waiting"), "mb-acc")
-                self._retrying = _Number(words("fleet.retrying"), "mb-warn")
-                self._dead = _Number(words("fleet.dead_letters"), "mb-err")
-                self._ready = _Number(words("fleet.workers"), "")
+                self._said = _Number(i18n("fleet.said"), "mb-acc")
+                self._waiting = _Number(i18n("fleet.waiting"), "mb-acc")
+                self._retrying = _Number(i18n("fleet.retrying"), "mb-warn")
+                self._dead = _Number(i18n("fleet.dead_letters"), "mb-err")
+                self._ready = _Number(i18n("fleet.workers"), "")
             workers, queues = box("mb-panel mb-fleet-workers", "section"), box("mb-panel mb-fleet-queues", "section")
-            self.workers = WorkerTable(words, workers, frame.query.get("find", ""))
-            self.queues = QueueTable(words, queues)
+            self.workers = WorkerTable(i18n, workers, session.query.get("find", ""))
+            self.queues = QueueTable(i18n, queues)
             letters = box("mb-panel mb-fleet-dead", "section")
-            self.letters = DeadLetterList(frame, letters, self.look_at_letters)
-            self._queues_part, self._letters_part = ScreenSection(words, queues), ScreenSection(words, letters)
+            self.letters = DeadLetterList(session, letters, self.look_at_letters)
+            self._queues_part, self._letters_part = ScreenSection(i18n, queues), ScreenSection(i18n, letters)
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.every(1.0, screen.look)
-        frame.every(_LOOK_EVERY_S, screen.look_at_letters)
-        frame.on_key("r", screen.replay_row)
+        screen = cls(session)
+        session.every(1.0, screen.look)
+        session.every(_LOOK_EVERY_S, screen.look_at_letters)
+        session.on_key("r", screen.replay_row)
 
     def look(self) -> None:
         """What the pulse knows."""
-        pulse, words = self.frame.ground.pulse, self.frame.words
-        workers = workers_of(self.frame.backend.feed.workers, pulse.paces())
+        pulse, i18n = self.session.ground.pulse, self.session.i18n
+        workers = workers_of(self.session.backend.feed.workers, pulse.paces())
         self.workers.show(workers)
         ready = sum(worker.best.state is not State.UNREADY and not worker.best.is_silent for worker in workers)
-        self._ready.show(str(ready), words("fleet.of_ready", n=len(workers)))
-        self._said.show(words.number(pulse.health.per_second, 1), words("unit.per_second"), list(pulse.rates))
+        self._ready.show(str(ready), i18n("fleet.of_ready", n=len(workers)))
+        self._said.show(i18n.number(pulse.health.per_second, 1), i18n("unit.per_second"), list(pulse.rates))
         if pulse.queues is None:
             return
         queues = queues_of([queue for queue in pulse.queues if queue.name.startswith("mb.q.")], pulse.depths)
         self.queues.show(queues)
-        self.frame.subtitle(
-            f"{words.count('fleet.count_workers', len(workers))} · {words.count('fleet.count_queues', len(queues))}"
+        self.session.subtitle(
+            f"{i18n.count('fleet.count_workers', len(workers))} · {i18n.count('fleet.count_queues', len(queues))}"
         )
         fullest = max(queues, key=lambda queue: queue.ready, default=None)
         waiting = sum(queue.ready for queue in queues)
-        self._waiting.show(words.number(waiting), fullest.name.removeprefix("mb.q.") if fullest and waiting else "")
+        self._waiting.show(i18n.number(waiting), fullest.name.removeprefix("mb.q.") if fullest and waiting else "")
         retrying = sum(queue.depth for queue in pulse.queues if queue.name.startswith("mb.retry"))
-        self._retrying.show(words.number(retrying), "", is_quiet=not retrying)
+        self._retrying.show(i18n.number(retrying), "", is_quiet=not retrying)
         dead = sum(queue.depth for queue in pulse.queues if queue.name.endswith(DEAD))
-        self._dead.show(words.number(dead), "", is_quiet=not dead)
+        self._dead.show(i18n.number(dead), "", is_quiet=not dead)
 
     async def look_at_letters(self, *, is_acted_on: bool = False) -> None:
         """What lies in the dead queues."""

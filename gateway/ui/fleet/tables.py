@@ -54,20 +54,20 @@ def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]
 class WorkerTable:
     """Their table; on a phone, cards."""
 
-    def __init__(self, words: Localizer, place: Element, wanted: str = "") -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element, wanted: str = "") -> None:
+        self.i18n = i18n
         self._wanted = wanted
         self._workers: list[ServiceRow] = []
         with place:
             with box("mb-head"):
-                text(words("fleet.workers"), "", "h2")
+                text(i18n("fleet.workers"), "", "h2")
                 box("mb-grow")
-                search(words("filter"), self._find, wanted)
+                search(i18n("filter"), self._find, wanted)
             with box("mb-scroll mb-grow"), box("mb-table mb-cards", "table"):
                 with box("", "thead"), box("", "tr"):
                     for key, classes in _COLUMNS:
-                        text(words(key), classes, "th")
-                self._rows: Rows[ServiceRow] = Rows(box("", "tbody"), lambda _worker: _ServiceRowView(words))
+                        text(i18n(key), classes, "th")
+                self._rows: Rows[ServiceRow] = Rows(box("", "tbody"), lambda _worker: _ServiceRowView(i18n))
 
     def show(self, workers: list[ServiceRow]) -> None:
         """As they are now."""
@@ -90,8 +90,8 @@ _COLUMNS = (
 
 
 class _ServiceRowView:
-    def __init__(self, words: Localizer) -> None:
-        self._words = words
+    def __init__(self, i18n: Localizer) -> None:
+        self._i18n = i18n
         with attributes(box("", "tr"), tabindex="0") as self.element:
             with box("mb-card-title", "td"), box("mb-line-x"):
                 self._dot = box("mb-dot", "i")
@@ -100,35 +100,35 @@ class _ServiceRowView:
                 self._state = text("", "mb-tag mb-tint mb-hidden")
             self._version = self._cell("fleet.version", "mb-t3 mb-not-phone")
             self._seen = self._cell("fleet.seen", "mb-right mb-num mb-t2 mb-not-phone")
-            with attributes(box("mb-fit mb-right", "td"), data_label=words("fleet.says")), box("mb-line-x mb-end-x"):
+            with attributes(box("mb-fit mb-right", "td"), data_label=i18n("fleet.says")), box("mb-line-x mb-end-x"):
                 self._spark = ui.html("", sanitize=False).classes("mb-spark")
                 self._rate = text("", "mb-num mb-w40")
             self._p50 = self._cell("p50", "mb-right mb-num")
             self._p99 = self._cell("p99", "mb-right mb-num")
 
     def show(self, worker: ServiceRow) -> None:
-        words, best = self._words, worker.best
+        i18n, best = self._i18n, worker.best
         colour, shape, state = _look_of(best)
         attributes(self.element, data_row=worker.service)
         self._dot.classes(replace=f"mb-dot {shape} mb-{colour}")
         self._name.set_text(worker.service)
         self._many.set_text(f"×{len(worker.seen)}" if len(worker.seen) > 1 else "")
         silent_s = (datetime.now(UTC) - best.at).total_seconds()
-        said = words(state, time=words.span(silent_s)) if state else ""
+        said = i18n(state, time=i18n.span(silent_s)) if state else ""
         self._state.set_text(said)
         show_if(self._state, said)
         self._state.style(f"--c: var(--{colour})")
         self._version.set_text(best.version)
-        self._seen.set_text(words.span(max(silent_s, 0)))
+        self._seen.set_text(i18n.span(max(silent_s, 0)))
         self._spark.set_content(sparkline(worker.pace.rates[-_KEPT:] or (0, 0)))
         self._spark.classes(replace=f"mb-spark {'' if any(worker.pace.rates) else 'mb-t3 mb-idle'}")
-        self._rate.set_text(words.number(worker.pace.rates[-1] if worker.pace.rates else 0, 1))
+        self._rate.set_text(i18n.number(worker.pace.rates[-1] if worker.pace.rates else 0, 1))
         for cell, took in ((self._p50, worker.pace.p50_s), (self._p99, worker.pace.p99_s)):
-            cell.set_text("–" if took is None else words.seconds(took))
+            cell.set_text("–" if took is None else i18n.seconds(took))
 
     def _cell(self, key: str, classes: str) -> TextElement:
         made = text("", f"mb-fit {classes}", "td")
-        attributes(made, data_label=self._words(key))
+        attributes(made, data_label=self._i18n(key))
         return made
 
 
@@ -186,22 +186,22 @@ def queues_of(states: Sequence[QueueState], depths: Mapping[str, Sequence[int]])
 class QueueTable:
     """Their table; on a phone, cards."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         self._queues: list[QueueRow] = []
         self._wanted = "all"
         with place:
             with box("mb-head"):
-                text(words("fleet.queues"), "", "h2")
+                text(i18n("fleet.queues"), "", "h2")
                 box("mb-grow")
-                options = [(key, words(f"fleet.queues_{key}")) for key in ("all", "waiting", "failing")]
+                options = [(key, i18n(f"fleet.queues_{key}")) for key in ("all", "waiting", "failing")]
                 SegmentedControl(options, "all", self._choose)
             with box("mb-scroll mb-grow"), box("mb-table mb-cards", "table"):
                 with box("", "thead"), box("", "tr"):
-                    text(words("fleet.queue"), "", "th")
+                    text(i18n("fleet.queue"), "", "th")
                     for key in ("fleet.depth", "fleet.taken", "fleet.consumers", "fleet.dead"):
-                        text(words(key), "mb-fit mb-right", "th")
-                self._rows: Rows[QueueRow] = Rows(box("", "tbody"), lambda _queue: _QueueRowView(words))
+                        text(i18n(key), "mb-fit mb-right", "th")
+                self._rows: Rows[QueueRow] = Rows(box("", "tbody"), lambda _queue: _QueueRowView(i18n))
 
     def show(self, queues: list[QueueRow]) -> None:
         """As they are now."""
@@ -219,13 +219,13 @@ class QueueTable:
 
 
 class _QueueRowView:
-    def __init__(self, words: Localizer) -> None:
-        self._words = words
+    def __init__(self, i18n: Localizer) -> None:
+        self._i18n = i18n
         with attributes(box("", "tr"), tabindex="0") as self.element:
             with box("mb-card-title mb-mono mb-ell", "td"):
                 self._prefix = text("", "mb-t3")
                 self._name = text("")
-            with attributes(box("mb-fit mb-right", "td"), data_label=words("fleet.depth")), box("mb-line-x mb-end-x"):
+            with attributes(box("mb-fit mb-right", "td"), data_label=i18n("fleet.depth")), box("mb-line-x mb-end-x"):
                 self._spark = ui.html("", sanitize=False).classes("mb-spark")
                 self._depth = text("", "mb-num mb-w40")
             self._unacked = self._cell("fleet.taken")
@@ -242,15 +242,15 @@ class _QueueRowView:
         self._spark.classes(
             replace=f"mb-spark {f'mb-{look}' if look else 'mb-t3'} {'' if any(queue.depths) else 'mb-idle'}"
         )
-        self._depth.set_text(self._words.number(queue.ready))
+        self._depth.set_text(self._i18n.number(queue.ready))
         self._depth.classes(replace=f"mb-num mb-w40 {f'mb-{look}' if look else ''}")
-        self._unacked.set_text(self._words.number(queue.unacked) if queue.unacked else "–")
+        self._unacked.set_text(self._i18n.number(queue.unacked) if queue.unacked else "–")
         self._consumers.set_text(str(queue.consumers))
         self._consumers.classes(replace=f"mb-fit mb-right mb-num {'mb-err' if look == 'err' else ''}")
-        self._dead.set_text(self._words.number(queue.dead) if queue.dead else "–")
+        self._dead.set_text(self._i18n.number(queue.dead) if queue.dead else "–")
         self._dead.classes(replace=f"mb-fit mb-right mb-num {'mb-err mb-medium' if queue.dead else 'mb-t3'}")
 
     def _cell(self, key: str) -> TextElement:
         made = text("", "mb-fit mb-right mb-num", "td")
-        attributes(made, data_label=self._words(key))
+        attributes(made, data_label=self._i18n(key))
         return made

@@ -29,13 +29,13 @@ class _Numbered:
 class ChangeList:
     """Since the page was opened."""
 
-    def __init__(self, words: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         self.count = 0
         self._kept: deque[_Numbered] = deque(maxlen=_KEPT)
         with place:
-            self._quiet = text(words("memory.quiet"), "mb-meta mb-quiet-note", "p")
+            self._quiet = text(i18n("memory.quiet"), "mb-meta mb-quiet-note", "p")
             made = attributes(box("mb-hits"), aria_live="polite")
-        self._rows: Rows[_Numbered] = Rows(made, lambda one: _Row(words, one.change, choose))
+        self._rows: Rows[_Numbered] = Rows(made, lambda one: _Row(i18n, one.change, choose))
 
     def add(self, changes: list[KemChange]) -> None:
         """So many more."""
@@ -47,16 +47,16 @@ class ChangeList:
 
 
 class _Row:
-    def __init__(self, words: Localizer, change: KemChange, choose: Callable[[str], Any]) -> None:
+    def __init__(self, i18n: Localizer, change: KemChange, choose: Callable[[str], Any]) -> None:
         self.element = attributes(box("mb-hit mb-change mb-new"), data_change=change.event, data_kem=change.kem_id)
         with self.element:
             with box("mb-hit-foot"):
-                tag(words(f"memory.event.{change.event}"), _COLOURS.get(change.event, "ok"), dot=True)
-                identifier(words, change.kem_id)
+                tag(i18n(f"memory.event.{change.event}"), _COLOURS.get(change.event, "ok"), dot=True)
+                identifier(i18n, change.kem_id)
                 text(change.kem.owner if change.kem else "", "mb-meta mb-ell")
                 box("mb-grow")
-                moment(words, change.at, words.time(change.at))
-            said = content_of(change.kem, words) if change.kem is not None else ""
+                moment(i18n, change.at, i18n.time(change.at))
+            said = content_of(change.kem, i18n) if change.kem is not None else ""
             about = said or " ".join(f"{key}={written(value)}" for key, value in facets(change.metadata))
             if about:
                 with attributes(box("mb-hit-text mb-t2", "button"), type="button", data_row=change.kem_id) as made:

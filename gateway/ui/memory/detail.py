@@ -78,9 +78,9 @@ class KemDetail:
     """Opens at the side; on a phone, from below."""
 
     def __init__(
-        self, words: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
+        self, i18n: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
     ) -> None:
-        self.words, self._place, self._close, self._pick = words, place, close, pick
+        self.i18n, self._place, self._close, self._pick = i18n, place, close, pick
 
     def close(self) -> None:
         """Nothing is chosen."""
@@ -107,30 +107,30 @@ class KemDetail:
         self._place.clear()
         self._place.classes(remove="mb-hidden")
         with self._place, box("mb-drawer-part"):
-            text(self.words("memory.not_there"), "", "p")
-            button(self.words("close"), self._close, "mb-small")
+            text(self.i18n("memory.not_there"), "", "p")
+            button(self.i18n("close"), self._close, "mb-small")
 
     def _head(self, hit: KemItem) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-head mb-drawer-head"):
             with box("mb-grow mb-line-x"):
-                identifier(words, hit.kem.id)
+                identifier(i18n, hit.kem.id)
                 if hit.is_gone:
-                    tag(words("memory.deleted"), "err")
+                    tag(i18n("memory.deleted"), "err")
                 elif hit.before is not None:
-                    tag(words("memory.changed"), "kem", dot=True)
-            link = icon_button("link", words("timeline.copy_link"))
+                    tag(i18n("memory.changed"), "kem", dot=True)
+            link = icon_button("link", i18n("timeline.copy_link"))
             link.on("click", js_handler="() => mbCopy(location.href)")
-            icon_button("close", words("close"), self._close)
+            icon_button("close", i18n("close"), self._close)
 
     def _content(self, hit: KemItem) -> None:
         kem = hit.kem
         with box("mb-drawer-part"):
             with box("mb-kem-text"):
-                said, found_by = content_of(kem, self.words), hit.found.explain.words if hit.found.explain else ()
+                said, found_by = content_of(kem, self.i18n), hit.found.explain.words if hit.found.explain else ()
                 show_text(text_diff(hit.before, said) if hit.before not in (None, said) else highlight(said, found_by))
             if kem.ref is not None:
-                anchor(content_target(kem), self.words("memory.open_artifact"))
+                anchor(content_target(kem), self.i18n("memory.open_artifact"))
             with box("mb-line-x mb-wrap"):
                 shown_below = {step.id for step in origin_of(kem)}
                 for key, value in facets(kem.metadata):
@@ -138,76 +138,76 @@ class KemDetail:
                         self._metadata(key, written(value))
 
     def _metadata(self, key: str, value: str) -> None:
-        made = attributes(box("mb-tag mb-pickable", "button"), type="button", title=self.words("memory.pick"))
+        made = attributes(box("mb-tag mb-pickable", "button"), type="button", title=self.i18n("memory.pick"))
         with made.on("click", lambda: self._pick(key, value)):
             text(f"{key}=", "mb-t3")
             text(value, "mb-ell")
 
     def _why(self, hit: KemItem) -> None:
-        words, explain = self.words, hit.found.explain
+        i18n, explain = self.i18n, hit.found.explain
         with box("mb-drawer-part", "section"):
             with box("mb-line-x"):
-                text(words("memory.why"), "mb-meta mb-medium mb-grow", "h3")
-                text(words.number(hit.found.score or 0, 2), "mb-num mb-strong")
+                text(i18n("memory.why"), "mb-meta mb-medium mb-grow", "h3")
+                text(i18n.number(hit.found.score or 0, 2), "mb-num mb-strong")
             if explain is not None:
                 said = ", ".join(explain.words)
-                self._evidence("memory.lexical", "processed", explain.lexical, said or words("memory.no_words"))
-                self._evidence("memory.dense", "process", explain.dense, words("memory.cosine"))
+                self._evidence("memory.lexical", "processed", explain.lexical, said or i18n("memory.no_words"))
+                self._evidence("memory.dense", "process", explain.dense, i18n("memory.cosine"))
 
     def _evidence(self, key: str, colour: str, value: float | None, note: str) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-evidence"):
-            text(words(key), "mb-t2")
+            text(i18n(key), "mb-t2")
             with attributes(box("mb-score"), aria_hidden="true"):
                 box("", "i").style(f"width: {100 * max(value or 0, 0):.1f}%; --c: var(--{colour})")
-            text("–" if value is None else words.number(value, 2), "mb-num mb-strong")
-            attributes(text(words("memory.not_compared") if value is None else note, "mb-meta mb-ell"), title=note)
+            text("–" if value is None else i18n.number(value, 2), "mb-num mb-strong")
+            attributes(text(i18n("memory.not_compared") if value is None else note, "mb-meta mb-ell"), title=note)
 
     def _origin(self, kem: Kem) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-drawer-part", "section"):
-            text(words("memory.origin"), "mb-meta mb-medium", "h3")
+            text(i18n("memory.origin"), "mb-meta mb-medium", "h3")
             steps = origin_of(kem)
             with box("mb-origin"):
                 for step in steps:
                     self._step(step)
                 with box("mb-origin-step"):
                     icon("memory", "mb-i14 mb-kem-colour")
-                    said = words("memory.this_unit", version=kem.version, owner=kem.owner)
+                    said = i18n("memory.this_unit", version=kem.version, owner=kem.owner)
                     text(said, "mb-grow")
             if not steps:
-                text(words("memory.no_origin", owner=kem.owner), "mb-meta", "p")
+                text(i18n("memory.no_origin", owner=kem.owner), "mb-meta", "p")
 
     def _step(self, step: OriginStep) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-origin-step"):
             icon(_PICTURES.get(step.kind, "open"), "mb-i14 mb-t3")
             with box("mb-stack mb-grow"):
                 with box("mb-line-x"):
-                    text(words(f"memory.link.{step.kind}"), "mb-t2")
-                    identifier(words, step.id, step.target)
+                    text(i18n(f"memory.link.{step.kind}"), "mb-t2")
+                    identifier(i18n, step.id, step.target)
                 if step.span is not None:
-                    start, end = map(words.number, step.span)
-                    text(words("memory.span", start=start, end=end), "mb-cap mb-t3 mb-num")
+                    start, end = map(i18n.number, step.span)
+                    text(i18n("memory.span", start=start, end=end), "mb-cap mb-t3 mb-num")
 
     def _stored(self, kem: Kem) -> None:
-        words, now = self.words, datetime.now(UTC)
+        i18n, now = self.i18n, datetime.now(UTC)
         vector = kem.embeddings
         rows = {
             "owner": kem.owner,
-            "readers": ", ".join([words(f"memory.visibility.{kem.visibility}"), *kem.readers]),
+            "readers": ", ".join([i18n(f"memory.visibility.{kem.visibility}"), *kem.readers]),
             "writers": ", ".join(kem.writers),
             "content_type": kem.content_type,
-            "vector": words("memory.no_vector") if vector is None else f"{vector.model}, {vector.dim}",
+            "vector": i18n("memory.no_vector") if vector is None else f"{vector.model}, {vector.dim}",
             "version": str(kem.version),
         }
         with box("mb-drawer-part", "section"):
-            text(words("memory.stored_as"), "mb-meta mb-medium", "h3")
+            text(i18n("memory.stored_as"), "mb-meta mb-medium", "h3")
             with box("mb-facts"):
                 for key, said in rows.items():
                     if said:
-                        text(words(f"memory.{key}"))
+                        text(i18n(f"memory.{key}"))
                         attributes(text(said, "mb-ell"), title=said)
                 for key, at in (("created", kem.created_at), ("updated", kem.updated_at)):
-                    text(words(f"memory.{key}"))
-                    moment(words, at, f"{words.day(at, now)}, {words.time(at)}", "mb-num")
+                    text(i18n(f"memory.{key}"))
+                    moment(i18n, at, f"{i18n.day(at, now)}, {i18n.time(at)}", "mb-num")

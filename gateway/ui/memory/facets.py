@@ -28,16 +28,16 @@ class _Choice:
 class FacetPanel:
     """A list for each key, for the content type; drawn anew with each answer."""
 
-    def __init__(self, words: Localizer, place: Element, ask: Callable[[MemorySearch], Any]) -> None:
-        self.words, self._place, self._ask = words, place, ask
+    def __init__(self, i18n: Localizer, place: Element, ask: Callable[[MemorySearch], Any]) -> None:
+        self.i18n, self._place, self._ask = i18n, place, ask
 
     def show(self, facets: Facets, question: MemorySearch) -> None:
         """Those of an answer to this question."""
-        words = self.words
+        i18n = self.i18n
         self._place.clear()
         with self._place:
             types = _choices(facets.content_types, {question.content_type} - {None})
-            self._list(words("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
+            self._list(i18n("memory.content_type"), types, lambda value: self._ask(question.of_type(value)))
             picked = {key for key, _ in question.picks}
             keys = picked | {key for key in facets.metadata if _tells_apart(facets, key)}
             for key in sorted(keys, key=lambda key: (key not in picked, key))[:_MOST_KEYS]:
@@ -46,7 +46,7 @@ class FacetPanel:
                 self._list(key, choices, partial(self._toggle, question, key))
             if facets.counted:
                 note = "memory.counted_all" if facets.is_all else "memory.counted"
-                text(words.count(note, facets.counted), "mb-cap mb-t3 mb-facets-note", "p")
+                text(i18n.count(note, facets.counted), "mb-cap mb-t3 mb-facets-note", "p")
 
     def _toggle(self, question: MemorySearch, key: str, value: str) -> Any:
         return self._ask(question.toggled(key, value))
@@ -61,9 +61,9 @@ class FacetPanel:
                 with made.on("click", lambda choice=choice: on_click(choice.value)):
                     box("mb-facet-box", "i")
                     attributes(text(choice.value or "«»", "mb-ell mb-grow"), title=choice.value)
-                    text(self.words.number(choice.count), "mb-num mb-t3")
+                    text(self.i18n.number(choice.count), "mb-num mb-t3")
             if len(choices) > _MOST_VALUES:
-                text(self.words.count("memory.more_values", len(choices) - _MOST_VALUES), "mb-cap mb-t3")
+                text(self.i18n.count("memory.more_values", len(choices) - _MOST_VALUES), "mb-cap mb-t3")
 
 
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:

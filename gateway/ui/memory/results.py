@@ -94,10 +94,10 @@ _MOST_TAGS = 4
 class ResultList:
     """Changes as little as the answer does; a live change marks its row, never moves it."""
 
-    def __init__(self, words: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         with place:
             made = box("mb-hits")
-        self._rows: Rows[KemItem] = Rows(made, lambda hit: _Row(words, hit, choose))
+        self._rows: Rows[KemItem] = Rows(made, lambda hit: _Row(i18n, hit, choose))
 
     def show(self, hits: Sequence[KemItem]) -> None:
         """These, in this order."""
@@ -105,8 +105,8 @@ class ResultList:
 
 
 class _Row:
-    def __init__(self, words: Localizer, hit: KemItem, choose: Callable[[str], Any]) -> None:
-        self._words, kem_id = words, hit.kem.id
+    def __init__(self, i18n: Localizer, hit: KemItem, choose: Callable[[str], Any]) -> None:
+        self._i18n, kem_id = i18n, hit.kem.id
         self.element = attributes(box("mb-hit", "button"), type="button", data_row=kem_id, data_kem=kem_id)
         self.element.on("click", lambda: choose(kem_id))
 
@@ -117,38 +117,38 @@ class _Row:
         with self.element:
             with box("mb-hit-top"):
                 with box("mb-hit-text mb-grow"):
-                    show_text(_excerpt_of(hit, self._words))
+                    show_text(_excerpt_of(hit, self._i18n))
                 if hit.found.score is not None:
-                    text(self._words.number(hit.found.score, 2), "mb-num mb-strong")
+                    text(self._i18n.number(hit.found.score, 2), "mb-num mb-strong")
             if hit.found.score is not None:
-                score_bar(self._words, hit.found.score, hit.found.explain)
+                score_bar(self._i18n, hit.found.score, hit.found.explain)
             self._foot(hit)
 
     def _foot(self, hit: KemItem) -> None:
-        words, kem = self._words, hit.kem
+        i18n, kem = self._i18n, hit.kem
         with box("mb-hit-foot"):
             if hit.is_gone:
-                tag(words("memory.deleted"), "err")
+                tag(i18n("memory.deleted"), "err")
             elif hit.before is not None:
-                tag(words("memory.changed"), "kem", dot=True)
+                tag(i18n("memory.changed"), "kem", dot=True)
             if kem.visibility != "public":
                 with box("mb-tag", "span"):
                     icon("hidden", "mb-i14")
-                    text(words(f"memory.visibility.{kem.visibility}"))
+                    text(i18n(f"memory.visibility.{kem.visibility}"))
             # A number says nothing without its key.
             told = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
             for key, value in told[:_MOST_TAGS]:
                 attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
             box("mb-grow")
-            moment(words, kem.updated_at, words.when(kem.updated_at, datetime.now(UTC)))
+            moment(i18n, kem.updated_at, i18n.when(kem.updated_at, datetime.now(UTC)))
 
 
-def score_bar(words: Localizer, score: float, explain: Explanation | None) -> Element:
+def score_bar(i18n: Localizer, score: float, explain: Explanation | None) -> Element:
     """As long as the score; its colours are the shares of words and of meaning."""
     lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
     total = lexical + dense or 1.0
     with attributes(
-        box("mb-score"), aria_hidden="true", title=words("memory.score", score=words.number(score, 2))
+        box("mb-score"), aria_hidden="true", title=i18n("memory.score", score=i18n.number(score, 2))
     ) as made:
         for share, colour in ((lexical, "processed"), (dense, "process")):
             if share:
@@ -156,16 +156,16 @@ def score_bar(words: Localizer, score: float, explain: Explanation | None) -> El
     return made
 
 
-def content_of(kem: Kem, words: Localizer) -> str:
+def content_of(kem: Kem, i18n: Localizer) -> str:
     """What it says, or where it says it."""
     if kem.content is not None:
         return kem.content
     ref = kem.ref
-    return "" if ref is None else words("memory.in_artifact", id=ref.artifact_id, size=words.bytes(ref.size_bytes))
+    return "" if ref is None else i18n("memory.in_artifact", id=ref.artifact_id, size=i18n.bytes(ref.size_bytes))
 
 
-def _excerpt_of(hit: KemItem, words: Localizer) -> Sequence[Any]:
-    said, found_by = content_of(hit.kem, words), hit.found.explain.words if hit.found.explain else ()
+def _excerpt_of(hit: KemItem, i18n: Localizer) -> Sequence[Any]:
+    said, found_by = content_of(hit.kem, i18n), hit.found.explain.words if hit.found.explain else ()
     if hit.before is not None and hit.before != said and len(said) <= _LENGTH:
         return text_diff(hit.before, said)
     return excerpt(said, found_by, _LENGTH) or highlight("–", ())
@@ -174,32 +174,32 @@ def _excerpt_of(hit: KemItem, words: Localizer) -> Sequence[Any]:
 class ResultSummary:
     """How many units, how soon, what the colours mean, what has changed since."""
 
-    def __init__(self, words: Localizer, refresh: Callable[[], Any]) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, refresh: Callable[[], Any]) -> None:
+        self.i18n = i18n
         with box("mb-found-line"):
             self._count = text("", "mb-medium")
             attributes(self._count, aria_live="polite")
             self._took = text("", "mb-meta mb-num mb-grow")
-            self._degraded = text(words("memory.degraded"), "mb-meta mb-warn mb-hidden")
+            self._degraded = text(i18n("memory.degraded"), "mb-meta mb-warn mb-hidden")
             with box("mb-line-x mb-not-phone mb-hidden") as self._legend:
                 for key, colour in (("memory.lexical", "processed"), ("memory.dense", "process")):
                     with box("mb-line-x mb-cap"):
                         box("mb-legend-box", "i").style(f"--c: var(--{colour})")
-                        text(words(key), "mb-t2")
+                        text(i18n(key), "mb-t2")
             with attributes(box("mb-btn mb-small mb-hidden", "button"), type="button") as self._fresh:
                 self._fresh_said = text("")
             self._fresh.on("click", refresh)
 
     def took(self, seconds: float) -> None:
         """How soon it came."""
-        self._took.set_text(self.words("memory.took", time=self.words.seconds(seconds)))
+        self._took.set_text(self.i18n("memory.took", time=self.i18n.seconds(seconds)))
 
     def show(self, found: SearchResults, hits: Sequence[KemItem]) -> None:
         """As it stands."""
-        words = self.words
+        i18n = self.i18n
         first = "memory.first" if found.next_cursor else "memory.found"
-        self._count.set_text(words.count(first, len(hits)))
+        self._count.set_text(i18n.count(first, len(hits)))
         show_if(self._degraded, found.is_degraded)
         show_if(self._legend, any(hit.found.explain for hit in hits))
         show_if(self._fresh, found.fresh)
-        self._fresh_said.set_text(words.count("memory.fresh", len(found.fresh)))
+        self._fresh_said.set_text(i18n.count("memory.fresh", len(found.fresh)))

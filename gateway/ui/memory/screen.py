@@ -33,51 +33,51 @@ _LOOK_AGAIN_EVERY_S = 5.0
 class MemoryScreen:
     """Search beside live changes; a change marks what is shown, it never moves it."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
-        question = MemorySearch.of_address(frame.query)
-        self.memory = frame.backend.memory_of(question.user)
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
+        question = MemorySearch.of_address(session.query)
+        self.memory = session.backend.memory_of(question.user)
         self.found = SearchResults()
         self._chosen: KemItem | None = None
         self._is_away = False
         self._controls(question)
         with box("mb-memory"):
             self._facets = box("mb-facets mb-scroll", "aside")
-            self.facets = FacetPanel(frame.words, self._facets, self.ask)
+            self.facets = FacetPanel(session.i18n, self._facets, self.ask)
             with box("mb-memory-main") as self._search:
-                self.bar = SearchForm(frame.words, self._search, question, self.ask)
-                self.line = ResultSummary(frame.words, self.look)
+                self.bar = SearchForm(session.i18n, self._search, question, self.ask)
+                self.line = ResultSummary(session.i18n, self.look)
                 place = box("mb-scroll mb-grow mb-memory-place")
-                self.part = ScreenSection(frame.words, place)
-                self.results = ResultList(frame.words, place, self.choose)
+                self.part = ScreenSection(session.i18n, place)
+                self.results = ResultList(session.i18n, place, self.choose)
                 with place:
                     self._skeleton = skeleton()
-                    self.nothing = EmptyState(frame.words, "memory", _COMMAND)
-                    self._more = button(frame.words("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
+                    self.nothing = EmptyState(session.i18n, "memory", _COMMAND)
+                    self._more = button(session.i18n("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
-            self.happenings = ChangeList(frame.words, self._changes, self.choose)
+            self.happenings = ChangeList(session.i18n, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
-            self.detail = KemDetail(frame.words, drawer, lambda: self.choose(None), self._pick)
-        self._turn("changes" if frame.query.get("view") == "changes" else "search")
+            self.detail = KemDetail(session.i18n, drawer, lambda: self.choose(None), self._pick)
+        self._turn("changes" if session.query.get("view") == "changes" else "search")
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
+        screen = cls(session)
         listening = screen.memory.changes.listen()
         news = listening.__enter__()
         ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
-        frame.every(_HEAR_EVERY_S, lambda: screen.hear(news.taken()))
-        frame.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
-        frame.on_key("Escape", lambda _row: screen.choose(None))
+        session.every(_HEAR_EVERY_S, lambda: screen.hear(news.taken()))
+        session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
+        session.on_key("Escape", lambda _row: screen.choose(None))
         await screen.look()
-        if wanted := frame.query.get("kem"):
+        if wanted := session.query.get("kem"):
             await screen.choose(wanted)
 
     async def ask(self, question: MemorySearch) -> None:
         """Another question, or the same again."""
         self.bar.question = question
-        self.frame.remember(**question.in_address())
+        self.session.remember(**question.in_address())
         await self.look()
 
     async def look(self) -> None:
@@ -97,11 +97,11 @@ class MemoryScreen:
         """The next page."""
         query = self.bar.query()
         if query is not None:
-            await self.frame.attempt(self._read_on(query))
+            await self.session.attempt(self._read_on(query))
 
     async def choose(self, kem_id: str | None) -> None:
         """Show all of a unit."""
-        self.frame.remember(kem=kem_id)
+        self.session.remember(kem=kem_id)
         self._chosen = None
         if kem_id is None:
             self.detail.close()
@@ -109,14 +109,14 @@ class MemoryScreen:
             self._chosen = known
             self.detail.show(known)
         else:
-            await self.frame.attempt(self._fetch(kem_id))
+            await self.session.attempt(self._fetch(kem_id))
         self._show()
 
     async def hear(self, heard: list[KemChange | MissedEvents]) -> None:
         """What has happened since."""
         changes = [item for item in heard if not isinstance(item, MissedEvents)]
         if len(changes) < len(heard):
-            self.frame.say(self.frame.words("memory.missed"))
+            self.session.say(self.session.i18n("memory.missed"))
         if not changes:
             return
         self.happenings.add(changes)
@@ -143,7 +143,7 @@ class MemoryScreen:
         self.found.begin(query, page)
         self.nothing.explain("empty" if self.bar.question.is_open else "no_answer")
         total = (await self.memory.stats()).kems
-        self.frame.subtitle(self.frame.words.count("memory.units", total))
+        self.session.subtitle(self.session.i18n.count("memory.units", total))
         self._answered()
 
     async def _read_on(self, query: KemQuery) -> None:
@@ -171,16 +171,16 @@ class MemoryScreen:
         self.nothing.show(is_empty=not hits)
 
     def _controls(self, question: MemorySearch) -> None:
-        with self.frame.controls:
-            view = "changes" if self.frame.query.get("view") == "changes" else "search"
-            memory_tabs(self.frame, view, self._turn)
-            whose_button(self.frame, question.user)
+        with self.session.controls:
+            view = "changes" if self.session.query.get("view") == "changes" else "search"
+            memory_tabs(self.session, view, self._turn)
+            whose_button(self.session, question.user)
 
     def _turn(self, view: str) -> None:
         show_if(self._facets, view == "search")
         show_if(self._search, view == "search")
         show_if(self._changes, view == "changes")
-        self.frame.remember(view=view if view != "search" else None)
+        self.session.remember(view=view if view != "search" else None)
 
     def _pick(self, key: str, value: str) -> Any:
         return self.ask(self.bar.question.toggled(key, value))

@@ -103,16 +103,16 @@ class SearchForm:
     """Localizer above, a filter below; what is wrong with the filter is shown where it is."""
 
     def __init__(
-        self, words: Localizer, place: Element, question: MemorySearch, ask: Callable[[MemorySearch], Any]
+        self, i18n: Localizer, place: Element, question: MemorySearch, ask: Callable[[MemorySearch], Any]
     ) -> None:
-        self.words, self.question, self._ask = words, question, ask
+        self.i18n, self.question, self._ask = i18n, question, ask
         with place, box("mb-question"):
             with box("mb-line-x mb-question-line"):
-                asked = search(words("memory.search"), self._write, question.text).classes("mb-grow mb-question-text")
+                asked = search(i18n("memory.search"), self._write, question.text).classes("mb-grow mb-question-text")
                 asked.on("keydown.enter", self.go)
-                button(words("memory.find"), self.go, "mb-primary")
+                button(i18n("memory.find"), self.go, "mb-primary")
             narrowed = field(
-                words("memory.filter"), question.filter, self._narrow, placeholder=_EXAMPLE, spellcheck="false"
+                i18n("memory.filter"), question.filter, self._narrow, placeholder=_EXAMPLE, spellcheck="false"
             ).classes("mb-mono mb-question-filter")
             self._filter = narrowed.on("keydown.enter", self.go)
             with attributes(box("mb-wrong mb-hidden"), role="alert") as self._wrong:
@@ -124,7 +124,7 @@ class SearchForm:
         try:
             query = self.question.query()
         except MalformedFilter as malformed:
-            said = self.words("memory.bad_filter", position=malformed.position, expected=malformed.expected)
+            said = self.i18n("memory.bad_filter", position=malformed.position, expected=malformed.expected)
             self._tell(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
             return None
         except UnsupportedQuery as no:

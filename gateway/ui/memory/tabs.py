@@ -18,15 +18,15 @@ _PLACES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 }
 
 
-def memory_tabs(frame: PageSession, chosen: str, turn: Callable[[str], Any]) -> None:
+def memory_tabs(session: PageSession, chosen: str, turn: Callable[[str], Any]) -> None:
     """Those of this screen turn it; the others lead away, for the same user."""
-    whose = {"user": frame.query.get("user") or frame.query.get("chat") or ""}
+    whose = {"user": session.query.get("user") or session.query.get("chat") or ""}
 
     def go(tab: str) -> Any:
         screen, query = _PLACES[tab]
-        if screen == frame.name:
+        if screen == session.name:
             return turn(tab)
         user = {("chat" if screen == "episodes" else "user"): value for value in whose.values() if value}
         return ui.navigate.to(f"/{screen}?{urlencode({**query, **user})}".removesuffix("?"))
 
-    SegmentedControl([(tab, frame.words(f"memory.view.{tab}")) for tab in _PLACES], chosen, go)
+    SegmentedControl([(tab, session.i18n(f"memory.view.{tab}")) for tab in _PLACES], chosen, go)

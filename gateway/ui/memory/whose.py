@@ -8,24 +8,24 @@ from gateway.ui.components import box, button, field, popup, text
 from gateway.ui.page_session import PageSession
 
 
-def whose_button(frame: PageSession, user_id: str | None) -> None:
+def whose_button(session: PageSession, user_id: str | None) -> None:
     """Says it; leads to another user's."""
-    said = frame.words("memory.as", user=f"user.{user_id}" if user_id else LOCAL_USER)
-    button(said, lambda: _ask_user(frame, user_id), "mb-not-phone", "user")
+    said = session.i18n("memory.as", user=f"user.{user_id}" if user_id else LOCAL_USER)
+    button(said, lambda: _ask_user(session, user_id), "mb-not-phone", "user")
 
 
-def _ask_user(frame: PageSession, user_id: str | None) -> None:
-    words, wanted = frame.words, {"user": user_id or ""}
+def _ask_user(session: PageSession, user_id: str | None) -> None:
+    i18n, wanted = session.i18n, {"user": user_id or ""}
 
     def go() -> None:
         user = wanted["user"].strip()
-        frame.remember(user=user if is_user_id(user) else None, kem=None)
+        session.remember(user=user if is_user_id(user) else None, kem=None)
         ui.run_javascript("location.reload()")
 
-    with popup(words("memory.as_whom")):
-        text(words("memory.as_whom"), "", "h2")
-        text(words("memory.as_hint"), "", "p")
-        line = field(words("chat.user"), wanted["user"], lambda user: wanted.update(user=user))
+    with popup(i18n("memory.as_whom")):
+        text(i18n("memory.as_whom"), "", "h2")
+        text(i18n("memory.as_hint"), "", "p")
+        line = field(i18n("chat.user"), wanted["user"], lambda user: wanted.update(user=user))
         line.on("keydown.enter", go)
         with box("mb-actions"):
-            button(words("timeline.show"), go, "mb-primary")
+            button(i18n("timeline.show"), go, "mb-primary")

@@ -34,8 +34,8 @@ _AT_ONCE_BYTES = 1024 * 1024
 class ArtifactPanel:
     """Shows what it can; over a megabyte only the beginning."""
 
-    def __init__(self, frame: PageSession, place: Element) -> None:
-        self.frame, self.place = frame, place
+    def __init__(self, session: PageSession, place: Element) -> None:
+        self.session, self.place = session, place
         self._shown = ""
 
     async def show(self, artifact_id: str, trace: str | None) -> None:
@@ -43,24 +43,24 @@ class ArtifactPanel:
         if self._shown == artifact_id:
             return
         self.place.clear()
-        backend = self.frame.backend
+        backend = self.session.backend
         try:
             manifest = await backend.artifact(artifact_id, trace)
             versions = await backend.versions(artifact_id, trace)
             preview = await backend.preview(artifact_id, _MOST_LINES, trace)
         except EXPECTED_ERRORS as trouble:
             with self.place:
-                show_error(self.frame.words, trouble, lambda: self.show(artifact_id, trace), trace or "")
+                show_error(self.session.i18n, trouble, lambda: self.show(artifact_id, trace), trace or "")
             return
         self._shown = artifact_id
         with self.place:
             self._draw(manifest, versions, preview)
 
     def _draw(self, manifest: Manifest, versions: Versions, preview: Preview) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         self._head(manifest)
         with box("mb-tabs"):
-            options = [(key, words(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
+            options = [(key, i18n(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
             bodies: dict[str, Element] = {}
 
             def choose(chosen: str) -> None:
@@ -72,7 +72,7 @@ class ArtifactPanel:
             attributes(
                 text(f"sha256 {manifest.sha256[:8]}…{manifest.sha256[-4:]}", "mb-mono mb-t3"), title=manifest.sha256
             )
-            text(words.bytes(manifest.size_bytes), "mb-meta mb-num")
+            text(i18n.bytes(manifest.size_bytes), "mb-meta mb-num")
             text(manifest.visibility, "mb-meta")
         for key in ("preview", "manifest", "versions"):
             bodies[key] = attributes(box("mb-scroll mb-grow mb-artifact-body"), tabindex="0")
@@ -85,40 +85,40 @@ class ArtifactPanel:
         choose("preview")
 
     def _head(self, manifest: Manifest) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-head mb-artifact-head"):
             icon("file")
-            identifier(words, manifest.id, artifact_url(manifest.id, manifest.trace_id))
+            identifier(i18n, manifest.id, artifact_url(manifest.id, manifest.trace_id))
             said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
             text(said, "mb-t3 mb-ell mb-grow")
             with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
-                attributes(made, aria_label=words("artifact.download"), title=words("artifact.download"))
+                attributes(made, aria_label=i18n("artifact.download"), title=i18n("artifact.download"))
                 icon("download")
 
     def _preview(self, manifest: Manifest, preview: Preview) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         content_type = manifest.content_type.partition(";")[0]
         if content_type in _PICTURES and manifest.size_bytes <= _AT_ONCE_BYTES:
             attributes(box("mb-picture", "img"), src=_address(manifest), alt=manifest.id)
         elif preview.kind == "text" and content_type == "text/markdown":
             markdown(preview.text, "mb-document")
         elif preview.kind == "empty":
-            text(words("artifact.empty"), "mb-meta")
+            text(i18n("artifact.empty"), "mb-meta")
         else:
             text(preview.text, "mb-json mb-document", "pre")
         if preview.is_cut:
             with box("mb-line-x mb-meta mb-cut"):
-                text(words("artifact.cut"))
-                anchor(_address(manifest), words("artifact.whole"))
+                text(i18n("artifact.cut"))
+                anchor(_address(manifest), i18n("artifact.whole"))
 
     def _versions(self, versions: Versions) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         for version in reversed(versions.items):
             with box("mb-line-x mb-version"):
                 text(f"v{version.version}", "mb-strong mb-num")
-                identifier(words, version.id, artifact_url(version.id, version.trace_id))
+                identifier(i18n, version.id, artifact_url(version.id, version.trace_id))
                 text(version.created_by, "mb-meta mb-ell mb-grow")
-                moment(words, version.created_at, words.time(version.created_at))
+                moment(i18n, version.created_at, i18n.time(version.created_at))
 
 
 def _address(manifest: Manifest) -> str:
@@ -131,28 +131,28 @@ _MOST_NODES = 40
 class ArtifactScreen:
     """For artifacts of any trace; those of a run have their run around them."""
 
-    def __init__(self, frame: PageSession, artifact_id: str) -> None:
-        self.frame, self.artifact_id = frame, artifact_id
-        frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (short_id(artifact_id), "")])
+    def __init__(self, session: PageSession, artifact_id: str) -> None:
+        self.session, self.artifact_id = session, artifact_id
+        session.shell.crumbs([(session.i18n("nav.runs"), "/runs"), (short_id(artifact_id), "")])
         with box("mb-run-right mb-alone") as place:
-            self.part = ScreenSection(frame.words, place)
+            self.part = ScreenSection(session.i18n, place)
             self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
             attributes(self._graph, tabindex="0")
-            self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
+            self.panel = ArtifactPanel(session, box("mb-artifact-panel"))
 
     @classmethod
-    async def draw(cls, frame: PageSession, artifact_id: str) -> None:
+    async def draw(cls, session: PageSession, artifact_id: str) -> None:
         """Show it; an artifact does not change."""
-        screen = cls(frame, artifact_id)
+        screen = cls(session, artifact_id)
         await screen.part.attempt(screen.look)
 
     async def look(self) -> None:
         """Ask storage, which shows what this user may see."""
-        trace = self.frame.query.get("trace")
+        trace = self.session.query.get("trace")
         await self.panel.show(self.artifact_id, trace)
-        found = await self.frame.backend.lineage(self.artifact_id, "both", trace=trace)
+        found = await self.session.backend.lineage(self.artifact_id, "both", trace=trace)
         nodes = tuple(node_of(manifest, is_source=False) for manifest in found.nodes)
         known = {node.id for node in nodes}
         edges = frozenset((edge.source, edge.target) for edge in found.edges if {edge.source, edge.target} <= known)
         graph = Graph(nodes, edges).around(self.artifact_id, _MOST_NODES)
-        self._graph.set_content(drawing_of(graph, self.artifact_id, self.frame.words("run.lineage")))
+        self._graph.set_content(drawing_of(graph, self.artifact_id, self.session.i18n("run.lineage")))

@@ -29,30 +29,30 @@ class _Seen:
 class RunListScreen:
     """The newest first."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
         self._is_stale = False
         self._runs: list[Run] = []
-        words = frame.words
-        with frame.controls:
-            button(words("runs.new"), self._ask, "mb-primary", "plus")
+        i18n = session.i18n
+        with session.controls:
+            button(i18n("runs.new"), self._ask, "mb-primary", "plus")
         with box("mb-runs mb-scroll") as place:
-            self.part = ScreenSection(words, place)
+            self.part = ScreenSection(i18n, place)
             with box("mb-panel") as self._panel, box("mb-table mb-cards", "table"):
                 with box("", "thead"), box("", "tr"):
                     for key, classes in _COLUMNS:
-                        text(words(key), classes, "th")
-                self._rows: Rows[_Seen] = Rows(box("", "tbody"), lambda seen: _Row(words, seen))
+                        text(i18n(key), classes, "th")
+                self._rows: Rows[_Seen] = Rows(box("", "tbody"), lambda seen: _Row(i18n, seen))
             self._empty = self._nothing()
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.hear(0.5, screen.hear)
+        screen = cls(session)
+        session.hear(0.5, screen.hear)
         await screen.look()
-        frame.every(1.0, screen.tick)
-        if frame.query.get("new"):
+        session.every(1.0, screen.tick)
+        if session.query.get("new"):
             screen._ask()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
@@ -72,7 +72,7 @@ class RunListScreen:
         await self.part.attempt(self._look)
 
     async def _look(self) -> None:
-        self._runs = list((await self.frame.backend.runs(limit=_SHOWN)).items)
+        self._runs = list((await self.session.backend.runs(limit=_SHOWN)).items)
         self._show()
 
     def _show(self) -> None:
@@ -80,50 +80,48 @@ class RunListScreen:
         show_if(self._empty, not runs)
         show_if(self._panel, runs)
         self._rows.show((run.run_id, _Seen(run, run.finished_at or now)) for run in runs)
-        self.frame.subtitle(self.frame.words.count("runs.count", len(runs)))
+        self.session.subtitle(self.session.i18n.count("runs.count", len(runs)))
 
     def _ask(self) -> None:
-        words = self.frame.words
-        cards = self.frame.backend.cards()
+        i18n = self.session.i18n
+        cards = self.session.backend.cards()
         wanted = {"card": cards[0], "brief": ""}
 
         async def go() -> None:
             if not wanted["brief"].strip():
-                problem.set_text(words("runs.no_brief"))
+                problem.set_text(i18n("runs.no_brief"))
                 return
             order = RunRequest(briefs=[wanted["brief"]], card_name=wanted["card"])
-            if await self.frame.attempt(self.frame.backend.start_run(order)):
+            if await self.session.attempt(self.session.backend.start_run(order)):
                 ui.navigate.to(f"/runs/{order.run_id}")
 
-        with popup(words("runs.new"), "mb-dialog mb-new-run"):
-            text(words("runs.new"), "", "h2")
-            text(words("runs.card"), "mb-label")
-            choice(
-                words("runs.card"), [(card, card) for card in cards], cards[0], lambda card: wanted.update(card=card)
-            )
-            text(words("runs.brief"), "mb-label")
-            area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=words("runs.brief_hint"))
-            attributes(area, aria_label=words("runs.brief"))
+        with popup(i18n("runs.new"), "mb-dialog mb-new-run"):
+            text(i18n("runs.new"), "", "h2")
+            text(i18n("runs.card"), "mb-label")
+            choice(i18n("runs.card"), [(card, card) for card in cards], cards[0], lambda card: wanted.update(card=card))
+            text(i18n("runs.brief"), "mb-label")
+            area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=i18n("runs.brief_hint"))
+            attributes(area, aria_label=i18n("runs.brief"))
             area.on(
                 "input", lambda event: wanted.update(brief=str(event.args)), js_handler="(e) => emit(e.target.value)"
             )
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
-                button(words("runs.start"), go, "mb-primary", "play")
+                button(i18n("runs.start"), go, "mb-primary", "play")
 
     def _nothing(self) -> Element:
-        words = self.frame.words
+        i18n = self.session.i18n
         command = "mindbus process run article --input brief.md"
         with box("mb-empty mb-hidden") as made:
             icon("runs")
-            text(words("runs.empty_title"), "mb-title", "h2")
-            text(words("runs.empty"), "", "p")
+            text(i18n("runs.empty_title"), "mb-title", "h2")
+            text(i18n("runs.empty"), "", "p")
             with box("mb-line-x"):
-                button(words("runs.new"), self._ask, "mb-primary", "plus")
+                button(i18n("runs.new"), self._ask, "mb-primary", "plus")
             with box("mb-cli"):
                 text("$", "mb-t3")
                 text(command, "mb-ell")
-                copy_button(words, command)
+                copy_button(i18n, command)
         return made
 
 
@@ -138,31 +136,31 @@ _COLUMNS = (
 
 
 class _Row:
-    def __init__(self, words: Localizer, seen: _Seen) -> None:
-        self._words, run = words, seen.run
+    def __init__(self, i18n: Localizer, seen: _Seen) -> None:
+        self._i18n, run = i18n, seen.run
         with attributes(box("mb-run-row", "tr"), data_row=run.run_id) as self.element:
             with box("mb-card-title mb-two", "td"), anchor(f"/runs/{quote(run.run_id)}", classes="mb-stack"):
                 text(run.card_name, "mb-medium")
                 text(run.run_id, "mb-mono mb-t3 mb-ell")
-            self._state = attributes(box("mb-fit", "td"), data_label=words("runs.state"))
-            self._steps = attributes(box("", "td"), data_label=words("runs.steps"))
-            attributes(text(run.started_by, "mb-fit mb-t2", "td"), data_label=words("runs.by"))
-            started = text(words.when(run.started_at, datetime.now(UTC)), "mb-fit mb-right mb-num", "td")
-            attributes(started, data_label=words("runs.started"))
+            self._state = attributes(box("mb-fit", "td"), data_label=i18n("runs.state"))
+            self._steps = attributes(box("", "td"), data_label=i18n("runs.steps"))
+            attributes(text(run.started_by, "mb-fit mb-t2", "td"), data_label=i18n("runs.by"))
+            started = text(i18n.when(run.started_at, datetime.now(UTC)), "mb-fit mb-right mb-num", "td")
+            attributes(started, data_label=i18n("runs.started"))
             self._took = text("", "mb-fit mb-right mb-num", "td")
-            attributes(self._took, data_label=words("runs.took"))
+            attributes(self._took, data_label=i18n("runs.took"))
         self._drawn: object = None
 
     def show(self, seen: _Seen) -> None:
-        run, words = seen.run, self._words
-        self._took.set_text(words.clock((seen.now - run.started_at).total_seconds()))
+        run, i18n = seen.run, self._i18n
+        self._took.set_text(i18n.clock((seen.now - run.started_at).total_seconds()))
         drawn = (run.status, tuple(step.status for step in run.steps))
         if drawn == self._drawn:
             return
         self._drawn = drawn
         self._state.clear()
         with self._state:
-            tag(words(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
+            tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
         self._steps.clear()
         done = sum(step.status is StepStatus.COMPLETED for step in run.steps)
         with self._steps, box("mb-line-x"):

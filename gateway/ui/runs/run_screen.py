@@ -34,36 +34,36 @@ _FIGURES = ("elapsed", "steps", "artifacts", "attempts")
 class RunScreen:
     """The chosen artifact stands in the address."""
 
-    def __init__(self, frame: PageSession, run_id: str) -> None:
-        self.frame, self.run_id = frame, run_id
-        self.selected = frame.query.get("artifact", "")
+    def __init__(self, session: PageSession, run_id: str) -> None:
+        self.session, self.run_id = session, run_id
+        self.selected = session.query.get("artifact", "")
         self.notes: dict[str, str] = {}
         self.run: Run | None = None
         self._is_stale = True
-        words = frame.words
+        i18n = session.i18n
         with box("mb-run"):
             with box("mb-run-left mb-scroll"):
                 with box("mb-run-head"):
                     self._state = box("mb-line-x mb-wrap")
                     with box("mb-figures"):
-                        self._figures = {name: _figure(words(f"run.{name}")) for name in _FIGURES}
+                        self._figures = {name: _figure(i18n(f"run.{name}")) for name in _FIGURES}
                 body = box("")
-                self.part = ScreenSection(words, body)
+                self.part = ScreenSection(i18n, body)
                 with body:
-                    self.steps = StepList(words, body)
+                    self.steps = StepList(i18n, body)
             with box("mb-run-right"):
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
                 attributes(self._graph, tabindex="0")
-                self.panel = ArtifactPanel(frame, box("mb-artifact-panel"))
+                self.panel = ArtifactPanel(session, box("mb-artifact-panel"))
 
     @classmethod
-    async def draw(cls, frame: PageSession, run_id: str) -> None:
+    async def draw(cls, session: PageSession, run_id: str) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame, run_id)
-        frame.shell.crumbs([(frame.words("nav.runs"), "/runs"), (run_id, "")])
-        frame.hear(0.25, screen.hear)
-        frame.every(1.0, screen.tick)
+        screen = cls(session, run_id)
+        session.shell.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
+        session.hear(0.25, screen.hear)
+        session.every(1.0, screen.tick)
         await screen.look()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
@@ -91,72 +91,72 @@ class RunScreen:
         await self.part.attempt(self._look, self.run_id)
 
     def _graph_head(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-head"):
-            text(words("run.lineage"), "", "h2")
+            text(i18n("run.lineage"), "", "h2")
             self._summary: TextElement = text("", "mb-meta mb-ell mb-grow")
             with box("mb-line-x mb-meta mb-not-phone mb-graph-legend"):
                 for look in ("registered", "buffered", "writing"):
                     box(f"mb-swatch mb-{look}", "i")
-                    text(words(f"run.{look}"))
+                    text(i18n(f"run.{look}"))
 
     async def _look(self) -> None:
         run, found = await asyncio.gather(
-            self.frame.backend.run(self.run_id),
-            self.frame.backend.artifacts(SearchArtifacts(trace_id=self.run_id, limit=200)),
+            self.session.backend.run(self.run_id),
+            self.session.backend.artifacts(SearchArtifacts(trace_id=self.run_id, limit=200)),
         )
         is_new = self.run is None or self.run.status is not run.status
         self.run = run
-        if "artifact" not in self.frame.query:
+        if "artifact" not in self.session.query:
             last = run.result or next((step.artifact for step in reversed(run.steps) if step.artifact), None)
             self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in found.items) else ""
         if is_new:
             self._show_head(run)
         self._show_steps(run)
-        words, graph = self.frame.words, graph_of_run(run, found.items)
-        counts = words.count("run.count_artifacts", len(found.items))
+        i18n, graph = self.session.i18n, graph_of_run(run, found.items)
+        counts = i18n.count("run.count_artifacts", len(found.items))
         writing = sum(node.look in ("writing", "buffered") for node in graph.nodes)
-        self._summary.set_text(f"{counts} · {words.count('run.count_writing', writing)}" if writing else counts)
-        self._figures["artifacts"].set_text(words.number(len(found.items)))
+        self._summary.set_text(f"{counts} · {i18n.count('run.count_writing', writing)}" if writing else counts)
+        self._figures["artifacts"].set_text(i18n.number(len(found.items)))
         self._graph.set_content(
-            drawing_of(graph.around(self.selected, _MOST_NODES), self.selected, words("run.lineage"))
+            drawing_of(graph.around(self.selected, _MOST_NODES), self.selected, i18n("run.lineage"))
         )
         if self.selected:
             await self.panel.show(self.selected, self.run_id)
 
     def _show_head(self, run: Run) -> None:
-        words = self.frame.words
-        self.frame.shell.crumbs([(words("nav.runs"), "/runs"), (run.card_name, "")])
+        i18n = self.session.i18n
+        self.session.shell.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
         self._state.clear()
         with self._state:
             is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
             if is_waiting and run.status is RunStatus.RUNNING:
-                tag(words("run.waits_for_storage"), "warn", dot=True)
+                tag(i18n("run.waits_for_storage"), "warn", dot=True)
             else:
-                tag(words(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
-            identifier(words, run.run_id)
+                tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
+            identifier(i18n, run.run_id)
             text(run.started_by, "mb-meta mb-ell mb-grow")
             with attributes(anchor(f"/timeline?trace={quote(run.run_id)}&range=24h", classes="mb-ib")) as link:
-                attributes(link, aria_label=words("chat.on_timeline"), title=words("chat.on_timeline"))
+                attributes(link, aria_label=i18n("chat.on_timeline"), title=i18n("chat.on_timeline"))
                 icon("timeline")
             if run.status not in OVER:
-                button(words("run.cancel"), self._cancel, "mb-small mb-quiet mb-err", "stop")
+                button(i18n("run.cancel"), self._cancel, "mb-small mb-quiet mb-err", "stop")
         if run.reason:
             with self._state:
                 text(run.reason, "mb-meta mb-reason", "p")
 
     def _show_steps(self, run: Run) -> None:
-        words, now = self.frame.words, datetime.now(UTC)
+        i18n, now = self.session.i18n, datetime.now(UTC)
         self.steps.show(run, self.notes, now, self.selected)
         done = sum(step.status is StepStatus.COMPLETED for step in run.steps)
-        self._figures["elapsed"].set_text(words.clock(((run.finished_at or now) - run.started_at).total_seconds()))
+        self._figures["elapsed"].set_text(i18n.clock(((run.finished_at or now) - run.started_at).total_seconds()))
         self._figures["steps"].set_text(f"{done}/{len(run.steps)}")
         self._figures["attempts"].set_text(str(sum(step.attempt for step in run.steps)))
 
     async def _cancel(self) -> None:
-        words = self.frame.words
-        if await confirm(words, words("run.cancel_title"), words("run.cancel_text"), words("run.cancel"), 1):
-            await self.frame.attempt(self.frame.backend.cancel_run(self.run_id), words("run.cancelled"))
+        i18n = self.session.i18n
+        if await confirm(i18n, i18n("run.cancel_title"), i18n("run.cancel_text"), i18n("run.cancel"), 1):
+            await self.session.attempt(self.session.backend.cancel_run(self.run_id), i18n("run.cancelled"))
             await self.look()
 
 

@@ -46,11 +46,11 @@ class StepItem:
 class StepList:
     """The line, not a percentage, is the progress."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             self._scale = attributes(box("mb-scale"), aria_hidden="true")
-            self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(words))
+            self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(i18n))
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
         """As it is now."""
@@ -58,7 +58,7 @@ class StepList:
         self._scale.clear()
         with self._scale:
             for part in range(_MARKS):
-                text(self.words.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
+                text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
             (
                 step.step_id,
@@ -69,8 +69,8 @@ class StepList:
 
 
 class _Row:
-    def __init__(self, words: Localizer) -> None:
-        self._words = words
+    def __init__(self, i18n: Localizer) -> None:
+        self._i18n = i18n
         self._drawn: tuple[object, ...] = ()
         with attributes(box("mb-step"), tabindex="0") as self.element:
             self._sign = box("mb-step-sign")
@@ -87,13 +87,13 @@ class _Row:
                 self._more = box("mb-step-more")
 
     def show(self, seen: StepItem) -> None:
-        words, step = self._words, seen.step
+        i18n, step = self._i18n, seen.step
         attributes(self.element, data_row=step.step_id)
         self._name.set_text(step.step_id)
         self._role.set_text(step.role if step.role != step.step_id else "")
-        self._model.set_text(_model_of(words, step))
+        self._model.set_text(_model_of(i18n, step))
         took = _took_s(seen)
-        self._took.set_text(words.seconds(took) if took is not None else "")
+        self._took.set_text(i18n.seconds(took) if took is not None else "")
         self._line.style(replace=_line_style(seen))
         self._line.classes(replace=f"mb-gantt-{step.status.value}")
         drawn = (step.status, step.attempt, step.reason, step.artifact, seen.note, seen.selected)
@@ -113,26 +113,26 @@ class _Row:
         with self._state:
             if step.status not in (StepStatus.COMPLETED,):
                 said = step.status.value if step.status is StepStatus.PENDING_STORAGE else ""
-                tag(said or self._words(f"step.{step.status.value}"), COLOURS[step.status])
+                tag(said or self._i18n(f"step.{step.status.value}"), COLOURS[step.status])
 
     def _show_more(self, seen: StepItem) -> None:
-        words, step = self._words, seen.step
+        i18n, step = self._i18n, seen.step
         self._more.clear()
         with self._more:
             if step.attempt > 1 or (step.reason and step.status is not StepStatus.PENDING_STORAGE):
-                said = words("step.attempt", n=step.attempt) if step.attempt > 1 else ""
+                said = i18n("step.attempt", n=step.attempt) if step.attempt > 1 else ""
                 text(": ".join(part for part in (said, step.reason) if part), "mb-meta mb-t2")
             if step.status is StepStatus.PENDING_STORAGE:
-                text(words("step.safe"), "mb-safe", "p")
+                text(i18n("step.safe"), "mb-safe", "p")
             if seen.note and step.status is StepStatus.RUNNING:
                 with box("mb-line-x mb-meta"):
-                    text(words("step.at_work"), "mb-acc")
+                    text(i18n("step.at_work"), "mb-acc")
                     text(seen.note, "mb-ell")
             if step.artifact is not None:
-                _artifact(words, seen, step)
+                _artifact(i18n, seen, step)
 
 
-def _artifact(words: Localizer, seen: StepItem, step: Step) -> None:
+def _artifact(i18n: Localizer, seen: StepItem, step: Step) -> None:
     ref = step.artifact
     if ref is None:
         return
@@ -144,14 +144,14 @@ def _artifact(words: Localizer, seen: StepItem, step: Step) -> None:
         icon("file", "mb-i14")
         text(short_id(ref.artifact_id), "mb-mono mb-ell")
         text(ref.sha256[:8], "mb-mono mb-t3")
-        text(words.bytes(ref.size_bytes), "mb-cap mb-t3 mb-num")
+        text(i18n.bytes(ref.size_bytes), "mb-cap mb-t3 mb-num")
 
 
-def _model_of(words: Localizer, step: Step) -> str:
+def _model_of(i18n: Localizer, step: Step) -> str:
     if step.context is None:
         return ""
     sources = len(step.context.input_artifacts)
-    parts = (step.context.model_name or "", words.count("step.inputs", sources) if sources else "")
+    parts = (step.context.model_name or "", i18n.count("step.inputs", sources) if sources else "")
     return " · ".join(part for part in parts if part)
 
 

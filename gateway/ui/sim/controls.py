@@ -23,24 +23,26 @@ _MARKS = (1, 10, 60, 600)
 class SimControls:
     """What is set here is what the next start takes."""
 
-    def __init__(self, frame: PageSession, place: Element, on_team: Callable[[], None]) -> None:
-        self.frame, self._on_team = frame, on_team
-        backend, language = frame.backend, frame.words.language
+    def __init__(self, session: PageSession, place: Element, on_team: Callable[[], None]) -> None:
+        self.session, self._on_team = session, on_team
+        backend, language = session.backend, session.i18n.language
         teams = backend.sim_teams()
-        self.team = frame.query.get("team") or next((name for name in teams if name.endswith(f"_{language}")), teams[0])
+        self.team = session.query.get("team") or next(
+            (name for name in teams if name.endswith(f"_{language}")), teams[0]
+        )
         self.speed, self.seed, self.limit = 60.0, "7", "200"
         self.after_start: Callable[[], Coroutine[Any, Any, None]] | None = None
-        words = frame.words
+        i18n = session.i18n
         with place:
             self._state_of_it()
             with box("mb-stack mb-sim-team"):
-                text(words("sim.team"), "mb-label")
-                self._teams = choice(words("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
+                text(i18n("sim.team"), "mb-label")
+                self._teams = choice(i18n("sim.team"), [(name, name) for name in teams], self.team, self._choose_team)
             self._speed_slider()
             self._seed_and_limit()
             with box("mb-line-x mb-sim-do"):
-                self._start = button(words("sim.start"), self.start, "mb-primary", "play")
-                self._stop = button(words("sim.stop"), self.stop, "mb-stop mb-hidden", "stop")
+                self._start = button(i18n("sim.start"), self.start, "mb-primary", "play")
+                self._stop = button(i18n("sim.stop"), self.stop, "mb-stop mb-hidden", "stop")
 
     async def start(self) -> None:
         """Let them talk."""
@@ -48,15 +50,15 @@ class SimControls:
             limit = int(self.limit) if self.limit else None
             command = StartSim(profiles=self.team, speed=self.speed, seed=int(self.seed or "0"), limit=limit)
         except ValueError:
-            self.frame.say(self.frame.words("sim.bad_number", most=self.frame.words.number(MAX_SIM_MESSAGES)))
+            self.session.say(self.session.i18n("sim.bad_number", most=self.session.i18n.number(MAX_SIM_MESSAGES)))
             return
-        if await self.frame.attempt(self.frame.backend.sim_start(command)) and self.after_start is not None:
+        if await self.session.attempt(self.session.backend.sim_start(command)) and self.after_start is not None:
             await self.after_start()
 
     async def stop(self) -> None:
         """Let nobody say anything more."""
         if (
-            await self.frame.attempt(self.frame.backend.sim_stop(), self.frame.words("sim.stopped"))
+            await self.session.attempt(self.session.backend.sim_stop(), self.session.i18n("sim.stopped"))
             and self.after_start
         ):
             await self.after_start()
@@ -68,8 +70,8 @@ class SimControls:
 
     def show(self, state: SimState) -> None:
         """What runs."""
-        words = self.frame.words
-        self._state_text.set_text(words("sim.running" if state.is_running else "sim.idle"))
+        i18n = self.session.i18n
+        self._state_text.set_text(i18n("sim.running" if state.is_running else "sim.idle"))
         self._state.style(f"--c: var(--{'ok' if state.is_running else 't3'})")
         show_if(self._start, not state.is_running)
         show_if(self._stop, state.is_running)
@@ -78,34 +80,34 @@ class SimControls:
             self._clock.set_text(_clock(passed))
 
     def _state_of_it(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-sim-state"):
             self._state = box("mb-tag mb-tint", "span").style("--c: var(--t3)")
             with self._state:
                 box("mb-dot", "i")
-                self._state_text: TextElement = text(words("sim.idle"))
+                self._state_text: TextElement = text(i18n("sim.idle"))
             with box("mb-stack"):
                 self._clock: TextElement = text("–", "mb-kpi-value mb-num")
-                text(words("sim.simulated"), "mb-label")
+                text(i18n("sim.simulated"), "mb-label")
 
     def _seed_and_limit(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-stack mb-sim-seed"):
-            text(words("sim.seed"), "mb-label")
+            text(i18n("sim.seed"), "mb-label")
             with box("mb-with-button"):
-                self._seed = field(words("sim.seed"), self.seed, self._set_seed, inputmode="numeric")
-                icon_button("dice", words("sim.roll"), self._roll)
+                self._seed = field(i18n("sim.seed"), self.seed, self._set_seed, inputmode="numeric")
+                icon_button("dice", i18n("sim.roll"), self._roll)
         with box("mb-stack mb-sim-limit"):
-            text(words("sim.stop_after"), "mb-label")
+            text(i18n("sim.stop_after"), "mb-label")
             with box("mb-with-unit"):
-                field(words("sim.stop_after"), self.limit, self._set_limit, inputmode="numeric")
-                text(words("sim.messages"), "mb-meta")
+                field(i18n("sim.stop_after"), self.limit, self._set_limit, inputmode="numeric")
+                text(i18n("sim.messages"), "mb-meta")
 
     def _speed_slider(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         with box("mb-stack mb-sim-speed"):
             with box("mb-line-x"):
-                text(words("sim.speed"), "mb-label mb-grow")
+                text(i18n("sim.speed"), "mb-label mb-grow")
                 self._speed_text: TextElement = text("", "mb-num mb-medium")
                 self._speed_note: TextElement = text("", "mb-meta")
             slider = attributes(
@@ -114,7 +116,7 @@ class SimControls:
                 min=0,
                 max=_STEPS,
                 value=_step_of(self.speed),
-                aria_label=words("sim.speed"),
+                aria_label=i18n("sim.speed"),
             )
             slider.on("input", lambda event: self._set_speed(float(event.args)), js_handler=_VALUE, throttle=0.1)
             with box("mb-marks"):
@@ -128,13 +130,13 @@ class SimControls:
         self._tell_speed()
 
     def _tell_speed(self) -> None:
-        words = self.frame.words
-        self._speed_text.set_text(f"{words.number(self.speed, 0 if self.speed == int(self.speed) else 1)}×")
-        self._speed_note.set_text(words("sim.pace", time=words.span(self.speed * 60)))
+        i18n = self.session.i18n
+        self._speed_text.set_text(f"{i18n.number(self.speed, 0 if self.speed == int(self.speed) else 1)}×")
+        self._speed_note.set_text(i18n("sim.pace", time=i18n.span(self.speed * 60)))
 
     def _choose_team(self, team: str) -> None:
         self.team = team
-        self.frame.remember(team=team)
+        self.session.remember(team=team)
         self._on_team()
 
     def _set_seed(self, seed: str) -> None:

@@ -22,11 +22,11 @@ _TALKERS = 100
 class PeoplePanel:
     """Who talks, how much they have said."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             with box("mb-head"):
-                text(words("sim.profiles"), "", "h2")
+                text(i18n("sim.profiles"), "", "h2")
                 self._team: TextElement = text("", "mb-meta")
             self._list = box("mb-scroll mb-grow")
         self._said: dict[str, tuple[TextElement, Element]] = {}
@@ -62,17 +62,17 @@ class PeoplePanel:
 class ScenarioPanel:
     """What happens in their world."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             with box("mb-head"):
-                text(words("sim.scenario"), "", "h2")
+                text(i18n("sim.scenario"), "", "h2")
                 self._name: TextElement = text("", "mb-meta mb-ell")
             self._list = box("mb-scroll mb-grow mb-pad")
 
     def show(self, scenario: Scenario, team: Team) -> None:
         """These events, with who would talk about them."""
-        self._name.set_text(self.words.count("sim.triggers", len(scenario.triggers)))
+        self._name.set_text(self.i18n.count("sim.triggers", len(scenario.triggers)))
         self._list.clear()
         with self._list:
             for trigger in scenario.triggers:
@@ -88,18 +88,18 @@ class ScenarioPanel:
 class NewsPanel:
     """What just happened, the newest first."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             with box("mb-head"):
-                text(words("sim.news"), "", "h2")
+                text(i18n("sim.news"), "", "h2")
                 box("mb-grow")
-                anchor("/timeline", words("sim.open_timeline"))
+                anchor("/timeline", i18n("sim.open_timeline"))
             body = box("mb-scroll mb-grow mb-pad")
             with body:
-                self._nothing = text(words("sim.no_news"), "mb-meta", "p")
+                self._nothing = text(i18n("sim.no_news"), "mb-meta", "p")
                 rows = box("")
-        self._rows: Rows[Envelope] = Rows(rows, lambda envelope: _NewsRow(words, envelope))
+        self._rows: Rows[Envelope] = Rows(rows, lambda envelope: _NewsRow(i18n, envelope))
 
     def show(self, news: Sequence[Envelope]) -> None:
         """These."""
@@ -108,12 +108,12 @@ class NewsPanel:
 
 
 class _NewsRow:
-    def __init__(self, words: Localizer, envelope: Envelope) -> None:
+    def __init__(self, i18n: Localizer, envelope: Envelope) -> None:
         topic = envelope.type.split(".")[2]
         with box("mb-sim-news mb-new") as self.element:
-            moment(words, envelope.time, words.time(envelope.time))
+            moment(i18n, envelope.time, i18n.time(envelope.time))
             text(lane_of(envelope), "mb-medium").style(f"color: var(--{topic})")
-            text(summary_of(words, envelope), "mb-ell mb-t2")
+            text(summary_of(i18n, envelope), "mb-ell mb-t2")
 
     def show(self, envelope: Envelope) -> None:
         """It has happened; it does not change."""
@@ -122,11 +122,11 @@ class _NewsRow:
 class ChecksPanel:
     """What must hold; what breaks turns red, stops nothing, leads to its messages."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         with place:
             with box("mb-head"):
-                text(words("sim.checks"), "", "h2")
+                text(i18n("sim.checks"), "", "h2")
                 self._tag = box("mb-tag mb-tint", "span")
                 with self._tag:
                     self._holding: TextElement = text("")
@@ -135,7 +135,7 @@ class ChecksPanel:
     def show(self, checks: Sequence[SimCheck]) -> None:
         """These."""
         holding = sum(check.holds for check in checks)
-        self._holding.set_text(self.words("sim.hold", n=holding, of=len(checks)))
+        self._holding.set_text(self.i18n("sim.hold", n=holding, of=len(checks)))
         self._tag.style(f"--c: var(--{'ok' if holding == len(checks) else 'err'})")
         self._rows.show((check.says, check) for check in checks)
 
@@ -157,7 +157,7 @@ class _CheckRow:
         self._counted.set_text(check.counted)
 
 
-def answer_times(words: Localizer, points: Sequence[tuple[int, float]]) -> str:
+def answer_times(i18n: Localizer, points: Sequence[tuple[int, float]]) -> str:
     """How long each answer took, as dots: numbers alone, so that nothing in it can be anybody's text."""
     width, height, left = 220, 140, 40
     slowest = max([1.0, *(seconds for _, seconds in points)])
@@ -170,18 +170,18 @@ def answer_times(words: Localizer, points: Sequence[tuple[int, float]]) -> str:
     lines = "".join(
         f'<path d="M{left} {8 + part * (height - 26):.1f}H{width}" stroke="var(--line)"/>'
         f'<text x="{left - 5}" y="{12 + part * (height - 26):.1f}" text-anchor="end">'
-        f"{words.seconds(slowest * (1 - part))}</text>"
+        f"{i18n.seconds(slowest * (1 - part))}</text>"
         for part in (0, 0.5, 1)
     )
     return (
-        f'<svg viewBox="0 0 {width} {height}" class="mb-dots" role="img" aria-label="{words("sim.answer_time")}">'
+        f'<svg viewBox="0 0 {width} {height}" class="mb-dots" role="img" aria-label="{i18n("sim.answer_time")}">'
         f'{lines}<g fill="var(--acc)" opacity=".75">{dots}</g>'
         f'<text x="{left}" y="{height - 2}">0</text>'
         f'<text x="{width}" y="{height - 2}" text-anchor="end">{last}</text></svg>'
     )
 
 
-def dots_panel(words: Localizer) -> ui.html:
+def dots_panel(i18n: Localizer) -> ui.html:
     """Where the dots go."""
-    text(words("sim.answer_time"), "mb-label mb-pad-x")
+    text(i18n("sim.answer_time"), "mb-label mb-pad-x")
     return ui.html("", sanitize=False).classes("mb-pad-x")

@@ -30,36 +30,36 @@ _FIGURES = (
 class SimScreen:
     """Everything is counted from what is told on the bus, as anybody else could."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
         self.counting = SimStatistics()
         self.state = SimState()
         self._shown_id = ""
-        words = frame.words
-        frame.subtitle(words("sim.subtitle"))
+        i18n = session.i18n
+        session.subtitle(i18n("sim.subtitle"))
         with box("mb-sim mb-scroll"):
             controls = box("mb-panel mb-sim-controls", "section")
-            self.part = ScreenSection(words, controls)
-            self.controls = SimControls(frame, controls, self._show_team)
+            self.part = ScreenSection(i18n, controls)
+            self.controls = SimControls(session, controls, self._show_team)
             self.controls.after_start = self.look
             with box("mb-panel mb-kpis mb-sim-kpis"):
-                self._figures = {name: _Figure(words(f"sim.{name}"), colour) for name, colour in _FIGURES}
-            self.people = PeoplePanel(words, box("mb-panel mb-sim-people", "section"))
-            self.scenario = ScenarioPanel(words, box("mb-panel mb-sim-scenario", "section"))
-            self.news = NewsPanel(words, box("mb-panel mb-sim-newspanel", "section"))
+                self._figures = {name: _Figure(i18n(f"sim.{name}"), colour) for name, colour in _FIGURES}
+            self.people = PeoplePanel(i18n, box("mb-panel mb-sim-people", "section"))
+            self.scenario = ScenarioPanel(i18n, box("mb-panel mb-sim-scenario", "section"))
+            self.news = NewsPanel(i18n, box("mb-panel mb-sim-newspanel", "section"))
             with box("mb-panel mb-sim-checks", "section") as checks:
-                self.checks = ChecksPanel(words, checks)
-                self._dots = dots_panel(words)
+                self.checks = ChecksPanel(i18n, checks)
+                self._dots = dots_panel(i18n)
         self._show_team()
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.hear(0.25, screen.hear)
+        screen = cls(session)
+        session.hear(0.25, screen.hear)
         screen.tick()
-        frame.every(1.0, screen.tick)
-        frame.every(2.0, screen.look)
+        session.every(1.0, screen.tick)
+        session.every(2.0, screen.look)
 
     def hear(self, envelopes: list[Envelope], _has_missed: bool) -> None:
         """What was told; what was missed is counted from the timeline at the next load."""
@@ -71,26 +71,26 @@ class SimScreen:
 
     def tick(self) -> None:
         """Another second."""
-        words, counting = self.frame.words, self.counting
+        i18n, counting = self.session.i18n, self.counting
         counting.tick()
         self.controls.show(self.state)
         counts = self.state.counts
         sent = counts.sent if counts else 0
         limit = self.state.limit
         self._figures["sent"].show(
-            words.number(sent), f"/ {words.number(limit)}" if limit else "", sent / limit if limit else None
+            i18n.number(sent), f"/ {i18n.number(limit)}" if limit else "", sent / limit if limit else None
         )
         for name, value in counting.totals.items():
-            note = words("sim.of", n=words.number(len(counting.wanted))) if name == "notifications" else ""
-            self._figures[name].show(words.number(value), note, None, counting.curve(name))
+            note = i18n("sim.of", n=i18n.number(len(counting.wanted))) if name == "notifications" else ""
+            self._figures[name].show(i18n.number(value), note, None, counting.curve(name))
         self.people.show(counting.by_user)
         self.news.show(list(counting.news))
-        dead = sum(queue.depth for queue in self.frame.ground.pulse.queues or () if queue.name.endswith(".dead"))
-        self.checks.show(checks_of(words, counting, dead))
-        self._dots.set_content(answer_times(words, list(counting.seconds)))
+        dead = sum(queue.depth for queue in self.session.ground.pulse.queues or () if queue.name.endswith(".dead"))
+        self.checks.show(checks_of(i18n, counting, dead))
+        self._dots.set_content(answer_times(i18n, list(counting.seconds)))
 
     async def _look(self) -> None:
-        self.state = await self.frame.backend.sim_status()
+        self.state = await self.session.backend.sim_status()
         self._follow_team()
         counts = self.state.counts
         if counts is not None and counts.sim_id != self._shown_id:
@@ -101,7 +101,7 @@ class SimScreen:
     async def _catch_up(self) -> None:
         wanted = GetTimeline(since=self.state.started_at, limit=_PAGE)
         for _ in range(_MOST_PAGES):
-            page = await self.frame.backend.timeline(wanted)
+            page = await self.session.backend.timeline(wanted)
             self.counting.hear(event.envelope for event in page.items)
             if len(page.items) < _PAGE or page.next_cursor is None:
                 return
@@ -110,7 +110,7 @@ class SimScreen:
     def _follow_team(self) -> None:
         # Whoever has chosen a team sees that one, whatever runs.
         team = self.state.profiles
-        if team is not None and team != self.controls.team and "team" not in self.frame.query:
+        if team is not None and team != self.controls.team and "team" not in self.session.query:
             self.controls.show_team(team)
             self._show_team()
 
@@ -118,7 +118,7 @@ class SimScreen:
         try:
             team = shipped_team(self.controls.team)
         except UnknownTeam:
-            team = shipped_team(self.frame.backend.sim_teams()[0])
+            team = shipped_team(self.session.backend.sim_teams()[0])
         self.people.show_team(team)
         self.scenario.show(shipped_scenario(team.scenario), team)
 

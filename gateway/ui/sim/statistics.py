@@ -124,7 +124,7 @@ class SimCheck:
     target: str = "/timeline"
 
 
-def checks_of(words: Localizer, counting: SimStatistics, dead: int) -> list[SimCheck]:
+def checks_of(i18n: Localizer, counting: SimStatistics, dead: int) -> list[SimCheck]:
     """All of them; one that breaks stops nothing."""
     stored = {message: counting.stored[message] for message in counting.received}
     doubled = sum(times > 1 for times in counting.stored.values()) + sum(n > 1 for n in counting.received.values())
@@ -133,8 +133,8 @@ def checks_of(words: Localizer, counting: SimStatistics, dead: int) -> list[SimC
     slowest = counting.p99_s
     return [
         SimCheck(
-            words("check.stored"),
-            words(
+            i18n("check.stored"),
+            i18n(
                 "check.stored_count",
                 sent=len(stored),
                 rows=sum(times > 0 for times in stored.values()),
@@ -144,21 +144,21 @@ def checks_of(words: Localizer, counting: SimStatistics, dead: int) -> list[SimC
             "/timeline?topics=dialogue",
         ),
         SimCheck(
-            words("check.fragments"),
-            words("check.fragments_count", n=len(counting.fragments), doubled=again),
+            i18n("check.fragments"),
+            i18n("check.fragments_count", n=len(counting.fragments), doubled=again),
             not again,
             "/timeline?topics=raw",
         ),
         SimCheck(
-            words("check.answered"),
-            words("check.answered_count", n=len(counting.answered), of=len(counting.received)),
+            i18n("check.answered"),
+            i18n("check.answered_count", n=len(counting.answered), of=len(counting.received)),
             len(counting.answered) <= len(counting.received),
             "/timeline?topics=dialogue",
         ),
-        SimCheck(words("check.dead"), words("check.dead_count", n=dead), not dead, "/fleet"),
+        SimCheck(i18n("check.dead"), i18n("check.dead_count", n=dead), not dead, "/fleet"),
         SimCheck(
-            words("check.quick", s=words.seconds(_SLOW_S)),
-            f"p99 {words.seconds(slowest)}" if slowest is not None else "–",
+            i18n("check.quick", s=i18n.seconds(_SLOW_S)),
+            f"p99 {i18n.seconds(slowest)}" if slowest is not None else "–",
             slowest is None or slowest <= _SLOW_S,
             "/timeline?topics=dialogue",
         ),

@@ -42,8 +42,8 @@ def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence
 class LaneHeads:
     """As high as the lanes are."""
 
-    def __init__(self, words: Localizer, place: Element) -> None:
-        self.words = words
+    def __init__(self, i18n: Localizer, place: Element) -> None:
+        self.i18n = i18n
         self._rows: Rows[Lane] = Rows(place, self._head)
 
     def show(self, lanes: Sequence[Lane]) -> None:
@@ -51,12 +51,12 @@ class LaneHeads:
         self._rows.show((lane.name, lane) for lane in lanes)
 
     def _head(self, lane: Lane) -> Any:
-        return _LaneHead(self.words, lane)
+        return _LaneHead(self.i18n, lane)
 
 
 class _LaneHead:
-    def __init__(self, words: Localizer, lane: Lane) -> None:
-        self._words = words
+    def __init__(self, i18n: Localizer, lane: Lane) -> None:
+        self._i18n = i18n
         with box("mb-lane") as self.element:
             with box("mb-line-x"):
                 self._dot = box("mb-dot", "i")
@@ -65,8 +65,8 @@ class _LaneHead:
 
     def show(self, lane: Lane) -> None:
         self._dot.classes(replace=f"mb-dot mb-{lane.health} {'mb-square' if lane.health == 'err' else ''}")
-        p50 = f" · p50 {self._words.seconds(lane.p50_s)}" if lane.p50_s is not None else ""
-        self._counts.set_text(f"{self._words.number(lane.count)}{p50}")
+        p50 = f" · p50 {self._i18n.seconds(lane.p50_s)}" if lane.p50_s is not None else ""
+        self._counts.set_text(f"{self._i18n.number(lane.count)}{p50}")
 
 
 _TOP_PX, _FOOT_PX = 84, 36
@@ -81,9 +81,9 @@ class TimelineChart:
     """Its state is in the browser; here is what is sent there."""
 
     def __init__(self, viewer: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
-        self.words, self._zoom, self._on_zoom = viewer.words, _zoom_of(zoom), on_zoom
+        self.i18n, self._zoom, self._on_zoom = viewer.i18n, _zoom_of(zoom), on_zoom
         self._room_px = viewer.height - _AROUND_PX
-        words = self.words
+        i18n = self.i18n
         self.lanes: list[str] = []
         self._range_s = 900
         self._span_s = 900.0
@@ -93,12 +93,12 @@ class TimelineChart:
                     self._span = text("", "mb-num mb-medium")
                     self._total = text("", "mb-meta mb-num")
                     self._zoomed = text("", "mb-meta mb-num")
-                self._heads = LaneHeads(words, box(""))
+                self._heads = LaneHeads(i18n, box(""))
                 with box("mb-legend"):
                     for shape, key in (("◇", "command"), ("●", "event"), ("▮", "work"), ("✕", "failure")):
                         with box("mb-legend-item"):
                             text(shape, "mb-t2")
-                            text(words(f"timeline.{key}"))
+                            text(i18n(f"timeline.{key}"))
             self._chart = ui.echart({"series": []}).classes("mb-echart")
         ui.on("mb_zoom", self._tell_zoom)
 
@@ -110,7 +110,7 @@ class TimelineChart:
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
         now = datetime.now(UTC)
         start = (now - timedelta(seconds=range_s)).timestamp() * 1000
-        marks = [mark.drawn(self.words, numbers) for mark in reading.marks.values()]
+        marks = [mark.drawn(self.i18n, numbers) for mark in reading.marks.values()]
         # Lanes are lower where many of them would not fit.
         count = max(1, len(self.lanes))
         lane_px = max(_LOWEST_PX, min(_HIGHEST_PX, self._room_px // count))
@@ -123,16 +123,16 @@ class TimelineChart:
 
     def show_heads(self, reading: TimelineMarks, workers: Sequence[WorkerInstance]) -> None:
         """What stands beside the lanes."""
-        words, marks = self.words, list(reading.marks.values())
+        i18n, marks = self.i18n, list(reading.marks.values())
         self._heads.show(lanes_of(self.lanes, marks, workers))
         now = datetime.now(UTC)
-        self._span.set_text(f"{words.hour(now - timedelta(seconds=self._range_s))} – {words.hour(now)}")
-        self._total.set_text(words.count("timeline.events", len(marks)))
+        self._span.set_text(f"{i18n.hour(now - timedelta(seconds=self._range_s))} – {i18n.hour(now)}")
+        self._total.set_text(i18n.count("timeline.events", len(marks)))
 
     def add(self, fresh: Sequence[EventMark]) -> None:
         """Some more, at the right edge."""
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
-        self._call("add", [mark.drawn(self.words, numbers) for mark in fresh], _now())
+        self._call("add", [mark.drawn(self.i18n, numbers) for mark in fresh], _now())
 
     def move(self) -> None:
         """Time has gone on."""
@@ -159,15 +159,15 @@ class TimelineChart:
         self.element.delete()
 
     def _call(self, method: str, *values: object) -> None:
-        words = {"s": self.words("unit.s"), "cell": self.words("timeline.cell"), "zoom": self._zoom}
+        i18n = {"s": self.i18n("unit.s"), "cell": self.i18n("timeline.cell"), "zoom": self._zoom}
         given = ", ".join(json.dumps(value, ensure_ascii=True) for value in values)
-        ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(words)}).{method}({given})")
+        ui.run_javascript(f"mbTimeline({self._chart.id}, {json.dumps(i18n)}).{method}({given})")
 
     def _tell_zoom(self, event: object) -> None:
         told = getattr(event, "args", {})
         span_s, start, end = float(told["span"]) / 1000, float(told["start"]), float(told["end"])
         is_whole = span_s >= self._range_s * 0.99
-        self._zoomed.set_text("" if is_whole else self.words("timeline.showing", time=self.words.span(span_s)))
+        self._zoomed.set_text("" if is_whole else self.i18n("timeline.showing", time=self.i18n.span(span_s)))
         self._on_zoom("" if is_whole else f"{start:.1f}-{end:.1f}", end >= _RIGHT_EDGE)
 
 

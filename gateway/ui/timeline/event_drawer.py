@@ -101,8 +101,8 @@ _MOST_NODES = 60
 class EventDrawer:
     """Opens at the side; on a phone, from below."""
 
-    def __init__(self, words: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
-        self.words, self.place, self._choose = words, place, choose
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
+        self.i18n, self.place, self._choose = i18n, place, choose
         self._order: list[str] = []
         self.selected: str | None = None
 
@@ -137,64 +137,64 @@ class EventDrawer:
         return None
 
     def _head(self, event: TimelineEvent) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-head mb-drawer-head"):
             box("mb-dot", "i").style(f"color: var(--{event.topic}); width: 9px; height: 9px")
             text(name_of(event.envelope), "mb-mono mb-strong mb-ell mb-grow", "h2")
-            icon_button("left", words("timeline.previous"), lambda: self.step(-1))
-            icon_button("right", words("timeline.next"), lambda: self.step(1))
-            link = icon_button("link", words("timeline.copy_link"))
+            icon_button("left", i18n("timeline.previous"), lambda: self.step(-1))
+            icon_button("right", i18n("timeline.next"), lambda: self.step(1))
+            link = icon_button("link", i18n("timeline.copy_link"))
             link.on("click", js_handler="() => mbCopy(location.href)")
-            icon_button("close", words("close"), lambda: self._choose(None))
+            icon_button("close", i18n("close"), lambda: self._choose(None))
 
     def _facts(self, mark: EventMark) -> None:
-        words, event, envelope = self.words, mark.event, mark.event.envelope
+        i18n, event, envelope = self.i18n, mark.event, mark.event.envelope
         with box("mb-drawer-part"):
             with box("mb-line-x mb-wrap"):
                 tag(event.topic, event.topic, dot=True)
                 tag(envelope.mbkind.value)
                 if mark.shape == FAILURE:
-                    tag(words("timeline.failed"), "err")
+                    tag(i18n("timeline.failed"), "err")
                 box("mb-grow")
-                attributes(text(words.time(event.time, with_ms=True), "mb-mono mb-t2"), title=utc(event.time))
+                attributes(text(i18n.time(event.time, with_ms=True), "mb-mono mb-t2"), title=utc(event.time))
             with box("mb-facts"):
-                text(words("timeline.from"))
+                text(i18n("timeline.from"))
                 text(envelope.source.removeprefix("/mb/").replace("/", " · "), "mb-ell")
                 if event.user_id:
-                    text(words("timeline.user"))
+                    text(i18n("timeline.user"))
                     anchor(f"/chat?with={quote(event.user_id)}", event.user_id)
                 if event.trace_id:
-                    text(words("timeline.trace"))
-                    identifier(words, event.trace_id, trace_url(event.trace_id))
-                text(words("timeline.asked_by"))
+                    text(i18n("timeline.trace"))
+                    identifier(i18n, event.trace_id, trace_url(event.trace_id))
+                text(i18n("timeline.asked_by"))
                 text(envelope.mbrequester, "mb-ell")
                 if mark.took_s > 0:
-                    text(words("timeline.took"))
-                    text(words.seconds(mark.took_s), "mb-num")
+                    text(i18n("timeline.took"))
+                    text(i18n.seconds(mark.took_s), "mb-num")
 
     def _chain(self, event: TimelineEvent, nodes: list[tuple[int, CausationNode]]) -> None:
-        words = self.words
+        i18n = self.i18n
         with box("mb-drawer-part"):
             with box("mb-line-x"):
                 caused = sum(node.event is not None for _, node in nodes) - 1
-                text(words.count("timeline.chain", max(caused, 0)), "mb-meta mb-medium mb-grow")
+                text(i18n.count("timeline.chain", max(caused, 0)), "mb-meta mb-medium mb-grow")
                 if event.trace_id:
-                    anchor(f"/timeline?trace={quote(event.trace_id)}", words("timeline.follow"))
+                    anchor(f"/timeline?trace={quote(event.trace_id)}", i18n("timeline.follow"))
             with attributes(box("mb-tree"), role="tree"):
                 for depth, node in nodes[:_MOST_NODES]:
                     self._node(depth, node, nodes[0][1])
                 if len(nodes) > _MOST_NODES:
-                    text(words.count("timeline.more", len(nodes) - _MOST_NODES), "mb-meta")
+                    text(i18n.count("timeline.more", len(nodes) - _MOST_NODES), "mb-meta")
 
     def _node(self, depth: int, node: CausationNode, first: CausationNode) -> None:
-        words = self.words
+        i18n = self.i18n
         made = attributes(box("mb-node", "button"), type="button", role="treeitem", aria_level=depth + 1)
         made.style(f"--depth: {depth}")
         with made:
             if node.event is None:
                 icon("runs", "mb-i14 mb-t3")
                 service = node.caused[0].event.envelope.service if node.caused[0].event else ""
-                text(words("timeline.command_to", service=service), "mb-ell mb-grow mb-t2").props["title"] = node.name
+                text(i18n("timeline.command_to", service=service), "mb-ell mb-grow mb-t2").props["title"] = node.name
                 made.props["disabled"] = True
             else:
                 envelope = node.event.envelope
@@ -203,13 +203,13 @@ class EventDrawer:
                 chosen = node.event.event_id
                 made.on("click", lambda: self._choose(chosen))
             later = (node.at - first.at).total_seconds()
-            shown = words.time(node.at, with_ms=True) if node is first else f"+{words.seconds(later)}"
+            shown = i18n.time(node.at, with_ms=True) if node is first else f"+{i18n.seconds(later)}"
             text(shown, "mb-cap mb-t3 mb-num")
         if node.name == self.selected:
             attributes(made, aria_selected="true")
 
     def _envelope(self, event: TimelineEvent) -> None:
-        words = self.words
+        i18n = self.i18n
         content = event.envelope.model_dump(mode="json", exclude_none=True)
         raw = json.dumps(content, ensure_ascii=False)
 
@@ -218,11 +218,11 @@ class EventDrawer:
             show_if(plain, way == "raw")
 
         with box("mb-drawer-part mb-no-line"), box("mb-line-x"):
-            text(words("timeline.envelope"), "mb-medium mb-t2")
-            text(words.bytes(len(raw.encode())), "mb-meta")
+            text(i18n("timeline.envelope"), "mb-medium mb-t2")
+            text(i18n.bytes(len(raw.encode())), "mb-meta")
             box("mb-grow")
-            SegmentedControl([("pretty", words("timeline.pretty")), ("raw", words("timeline.raw"))], "pretty", show)
-            copy_button(words, json.dumps(content, ensure_ascii=False, indent=2))
+            SegmentedControl([("pretty", i18n("timeline.pretty")), ("raw", i18n("timeline.raw"))], "pretty", show)
+            copy_button(i18n, json.dumps(content, ensure_ascii=False, indent=2))
         pretty = attributes(ui.html(coloured_json(content), tag="pre").classes("mb-json"), tabindex="0")
         plain = text(raw, "mb-json mb-hidden", "pre")
 

@@ -33,10 +33,8 @@ class _Shown:
 class EventList:
     """Time runs down, as in a book; what comes is added at the end."""
 
-    def __init__(
-        self, words: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool
-    ) -> None:
-        self.words, self._choose, self._is_phone = words, choose, is_phone
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
+        self.i18n, self._choose, self._is_phone = i18n, choose, is_phone
         self._place = place
         with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self._element:
             if is_phone:
@@ -57,7 +55,7 @@ class EventList:
         self._rows.show((one.mark.event.event_id, one) for one in shown)
         if self._is_phone:
             self._threads.set_content(threads_of(shown, links))
-            self._overview.set_content(overview_of(self.words, [mark.event.time for mark in every], len(marks)))
+            self._overview.set_content(overview_of(self.i18n, [mark.event.time for mark in every], len(marks)))
 
     def reveal(self, event_id: str) -> None:
         """Have it in sight, above whatever has opened below."""
@@ -72,11 +70,11 @@ class EventList:
         self._element.delete()
 
     def _row(self, shown: _Shown) -> "_Row":
-        return _Row(self.words, shown, self._choose)
+        return _Row(self.i18n, shown, self._choose)
 
 
 class _Row:
-    def __init__(self, words: Localizer, shown: _Shown, choose: Callable[[str | None], Any]) -> None:
+    def __init__(self, i18n: Localizer, shown: _Shown, choose: Callable[[str | None], Any]) -> None:
         event: TimelineEvent = shown.mark.event
         with box("mb-event-row", "button") as self.element:
             attributes(self.element, type="button", data_row=event.event_id)
@@ -86,9 +84,9 @@ class _Row:
                 text(name_of(event.envelope), "mb-event-name mb-ell")
                 with box("mb-event-about mb-ell"):
                     text(lane_of(event.envelope), "mb-event-lane").style(f"color: var(--{event.topic})")
-                    about = summary_of(words, event.envelope)
+                    about = summary_of(i18n, event.envelope)
                     text(f" · {about}" if about else "", "")
-            moment(words, event.time, words.time(event.time), "mb-num mb-t3 mb-event-time")
+            moment(i18n, event.time, i18n.time(event.time), "mb-num mb-t3 mb-event-time")
 
     def show(self, shown: _Shown) -> None:
         attributes(self.element, aria_selected=str(shown.is_selected).lower()).update()
@@ -112,7 +110,7 @@ def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str
     return f'<svg width="{width}" height="{height}" fill="none" aria-hidden="true">{lines}{marks}</svg>'
 
 
-def overview_of(words: Localizer, times: Sequence[datetime], listed: int) -> str:
+def overview_of(i18n: Localizer, times: Sequence[datetime], listed: int) -> str:
     """How much happened when; what is in the list stands out."""
     if not times:
         return ""
@@ -128,7 +126,7 @@ def overview_of(words: Localizer, times: Sequence[datetime], listed: int) -> str
     )
     return (
         f'<svg viewBox="0 0 {_BARS * 6} 37" preserveAspectRatio="none" aria-hidden="true">{bars}</svg>'
-        f"<div><span>{words.hour(first)}</span><span>{words.hour(last)}</span></div>"
+        f"<div><span>{i18n.hour(first)}</span><span>{i18n.hour(last)}</span></div>"
     )
 
 

@@ -18,11 +18,11 @@ from gateway.ui.timeline.marks import TOPICS, EventMark
 class TimelineFilters:
     """The bar above the lanes; all of it stands in the address."""
 
-    def __init__(self, frame: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
-        self.frame, self._on_topics = frame, on_topics
-        self.user = frame.query.get("user") if is_user_id(frame.query.get("user")) else None
-        self.trace = frame.query.get("trace")
-        wanted = frame.query.get("topics")
+    def __init__(self, session: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
+        self.session, self._on_topics = session, on_topics
+        self.user = session.query.get("user") if is_user_id(session.query.get("user")) else None
+        self.trace = session.query.get("trace")
+        wanted = session.query.get("topics")
         self.hidden = {topic for topic in TOPICS if wanted and topic not in wanted.split(",")}
         self._chips: dict[str, tuple[Element, TextElement]] = {}
         with place:
@@ -30,7 +30,7 @@ class TimelineFilters:
                 self._chosen("user", self.user, "user")
             if self.trace:
                 self._chosen("link", self.trace, "trace")
-            icon_button("plus", frame.words("timeline.add_filter"), self._ask, "mb-framed")
+            icon_button("plus", session.i18n("timeline.add_filter"), self._ask, "mb-framed")
             self._topics = box("mb-chips mb-scroll")
 
     def shows(self, mark: EventMark) -> bool:
@@ -44,7 +44,7 @@ class TimelineFilters:
             if (counts[topic] or topic in self.hidden) and topic not in self._chips:
                 self._add(topic)
         for topic, (_, number) in self._chips.items():
-            number.set_text(self.frame.words.number(counts[topic]))
+            number.set_text(self.session.i18n.number(counts[topic]))
 
     def _add(self, topic: str) -> None:
         with self._topics:
@@ -61,7 +61,7 @@ class TimelineFilters:
     def _toggle(self, topic: str) -> None:
         self.hidden ^= {topic}
         attributes(self._chips[topic][0], aria_pressed=str(topic not in self.hidden).lower()).update()
-        self.frame.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
+        self.session.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
         self._on_topics()
 
     def _chosen(self, picture: str, said: str, key: str) -> None:
@@ -69,33 +69,33 @@ class TimelineFilters:
             icon(picture, "mb-i14")
             text(said, "mb-ell mb-chip-text")
             icon("close", "mb-i14")
-        attributes(chip, aria_label=self.frame.words("timeline.remove_filter", name=said), title=said)
+        attributes(chip, aria_label=self.session.i18n("timeline.remove_filter", name=said), title=said)
         chip.on("click", lambda: self.go(**{key: None}))
 
     def go(self, **wanted: str | None) -> None:
         """Look at others; what is asked of storage changes, so the page begins anew."""
-        self.frame.remember(**wanted)
+        self.session.remember(**wanted)
         ui.run_javascript("location.reload()")
 
     def _ask(self) -> None:
-        words = self.frame.words
+        i18n = self.session.i18n
         wanted = {"user": self.user or "", "trace": self.trace or ""}
 
         def go() -> None:
             user = wanted["user"].strip()
             self.go(user=user if is_user_id(user) else None, trace=wanted["trace"].strip() or None)
 
-        with popup(words("timeline.add_filter")):
-            text(words("timeline.add_filter"), "", "h2")
+        with popup(i18n("timeline.add_filter")):
+            text(i18n("timeline.add_filter"), "", "h2")
             for key in ("user", "trace"):
-                text(words(f"timeline.{key}"), "mb-label")
+                text(i18n(f"timeline.{key}"), "mb-label")
 
                 def write(value: str, key: str = key) -> None:
                     wanted[key] = value
 
-                field(words(f"timeline.{key}"), wanted[key], write).on("keydown.enter", go)
+                field(i18n(f"timeline.{key}"), wanted[key], write).on("keydown.enter", go)
             with box("mb-actions"):
-                made_button = attributes(text(words("timeline.show"), "mb-btn mb-primary", "button"), type="button")
+                made_button = attributes(text(i18n("timeline.show"), "mb-btn mb-primary", "button"), type="button")
                 made_button.on("click", go)
 
 
@@ -105,9 +105,9 @@ _MOST_WAITING = 5000
 class LiveToggle:
     """The button; while it is off, what comes waits and is counted."""
 
-    def __init__(self, frame: PageSession, on_toggle: Callable[[], Any]) -> None:
-        self.frame = frame
-        self.is_on = frame.query.get("live") != "0"
+    def __init__(self, session: PageSession, on_toggle: Callable[[], Any]) -> None:
+        self.session = session
+        self.is_on = session.query.get("live") != "0"
         self._waiting: list[EventMark] = []
         self._button = attributes(box("mb-live", "button"), type="button")
         self._button.on("click", on_toggle)
@@ -127,14 +127,14 @@ class LiveToggle:
         waited: list[EventMark] = []
         if self.is_on:
             waited, self._waiting = self._waiting, []
-        self.frame.remember(live=None if self.is_on else "0")
+        self.session.remember(live=None if self.is_on else "0")
         self._tell()
         return waited
 
     def _tell(self) -> None:
-        words = self.frame.words
-        said = words("live") if self.is_on else words("paused")
+        i18n = self.session.i18n
+        said = i18n("live") if self.is_on else i18n("paused")
         if self._waiting:
-            said = words("paused_with", n=words.number(len(self._waiting)))
+            said = i18n("paused_with", n=i18n.number(len(self._waiting)))
         self._said.set_text(said)
         attributes(self._button, aria_pressed=str(self.is_on).lower()).update()

@@ -43,7 +43,7 @@ class EventMark:
         """How long the work took that it is about."""
         return (self.event.time - self.start).total_seconds()
 
-    def drawn(self, words: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
+    def drawn(self, i18n: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
         """As the chart takes it."""
         envelope = self.event.envelope
         return {
@@ -55,8 +55,8 @@ class EventMark:
             "topic": TOPICS.index(self.event.topic) if self.event.topic in TOPICS else TOPICS.index("fleet"),
             "name": name_of(envelope),
             "label": self.label,
-            "about": summary_of(words, envelope),
-            "clock": words.time(self.event.time),
+            "about": summary_of(i18n, envelope),
+            "clock": i18n.time(self.event.time),
         }
 
 

@@ -25,9 +25,9 @@ _KEPT_BEYOND = timedelta(minutes=1)
 class TimelineScreen:
     """LiveToggle follows the right edge; whoever pans, selects or reads pauses it."""
 
-    def __init__(self, frame: PageSession) -> None:
-        self.frame = frame
-        wanted = frame.query.get("range", "")
+    def __init__(self, session: PageSession) -> None:
+        self.session = session
+        wanted = session.query.get("range", "")
         self.range = wanted if wanted in RANGES else _USUAL
         self.reading, self._around = TimelineMarks(), TimelineMarks()
         self._links: list[tuple[str, str]] = []
@@ -35,31 +35,31 @@ class TimelineScreen:
         with box("mb-timeline"):
             with box("mb-timeline-left"):
                 with box("mb-filters") as bar:
-                    self.filters = TimelineFilters(frame, bar, self.redraw)
+                    self.filters = TimelineFilters(session, bar, self.redraw)
                 place = box("mb-timeline-place mb-scroll")
-                self.part = ScreenSection(frame.words, place)
-                self.nothing = EmptyTimeline(frame.words)
+                self.part = ScreenSection(session.i18n, place)
+                self.nothing = EmptyTimeline(session.i18n)
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
-            self.drawer = EventDrawer(frame.words, drawer, self.choose)
-        self.view = TimelineView(frame, place, self.reading, RANGES[self.range])
+            self.drawer = EventDrawer(session.i18n, drawer, self.choose)
+        self.view = TimelineView(session, place, self.reading, RANGES[self.range])
         self.view.choose, self.view.see = self.choose, self.see
         self.view.open()
 
     @classmethod
-    async def draw(cls, frame: PageSession) -> None:
+    async def draw(cls, session: PageSession) -> None:
         """Show it, then keep it up to date."""
-        screen = cls(frame)
-        frame.hear(0.25, screen.hear)
-        frame.every(1.0, screen.tick)
+        screen = cls(session)
+        session.hear(0.25, screen.hear)
+        session.every(1.0, screen.tick)
         screen.listen_to_keys()
         ui.on("mb_mark", lambda event: screen.choose(event.args["id"]))
         await screen.part.attempt(screen.load)
-        if wanted := frame.query.get("event"):
+        if wanted := session.query.get("event"):
             await screen.choose(wanted)
 
     def listen_to_keys(self) -> None:
         """What can be pressed here."""
-        on_key = self.frame.on_key
+        on_key = self.session.on_key
         on_key("l", lambda _row: self.toggle_live())
         on_key("t", lambda _row: self.toggle_table())
         on_key("f", lambda _row: self.follow_trace())
@@ -71,7 +71,7 @@ class TimelineScreen:
 
     async def load(self) -> None:
         """Read the range from storage."""
-        backend, words = self.frame.backend, self.frame.words
+        backend, i18n = self.session.backend, self.session.i18n
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
         events, is_all = await events_since(backend, since, self.filters.user, self.filters.trace)
         self.reading.read(events)
@@ -80,7 +80,7 @@ class TimelineScreen:
         self.redraw()
         self.view.watch()
         if not is_all:
-            self.frame.say(words("timeline.too_many", n=words.number(MOST_EVENTS)))
+            self.session.say(i18n("timeline.too_many", n=i18n.number(MOST_EVENTS)))
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> Any:
         """What was told since."""
@@ -112,12 +112,12 @@ class TimelineScreen:
             roots = causation_roots(mark.event, await self._events_around(mark))
             events, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
-        self.frame.remember(event=self.drawer.selected)
+        self.session.remember(event=self.drawer.selected)
         self.view.select(self.filters, self.drawer.selected, [event.event_id for event in events], self._links)
 
     def see(self, zoom: str, is_at_edge: bool) -> None:
         """Another part of the range is looked at."""
-        self.frame.remember(zoom=zoom)
+        self.session.remember(zoom=zoom)
         if self.live.is_on and not is_at_edge:
             self.toggle_live()
 
@@ -133,7 +133,7 @@ class TimelineScreen:
 
     def toggle_table(self) -> None:
         """The chart, or its twin."""
-        if not self.frame.viewer.is_phone:
+        if not self.session.viewer.is_phone:
             self.view.turn()
             self.redraw()
 
@@ -150,7 +150,7 @@ class TimelineScreen:
         self._count()
 
     async def _events_around(self, mark: EventMark) -> list[TimelineEvent]:
-        found = list(await events_around(self.frame.backend, mark.event))
+        found = list(await events_around(self.session.backend, mark.event))
         # Those of its trace that are in no range that is shown can be chosen from the chain, too.
         self._around.read(found)
         known = {one.event.event_id for one in self._around.marks.values()}
@@ -169,16 +169,16 @@ class TimelineScreen:
         marks = list(self.reading.marks.values())
         self.filters.count(marks)
         shown = sum(self.filters.shows(mark) for mark in marks)
-        self.frame.subtitle(self.frame.words.count("timeline.events", shown))
+        self.session.subtitle(self.session.i18n.count("timeline.events", shown))
 
     def _controls(self) -> None:
-        words = self.frame.words
-        with self.frame.controls:
+        i18n = self.session.i18n
+        with self.session.controls:
             with box("mb-not-phone"):
-                SegmentedControl([(key, words(f"range.{key}")) for key in RANGES], self.range, self._choose_range)
-            icon_button("table", words("timeline.as_table"), self.toggle_table, "mb-not-phone")
-            self.live = LiveToggle(self.frame, self.toggle_live)
+                SegmentedControl([(key, i18n(f"range.{key}")) for key in RANGES], self.range, self._choose_range)
+            icon_button("table", i18n("timeline.as_table"), self.toggle_table, "mb-not-phone")
+            self.live = LiveToggle(self.session, self.toggle_live)
 
     def _choose_range(self, chosen: str) -> None:
-        self.frame.remember(range=chosen if chosen != _USUAL else None, event=None, zoom=None)
+        self.session.remember(range=chosen if chosen != _USUAL else None, event=None, zoom=None)
         ui.run_javascript("location.reload()")

@@ -15,11 +15,11 @@ from gateway.ui.timeline.marks import EventMark, TimelineMarks
 class TimelineView:
     """Shows what has been read, whichever way."""
 
-    def __init__(self, frame: PageSession, place: Element, reading: TimelineMarks, range_s: int) -> None:
-        self.frame, self._place, self.reading, self._range_s = frame, place, reading, range_s
+    def __init__(self, session: PageSession, place: Element, reading: TimelineMarks, range_s: int) -> None:
+        self.session, self._place, self.reading, self._range_s = session, place, reading, range_s
         self._chart: TimelineChart | None = None
         self._listing: EventList | None = None
-        self.is_table = frame.viewer.is_phone or frame.query.get("view") == "table"
+        self.is_table = session.viewer.is_phone or session.query.get("view") == "table"
         self.choose: Callable[[str | None], Any] = lambda _event: None
         self.see: Callable[[str, bool], Any] = lambda _zoom, _is_at_edge: None
 
@@ -30,23 +30,23 @@ class TimelineView:
             if old is not None:
                 old.delete()
         self._chart = self._listing = None
-        frame = self.frame
+        session = self.session
         with self._place:
             if self.is_table:
-                self._listing = EventList(frame.words, self._place, self.choose, is_phone=frame.viewer.is_phone)
+                self._listing = EventList(session.i18n, self._place, self.choose, is_phone=session.viewer.is_phone)
             else:
-                self._chart = TimelineChart(frame.viewer, frame.query.get("zoom", ""), self.see)
+                self._chart = TimelineChart(session.viewer, session.query.get("zoom", ""), self.see)
 
     def turn(self) -> None:
         """The other way."""
         self.is_table = not self.is_table
-        self.frame.remember(view="table" if self.is_table else None)
+        self.session.remember(view="table" if self.is_table else None)
         self.open()
 
     def show(self, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]) -> None:
         """All marks anew."""
         if self._chart is not None:
-            self._chart.show(self.reading, self._range_s, filters.hidden, self.frame.backend.feed.workers)
+            self._chart.show(self.reading, self._range_s, filters.hidden, self.session.backend.feed.workers)
         if self._listing is not None:
             shown = [mark for mark in self.reading.marks.values() if filters.shows(mark)]
             self._listing.show(shown, selected, links)
@@ -56,7 +56,7 @@ class TimelineView:
         if self._chart is None or self._chart.lanes != self.reading.lanes():
             return False
         self._chart.add(fresh)
-        self._chart.show_heads(self.reading, self.frame.backend.feed.workers)
+        self._chart.show_heads(self.reading, self.session.backend.feed.workers)
         return True
 
     def move(self) -> None:
@@ -82,5 +82,5 @@ class TimelineView:
             self._chart.select(selected, chain, links, self.reading)
             return
         self.show(filters, selected, links)
-        if selected and self._listing is not None and self.frame.viewer.is_phone:
+        if selected and self._listing is not None and self.session.viewer.is_phone:
             self._listing.reveal(selected)
