@@ -1,19 +1,15 @@
-"""Everything that a screen or an endpoint may do."""
+"""The gateway's connections: bus client, artifact store, event feed, timeline tail, shared memory."""
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Self
+from typing import Self, TypeVar
 
-from gateway.desks.artifacts import ArtifactDesk
-from gateway.desks.dialogues import DialogueDesk
-from gateway.desks.episodes import EpisodesDesk
-from gateway.desks.fleet import FleetDesk
-from gateway.desks.runs import RunDesk
-from gateway.desks.sim import SimDesk
-from gateway.desks.timeline import TimelineDesk
+from pydantic import BaseModel
+
+from bus_schema.messages import Command
 from gateway.event_feed import EventFeed
 from gateway.memory_changes import MemoryChangeListener
-from gateway.shared_memory import MemoryDesk, SharedMemories
+from gateway.shared_memory import SharedMemories
 from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
@@ -21,34 +17,37 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.settings import Settings
 
 LOCAL_USER = "user.local"
+# Nobody waits longer at a screen.
+QUERY_TIMEOUT_S = 10.0
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
-class Backend(DialogueDesk, TimelineDesk, RunDesk, ArtifactDesk, MemoryDesk, EpisodesDesk, FleetDesk, SimDesk):
-    """The gateway's part on the bus, made of the desks; messages are said as their user, all else asked as one.
-
-    What it raises is what `gateway.problems` knows.
-    """
+class Backend:
+    """Shared by all endpoints and screens of one gateway; it acts as LOCAL_USER, in dialogues as their users."""
 
     def __init__(self, bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
         self.bus, self.settings, self.clock = bus.acting_as(LOCAL_USER), settings, clock
-        self.shelf = open_artifacts(self.bus, settings, clock)
+        self.artifacts = open_artifacts(self.bus, settings, clock)
         self.feed = EventFeed(self.bus, settings.heartbeat_s, clock)
-        self.tail = TimelineTail(self.timeline, self.feed)
-        self._memories = SharedMemories(self.bus)
-        self._memory_ear = MemoryChangeListener(self.feed, self._memories.changes)
+        self.tail = TimelineTail(self.bus.request, self.feed)
+        self.memories = SharedMemories(self.bus)
+        self._memory_listener = MemoryChangeListener(self.feed, self.memories.changes)
+
+    async def query(self, command: Command[ResultT], timeout_s: float = QUERY_TIMEOUT_S) -> ResultT:
+        """Result of a command to a memory service. Raises ReplyError, BusUnavailable."""
+        return await self.bus.request(command, timeout_s=timeout_s)
 
     async def start(self) -> None:
-        """Listen."""
         await self.feed.start()
-        await self.shelf.start()
+        await self.artifacts.start()
         self.tail.start()
-        self._memory_ear.start()
+        self._memory_listener.start()
 
     async def stop(self) -> None:
-        """Listen no more."""
-        await self._memory_ear.stop()
+        await self._memory_listener.stop()
         await self.tail.stop()
-        await self.shelf.stop()
+        await self.artifacts.stop()
         await self.feed.stop()
 
     async def __aenter__(self) -> Self:

@@ -1,45 +1,47 @@
-"""Ranges of bytes, as HTTP asks for them (RFC 9110 §14)."""
+"""The Range header of HTTP (RFC 9110 §14): one range of bytes."""
 
 import re
 from dataclasses import dataclass
 
-_ONE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
+from mindbus.errors import Rejected
+
+_RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})", re.IGNORECASE)
 
 
-class UnsatisfiableRange(Exception):
+class UnsatisfiableRange(Rejected):
     """There are no such bytes."""
 
 
 @dataclass(frozen=True)
 class ByteRange:
-    """From one byte to another, both included."""
+    """Bytes `first` to `last`, both included."""
 
     first: int
     last: int
 
     @property
     def length(self) -> int:
-        """How many they are."""
+        """Number of bytes."""
         return self.last - self.first + 1
 
 
 def parse_range(header: str | None, size_bytes: int) -> ByteRange | None:
-    """The one range that is asked for; None: all of it, as for whatever a server may leave aside.
+    """The requested range; None stands for the whole body, as for a header that a server may ignore.
 
     Raises UnsatisfiableRange.
     """
-    found = _ONE.fullmatch(header.strip()) if header else None
-    if found is None or not (found["first"] or found["last"]):
+    match = _RANGE.fullmatch(header.strip()) if header else None
+    if match is None or not (match["first"] or match["last"]):
         return None
-    if not found["first"]:
-        length = min(int(found["last"]), size_bytes)
+    if not match["first"]:
+        length = min(int(match["last"]), size_bytes)
         if not length:
-            raise UnsatisfiableRange(UnsatisfiableRange.__doc__)
+            raise UnsatisfiableRange
         return ByteRange(size_bytes - length, size_bytes - 1)
-    first = int(found["first"])
-    last = min(int(found["last"]), size_bytes - 1) if found["last"] else size_bytes - 1
-    if found["last"] and int(found["last"]) < first:
+    first = int(match["first"])
+    last = min(int(match["last"]), size_bytes - 1) if match["last"] else size_bytes - 1
+    if match["last"] and int(match["last"]) < first:
         return None
     if first >= size_bytes:
-        raise UnsatisfiableRange(UnsatisfiableRange.__doc__)
+        raise UnsatisfiableRange
     return ByteRange(first, last)

@@ -1,4 +1,4 @@
-"""One ear on the bus for all pages and clients of this process."""
+"""One subscription to all events for every page and client of this process; worker instances by their heartbeats."""
 
 import asyncio
 from collections import deque
@@ -20,18 +20,18 @@ from mindbus.tasks import end
 ItemT = TypeVar("ItemT")
 
 MISSED_HEARTBEATS = 3
-_WAITING = 1000
-_AGAIN_S = 1.0
+_MAX_WAITING = 1000
+_RETRY_AFTER_S = 1.0
 _FORGOTTEN_AFTER = timedelta(hours=1)
 
 
 class MissedEvents:
-    """Events came faster than this listener took them; what is missing is on the timeline."""
+    """Marks a gap: events came faster than the listener took them, or the connection was lost."""
 
 
 @dataclass(frozen=True)
 class WorkerInstance:
-    """A worker as its last heartbeat showed it."""
+    """An instance of a worker, from its last heartbeat."""
 
     service: str
     instance: str
@@ -42,78 +42,76 @@ class WorkerInstance:
 
 
 class Listener(Generic[ItemT]):
-    """What one page or client has yet to hear; who is too slow hears so instead."""
+    """Queue of at most `most` items for one page or client; on overflow they are replaced by MissedEvents."""
 
-    def __init__(self, most: int = _WAITING) -> None:
+    def __init__(self, most: int = _MAX_WAITING) -> None:
         self._most = most
         self._waiting: deque[ItemT | MissedEvents] = deque()
-        self._news = asyncio.Event()
+        self._is_filled = asyncio.Event()
 
-    def tell(self, item: ItemT | MissedEvents) -> None:
+    def put(self, item: ItemT | MissedEvents) -> None:
         """Never blocks."""
         if len(self._waiting) >= self._most:
             self._waiting.clear()
             self._waiting.append(MissedEvents())
         self._waiting.append(item)
-        self._news.set()
+        self._is_filled.set()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def taken(self) -> list[ItemT | MissedEvents]:
-        """All that is there now."""
+    def take(self) -> list[ItemT | MissedEvents]:
+        """Remove and return all waiting items."""
         items = list(self._waiting)
         self._waiting.clear()
-        self._news.clear()
+        self._is_filled.clear()
         return items
 
-    async def some(self) -> None:
-        """Wait until there is something."""
-        await self._news.wait()
+    async def wait(self) -> None:
+        """Wait until there is an item."""
+        await self._is_filled.wait()
 
     async def __aiter__(self) -> AsyncIterator[ItemT | MissedEvents]:
         while True:
-            await self.some()
-            for item in self.taken():
+            await self.wait()
+            for item in self.take():
                 yield item
 
 
 class EventFeed:
-    """Hears every event once, tells everybody who listens; remembers heartbeats, which it tells nobody."""
+    """Passes every event to all listeners, except heartbeats, which it keeps as the state of the workers."""
 
     def __init__(self, bus: Client, heartbeat_s: float, clock: Callable[[], datetime]) -> None:
         self._bus, self._clock = bus, clock
         self._silent_after = timedelta(seconds=heartbeat_s * MISSED_HEARTBEATS)
         self._listeners: set[Listener[Envelope]] = set()
         self._beats: dict[tuple[str, str], tuple[Heartbeat, datetime]] = {}
-        self._heard_at: datetime | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._last_event_at: datetime | None = None
+        self._receiving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen from now on."""
         subscription = await self._bus.subscribe("#").__aenter__()
-        self._heard_at = self._clock()
-        self._hearing = asyncio.create_task(self._hear_for_ever(subscription), name="gateway feed")
+        self._last_event_at = self._clock()
+        self._receiving = asyncio.create_task(self._receive_forever(subscription), name="gateway feed")
 
     async def stop(self) -> None:
-        """Listen no more."""
-        if self._hearing is not None:
-            await end(self._hearing)
+        if self._receiving is not None:
+            await end(self._receiving)
 
     @property
-    def is_hearing(self) -> bool:
-        """Whether anything was heard lately; the gateway's own heartbeat comes back on it, if nothing else does."""
-        return self._heard_at is not None and self._clock() - self._heard_at <= self._silent_after
+    def is_connected(self) -> bool:
+        """True if an event came lately; at least the gateway's own heartbeat comes back."""
+        return self._last_event_at is not None and self._clock() - self._last_event_at <= self._silent_after
 
     @property
     def workers(self) -> list[WorkerInstance]:
-        """Every instance that has been heard of within the hour, by name."""
+        """Every instance with a heartbeat within the last hour, by name."""
         now = self._clock()
-        return [_seen(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._known(now)]
+        return [_instance_of(beat, at, is_silent=now - at > self._silent_after) for beat, at in self._known(now)]
 
     @contextmanager
-    def listen(self, most: int = _WAITING) -> Iterator[Listener[Envelope]]:
-        """Hear what is told from now on; at most so many events wait."""
+    def listen(self, most: int = _MAX_WAITING) -> Iterator[Listener[Envelope]]:
+        """A listener to all events from now on."""
         listener: Listener[Envelope] = Listener(most)
         self._listeners.add(listener)
         try:
@@ -121,31 +119,31 @@ class EventFeed:
         finally:
             self._listeners.discard(listener)
 
-    async def _hear_for_ever(self, subscription: Subscription[Envelope]) -> None:
+    async def _receive_forever(self, subscription: Subscription[Envelope]) -> None:
         while True:
             try:
                 async with subscription:
                     async for envelope in subscription:
-                        self._hear(envelope)
-            except (OSError, BusUnavailable, ReplyError) as trouble:
-                logger().warning("feed interrupted", reason=str(trouble))
-                self.tell(MissedEvents())
-                await asyncio.sleep(_AGAIN_S)
+                        self._receive(envelope)
+            except (OSError, BusUnavailable, ReplyError) as error:
+                logger().warning("feed interrupted", reason=str(error))
+                self.put(MissedEvents())
+                await asyncio.sleep(_RETRY_AFTER_S)
                 subscription = self._bus.subscribe("#")
 
-    def _hear(self, envelope: Envelope) -> None:
-        self._heard_at = self._clock()
+    def _receive(self, envelope: Envelope) -> None:
+        self._last_event_at = self._clock()
         if envelope.type == Heartbeat.wire.type:
-            self._remember(envelope)
+            self._record_heartbeat(envelope)
         else:
-            self.tell(envelope)
+            self.put(envelope)
 
-    def tell(self, item: Envelope | MissedEvents) -> None:
-        """To everybody who listens just now."""
+    def put(self, item: Envelope | MissedEvents) -> None:
+        """Pass an item to all current listeners."""
         for listener in self._listeners:
-            listener.tell(item)
+            listener.put(item)
 
-    def _remember(self, envelope: Envelope) -> None:
+    def _record_heartbeat(self, envelope: Envelope) -> None:
         try:
             beat = Heartbeat.model_validate(envelope.data)
         except ValidationError as invalid:
@@ -156,9 +154,9 @@ class EventFeed:
         self._beats = {(beat.service, beat.instance): (beat, at) for beat, at in self._known(now)}
 
     def _known(self, now: datetime) -> list[tuple[Heartbeat, datetime]]:
-        return [found for _, found in sorted(self._beats.items()) if now - found[1] <= _FORGOTTEN_AFTER]
+        return [beat for _, beat in sorted(self._beats.items()) if now - beat[1] <= _FORGOTTEN_AFTER]
 
 
-def _seen(beat: Heartbeat, at: datetime, *, is_silent: bool) -> WorkerInstance:
+def _instance_of(beat: Heartbeat, at: datetime, *, is_silent: bool) -> WorkerInstance:
     state = State.READY if beat.ready else State.STANDING_BY if beat.standing_by else State.UNREADY
     return WorkerInstance(beat.service, beat.instance, state, beat.version, at, is_silent)

@@ -1,39 +1,48 @@
-"""Server-sent events: kept alive, bounded in number, ended with the gateway."""
+"""Server-sent events: keep-alive comments, a limit on open streams, closed with the gateway."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from typing import TypeVar
 
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import Message, Receive, Scope, Send
 
-_ALIVE = format_sse_event(comment="alive")
+from bus_schema.replies import Code
+from mindbus.errors import MindBusError
+
+EventT = TypeVar("EventT")
+
+_KEEP_ALIVE = format_sse_event(comment="alive")
+_RETRY_MS = 2000
 
 
-class TooManyStreams(Exception):
+class TooManyStreams(MindBusError):
     """As many streams of events are open as the gateway keeps; close one, or raise MINDBUS_GATEWAY_MAX_STREAMS."""
+
+    code = Code.UNAVAILABLE
 
 
 class ChunkedResponse(StreamingResponse):
-    """A body in pieces, whose source is closed however it ends."""
+    """A streamed body whose generator is closed however the response ends."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes], status: int = 200, headers: dict[str, str] | None = None) -> None:
-        super().__init__(pieces, status, headers)
-        self._pieces = pieces
+    def __init__(self, chunks: AsyncGenerator[bytes], status: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(chunks, status, headers)
+        self._chunks = chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with aclosing(self._pieces):
+        async with aclosing(self._chunks):
             await super().__call__(scope, receive, send)
 
 
 class EventStream(ChunkedResponse):
-    """A stream that is given up where its client has not taken anything for too long."""
+    """A stream of server-sent events, abandoned if the client takes nothing for `stalled_after_s`."""
 
     media_type = "text/event-stream"
 
     def __init__(self, frames: AsyncGenerator[bytes], stalled_after_s: float) -> None:
-        # Proxies would hold back what they take for an ordinary page.
+        # Without these headers proxies buffer the response.
         super().__init__(frames, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._stalled_after_s = stalled_after_s
 
@@ -53,23 +62,23 @@ class EventStreams:
         self._most, self._keep_alive_s, self._stalled_after_s = most, keep_alive_s, stalled_after_s
         self.open_now = 0
         self._closing = asyncio.Event()
-        self._settling: set[asyncio.Task[None]] = set()
+        self._cleanups: set[asyncio.Task[None]] = set()
 
     def respond(self, frames: AsyncGenerator[bytes]) -> EventStream:
-        """Stream them to a client. Raises TooManyStreams."""
+        """A response with these frames. Raises TooManyStreams."""
         self.require_room()
-        return EventStream(self._lively(frames), self._stalled_after_s)
+        return EventStream(self._kept_alive(frames), self._stalled_after_s)
 
     def require_room(self) -> None:
         """Raises TooManyStreams."""
         if self.open_now >= self._most:
-            raise TooManyStreams(TooManyStreams.__doc__)
+            raise TooManyStreams
 
     def close(self) -> None:
-        """End all of them; their clients come back to whoever listens then."""
+        """End all streams; their clients reconnect to the next gateway."""
         self._closing.set()
 
-    async def _lively(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async def _kept_alive(self, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         self.open_now += 1
         closing = asyncio.ensure_future(self._closing.wait())
         upcoming = asyncio.ensure_future(anext(frames, b""))
@@ -82,17 +91,25 @@ class EventStreams:
                     yield upcoming.result()
                     upcoming = asyncio.ensure_future(anext(frames, b""))
                 else:
-                    yield _ALIVE
+                    yield _KEEP_ALIVE
         finally:
             self.open_now -= 1
             closing.cancel()
-            # Whoever is cancelled here cannot wait for the end of what is under way.
-            settling = asyncio.create_task(_settled(upcoming, frames))
-            self._settling.add(settling)
-            settling.add_done_callback(self._settling.discard)
+            # A cancelled generator cannot await the end of its source: a task of its own does.
+            cleanup = asyncio.create_task(_close(upcoming, frames))
+            self._cleanups.add(cleanup)
+            cleanup.add_done_callback(self._cleanups.discard)
 
 
-async def _settled(upcoming: "asyncio.Future[bytes]", frames: AsyncGenerator[bytes]) -> None:
+async def event_frames(events: AsyncGenerator[EventT], frame: Callable[[EventT], bytes]) -> AsyncGenerator[bytes]:
+    """A first comment with the reconnection time, then a frame for each event."""
+    yield format_sse_event(comment="from here on", retry=_RETRY_MS)
+    async with aclosing(events):
+        async for event in events:
+            yield frame(event)
+
+
+async def _close(upcoming: "asyncio.Future[bytes]", frames: AsyncGenerator[bytes]) -> None:
     upcoming.cancel()
     await asyncio.gather(upcoming, return_exceptions=True)
     await frames.aclose()

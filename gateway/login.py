@@ -1,4 +1,4 @@
-"""Where a person gives the token."""
+"""The login page: exchanges the token for a session cookie."""
 
 from html import escape
 from urllib.parse import parse_qs
@@ -6,36 +6,36 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway.access_control import COOKIE, LOGIN, address_of, too_often
+from gateway.access_control import COOKIE, LOGIN, address_of, throttled
 from gateway.access_tokens import SESSION_FOR, AccessKeys, LoginThrottle
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-_WORDS = {
+_MESSAGES = {
     "en": ("Sign in", "Access token", "Sign in", "Wrong token.", "`mindbus up` showed it once; it is stored in"),
     "ru": ("Вход", "Токен доступа", "Войти", "Неверный токен.", "`mindbus up` показал его один раз; он сохранён в"),
 }
-_KEPT = "gateway_token"
+_TOKEN_FILE = "gateway_token"
 
 
-def login_routes(keys: AccessKeys, wrong_tokens: LoginThrottle) -> APIRouter:
-    """The page, what it sends, the way out."""
+def login_routes(keys: AccessKeys, throttle: LoginThrottle) -> APIRouter:
+    """Routes of the login page and of log-out."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(LOGIN)
-    async def page(request: Request, next: str = "/") -> Response:  # as the query calls it
+    async def page(request: Request, next: str = "/") -> Response:  # the name in the query
         return RedirectResponse(_safe(next), 303) if keys.is_open else _page(request, _safe(next))
 
     @router.post(LOGIN)
     async def enter(request: Request) -> Response:
         address = address_of(request)
-        if wait_s := wrong_tokens.wait_s(address):
-            return too_often(wait_s)
+        if wait_s := throttle.wait_s(address):
+            return throttled(wait_s)
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
-        wanted = _safe(form.get("next", ["/"])[0])
+        target = _safe(form.get("next", ["/"])[0])
         if not keys.is_token(form.get("token", [""])[0].strip()):
-            wrong_tokens.count(address)
-            return _page(request, wanted, is_wrong=True)
-        entered = RedirectResponse(wanted, 303)
+            throttle.count(address)
+            return _page(request, target, is_wrong=True)
+        entered = RedirectResponse(target, 303)
         is_secure = request.url.scheme == "https"
         lasts_s = int(SESSION_FOR.total_seconds())
         entered.set_cookie(COOKIE, keys.session(), lasts_s, httponly=True, samesite="strict", secure=is_secure)
@@ -50,23 +50,23 @@ def login_routes(keys: AccessKeys, wrong_tokens: LoginThrottle) -> APIRouter:
     return router
 
 
-def _safe(wanted: str) -> str:
-    """A place of our own, whatever a link says."""
-    is_own = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-    return wanted if is_own and not wanted.startswith(LOGIN) else "/"
+def _safe(target: str) -> str:
+    """The target path if it is one of this site, else the start page."""
+    is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_own and not target.startswith(LOGIN) else "/"
 
 
-def _page(request: Request, wanted: str, *, is_wrong: bool = False) -> Response:
+def _page(request: Request, target: str, *, is_wrong: bool = False) -> Response:
     language = "ru" if request.headers.get("accept-language", "").lower().startswith("ru") else "en"
-    title, label, button, wrong, where = _WORDS[language]
+    title, label, button, wrong, where = _MESSAGES[language]
     page = _PAGE.format(
         language=language,
         title=title,
         label=label,
         button=button,
         wrong=f'<p role="alert">{wrong}</p>' if is_wrong else "",
-        where=escape(f"{where} {_KEPT}.").replace("`mindbus up`", "<code>mindbus up</code>"),
-        wanted=escape(wanted),
+        where=escape(f"{where} {_TOKEN_FILE}.").replace("`mindbus up`", "<code>mindbus up</code>"),
+        target=escape(target),
     )
     headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(page, 401 if is_wrong else 200, headers)
@@ -97,6 +97,6 @@ p {{ margin: 12px 0 0; font-size: 12px; line-height: 18px; color: var(--dim) }}
 <body><form method="post" action="/login"><h1>MindBus</h1>{wrong}
 <label for="token">{label}</label>
 <input id="token" name="token" type="password" autocomplete="current-password" autofocus required>
-<input name="next" type="hidden" value="{wanted}"><button>{button}</button>
+<input name="next" type="hidden" value="{target}"><button>{button}</button>
 <p>{where}</p></form></body></html>
 """

@@ -1,4 +1,4 @@
-"""Changes of memory, as far as the gateway's user may read the units."""
+"""Changes of shared memory, for each user those of units that the user may read."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,25 +20,25 @@ from mindbus.logs import logger
 from mindbus.tasks import end
 
 ChangeKind = Literal["stored", "published", "updated", "evicted", "deleted"]
-_Change = KemNotice | KemDeleted | KemEvicted
-ReceivedChange = tuple[Envelope, _Change]
+_ChangeEvent = KemNotice | KemDeleted | KemEvicted
+ReceivedChange = tuple[Envelope, _ChangeEvent]
 
 _REMEMBERED: Final = 10_000
-# Many units are stored at once; they are asked for together.
-_TOGETHER: Final = 100
+# Units stored together are read together.
+_BATCH: Final = 100
 _GATHER_S: Final = 0.1
-_READ: Final[dict[str, tuple[ChangeKind, type[_Change]]]] = {
+_EVENTS: Final[dict[str, tuple[ChangeKind, type[_ChangeEvent]]]] = {
     KemStored.wire.type: ("stored", KemStored),
     KemPublished.wire.type: ("published", KemPublished),
     KemUpdated.wire.type: ("updated", KemUpdated),
     KemEvicted.wire.type: ("evicted", KemEvicted),
     KemDeleted.wire.type: ("deleted", KemDeleted),
 }
-_ENDS: Final = {"evicted": "KEM_EVICTED", "deleted": "KEM_DELETED"}
+_FILTER_NAMES: Final = {"evicted": "KEM_EVICTED", "deleted": "KEM_DELETED"}
 
 
 class KemChange(BaseModel):
-    """A unit has changed; of one that is gone, or could not be read just now, there is no `kem`."""
+    """A change of a unit; `kem` is None if it is gone, or could not be read just now."""
 
     model_config = ConfigDict(frozen=True)
     event: ChangeKind
@@ -50,15 +50,15 @@ class KemChange(BaseModel):
     kem: Kem | None = None
 
     def meets(self, wanted: Filter) -> bool:
-        """Whether a filter describes it, in the words of a subscriber to the working memory."""
+        """True if the change matches a filter of the working memory's subscribers."""
         is_new = self.event != "updated" and self.version == 1
-        kind = _ENDS.get(self.event, "KEM_PUBLISHED" if is_new else "KEM_UPDATED")
-        return wanted.matches(FilterSubject(kind, self.kem_id, self.metadata))
+        name = _FILTER_NAMES.get(self.event, "KEM_PUBLISHED" if is_new else "KEM_UPDATED")
+        return wanted.matches(FilterSubject(name, self.kem_id, self.metadata))
 
 
 @dataclass(frozen=True)
 class ReadableKems:
-    """The units that the user may read; not `is_all` where a part of memory was away."""
+    """Units that the user may read, by id; not `is_all` if a part of memory did not answer."""
 
     kems: Mapping[str, Kem]
     is_all: bool = True
@@ -68,102 +68,100 @@ Fetch = Callable[[Collection[str]], Awaitable[ReadableKems]]
 
 
 class MemoryChanges:
-    """What one user is told: memory is asked for the units, so that its rights decide.
+    """Changes for one user; the units are read from memory as this user, so that its access rules apply.
 
-    Of a unit that is gone nobody can be asked any more who might read it: its end is told if the user has seen it.
+    The rights to a unit that is gone can no longer be asked: its end is reported if the user has seen the unit.
     """
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._seen: LRUCache[str, dict[str, JsonValue]] = LRUCache(_REMEMBERED)
-        self._followers: set[Listener[KemChange]] = set()
+        self._listeners: set[Listener[KemChange]] = set()
 
-    def saw(self, *kems: Kem) -> None:
-        """The user has read these, so that their end is told."""
+    def mark_seen(self, *kems: Kem) -> None:
+        """Record that the user has read these units."""
         for kem in kems:
             self._seen[kem.id] = kem.metadata
 
     @contextmanager
     def listen(self) -> Iterator[Listener[KemChange]]:
-        """Hear of every change from now on."""
-        follower: Listener[KemChange] = Listener()
-        self._followers.add(follower)
+        """A listener to every change from now on."""
+        listener: Listener[KemChange] = Listener()
+        self._listeners.add(listener)
         try:
-            yield follower
+            yield listener
         finally:
-            self._followers.discard(follower)
+            self._listeners.discard(listener)
 
-    async def take(self, told: Sequence[ReceivedChange], *, has_missed: bool) -> None:
-        """Look at what was told, as far as anybody follows."""
+    async def process(self, received: Sequence[ReceivedChange], *, has_missed: bool) -> None:
+        """Pass on what the user may read; without listeners nothing is fetched."""
         if has_missed:
-            self._tell(MissedEvents())
-        for first in range(0, len(told) if self._followers else 0, _TOGETHER):
-            await self._look(told[first : first + _TOGETHER])
+            self._put(MissedEvents())
+        for first in range(0, len(received) if self._listeners else 0, _BATCH):
+            await self._process_batch(received[first : first + _BATCH])
 
-    async def _look(self, told: Sequence[ReceivedChange]) -> None:
-        asked = {event.kem_id for _, event in told if isinstance(event, KemNotice)}
-        found = await self._fetch(asked) if asked else ReadableKems({})
-        for envelope, event in told:
-            change = self._change(envelope, event, found)
+    async def _process_batch(self, received: Sequence[ReceivedChange]) -> None:
+        kem_ids = {event.kem_id for _, event in received if isinstance(event, KemNotice)}
+        readable = await self._fetch(kem_ids) if kem_ids else ReadableKems({})
+        for envelope, event in received:
+            change = self._change(envelope, event, readable)
             if change is not None:
-                self._tell(change)
+                self._put(change)
 
-    def _change(self, envelope: Envelope, event: _Change, found: ReadableKems) -> KemChange | None:
-        kem_id, kem = event.kem_id, found.kems.get(event.kem_id)
-        about: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
-        happened = _READ[envelope.type][0]
+    def _change(self, envelope: Envelope, event: _ChangeEvent, readable: ReadableKems) -> KemChange | None:
+        kem_id, kem = event.kem_id, readable.kems.get(event.kem_id)
+        fields: dict[str, Any] = {"kem_id": kem_id, "at": envelope.time, "by": envelope.mbrequester}
+        kind = _EVENTS[envelope.type][0]
         if isinstance(event, KemNotice) and (kem is not None or event.visibility == "public"):
             self._seen[kem_id] = kem.metadata if kem is not None else event.metadata
-            about |= {"version": event.version, "kem": kem}
-        elif isinstance(event, KemNotice) and not found.is_all:
+            fields |= {"version": event.version, "kem": kem}
+        elif isinstance(event, KemNotice) and not readable.is_all:
             return None
         elif isinstance(event, KemNotice):
-            # What has been hidden from the user looks like what is gone.
-            happened = "deleted"
+            # A unit that has been hidden from the user looks deleted.
+            kind = "deleted"
         metadata = self._seen.get(kem_id)
-        if happened == "deleted":
+        if kind == "deleted":
             self._seen.pop(kem_id, None)
-        return None if metadata is None else KemChange(event=happened, metadata=metadata, **about)
+        return None if metadata is None else KemChange(event=kind, metadata=metadata, **fields)
 
-    def _tell(self, item: KemChange | MissedEvents) -> None:
-        for follower in tuple(self._followers):
-            follower.tell(item)
+    def _put(self, item: KemChange | MissedEvents) -> None:
+        for listener in tuple(self._listeners):
+            listener.put(item)
 
 
 class MemoryChangeListener:
-    """Hears of changes once for all users."""
+    """Reads change events from the feed once for all users, in batches."""
 
-    def __init__(self, feed: EventFeed, everybody: Callable[[], Iterable[MemoryChanges]]) -> None:
-        self._feed, self._everybody = feed, everybody
-        self._hearing: asyncio.Task[None] | None = None
+    def __init__(self, feed: EventFeed, users: Callable[[], Iterable[MemoryChanges]]) -> None:
+        self._feed, self._users = feed, users
+        self._receiving: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Listen from now on."""
-        self._hearing = asyncio.create_task(self._hear_for_ever(), name="memory changes")
+        self._receiving = asyncio.create_task(self._receive_forever(), name="memory changes")
 
     async def stop(self) -> None:
-        """Listen no more."""
-        if self._hearing is not None:
-            await end(self._hearing)
+        if self._receiving is not None:
+            await end(self._receiving)
 
-    async def _hear_for_ever(self) -> None:
-        with self._feed.listen() as news:
+    async def _receive_forever(self) -> None:
+        with self._feed.listen() as listener:
             while True:
-                await news.some()
+                await listener.wait()
                 await asyncio.sleep(_GATHER_S)
-                heard = news.taken()
-                told = [(item, event) for item in heard if isinstance(item, Envelope) and (event := _event(item))]
-                has_missed = any(isinstance(item, MissedEvents) for item in heard)
-                if told or has_missed:
-                    await asyncio.gather(*(each.take(told, has_missed=has_missed) for each in self._everybody()))
+                items = listener.take()
+                received = [(item, event) for item in items if isinstance(item, Envelope) and (event := _event(item))]
+                has_missed = any(isinstance(item, MissedEvents) for item in items)
+                if received or has_missed:
+                    await asyncio.gather(*(user.process(received, has_missed=has_missed) for user in self._users()))
 
 
-def _event(envelope: Envelope) -> _Change | None:
-    known = _READ.get(envelope.type)
+def _event(envelope: Envelope) -> _ChangeEvent | None:
+    known = _EVENTS.get(envelope.type)
     if known is None:
         return None
     try:
         return known[1].model_validate(envelope.data or {})
-    except ValidationError as invalid:
-        logger().warning("unreadable change", source=envelope.source, reason=str(invalid))
+    except ValidationError as error:
+        logger().warning("unreadable change", source=envelope.source, reason=str(error))
         return None

@@ -1,4 +1,4 @@
-"""What agents know together, as the gateway's user may read it."""
+"""Shared memory as a user may read it: search, facets, changes."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable
@@ -14,23 +14,31 @@ from bus_schema.kem import Kem
 from bus_schema.kem_matching import facets
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Query
+from bus_schema.replies import Code
 from bus_schema.swm import QuerySwm
 from gateway.event_feed import MissedEvents
 from gateway.memory_changes import KemChange, MemoryChanges, ReadableKems
-from memory.errors import NoSuchKem
 from memory.filters import Filter
 from mindbus.bus.client import Client
-from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.errors import BusUnavailable, MindBusError, Rejected, ReplyError
 from mindbus.logs import logger
 
-_MOST_VALUES: Final = 50
+_MAX_VALUES: Final = 50
 _KEPT: Final = 50
-# Whoever looks at a screen waits no longer.
-_WITHIN_S: Final = 10.0
+# Nobody waits longer at a screen.
+_TIMEOUT_S: Final = 10.0
 
 
-class SlowSubscriber(Exception):
-    """Changes came faster than they were taken; what is missing can be searched for."""
+class SlowSubscriber(MindBusError):
+    """Changes came faster than they were taken; search again to see what is missing."""
+
+    code = Code.UNAVAILABLE
+
+
+class KemNotFound(Rejected):
+    """There is no such unit, or it is not yours to read."""
+
+    code = Code.NOT_FOUND
 
 
 class FacetValue(BaseModel):
@@ -42,7 +50,7 @@ class FacetValue(BaseModel):
 
 
 class Facets(BaseModel):
-    """What units have in common, the most frequent first; of so many units, those that come first in the answer."""
+    """Values of metadata and content types, the most frequent first, among the first `counted` units of an answer."""
 
     model_config = ConfigDict(frozen=True)
     counted: int
@@ -52,52 +60,52 @@ class Facets(BaseModel):
 
 
 class SharedMemory:
-    """Memory as one user may read it; what is denied looks like what is not there."""
+    """Memory as one user may read it; a unit that is not readable looks absent."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
-        self.changes = MemoryChanges(partial(readable_to, bus))
+        self.changes = MemoryChanges(partial(readable_kems, bus))
 
     async def search(
         self, query: KemQuery, cursor: str | None = None, limit: int = 20, *, explain: bool = False
     ) -> KemPage:
-        """What is nearest to a text; without one, the newest."""
+        """Units most similar to the query's text; without one, the newest."""
         page = await self._bus.request(
-            RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain), timeout_s=_WITHIN_S
+            RetrieveKems(query=query, cursor=cursor, page_size=limit, explain=explain), timeout_s=_TIMEOUT_S
         )
-        self.changes.saw(*(item.kem for item in page.items))
+        self.changes.mark_seen(*(item.kem for item in page.items))
         return page
 
     async def kem(self, kem_id: str) -> Kem:
-        """A unit that is kept, or is at hand at least. Raises NoSuchKem."""
+        """A unit of the global memory, else of the working memory. Raises KemNotFound."""
         query = KemQuery(ids=(kem_id,))
-        for question in (RetrieveKems(query=query, page_size=1), QuerySwm(query=query, page_size=1)):
-            for item in (await self._bus.request(question, timeout_s=_WITHIN_S)).items:
-                self.changes.saw(item.kem)
+        for command in (RetrieveKems(query=query, page_size=1), QuerySwm(query=query, page_size=1)):
+            for item in (await self._bus.request(command, timeout_s=_TIMEOUT_S)).items:
+                self.changes.mark_seen(item.kem)
                 return item.kem
-        raise NoSuchKem
+        raise KemNotFound
 
     async def stats(self) -> MemoryStats:
-        """How much there is."""
-        return await self._bus.request(GetMemoryStats(), timeout_s=_WITHIN_S)
+        """Number of readable units."""
+        return await self._bus.request(GetMemoryStats(), timeout_s=_TIMEOUT_S)
 
     async def facets(self, query: KemQuery) -> Facets:
-        """Counted among as many of the first units as one answer has."""
+        """Facets of the first page of an answer."""
         page = await self.search(query, limit=MAX_PAGE)
         return facets_of(page.items, is_all=page.next_cursor is None)
 
     async def follow(self, wanted: Filter) -> AsyncGenerator[KemChange]:
-        """Changes that a filter describes, from now on. Raises SlowSubscriber."""
-        with self.changes.listen() as news:
-            async for item in news:
+        """Changes that match the filter, from now on. Raises SlowSubscriber."""
+        with self.changes.listen() as listener:
+            async for item in listener:
                 if isinstance(item, MissedEvents):
-                    raise SlowSubscriber(SlowSubscriber.__doc__)
+                    raise SlowSubscriber
                 if item.meets(wanted):
                     yield item
 
 
 class SharedMemories:
-    """One for each user who asks, as long as they are used, the latest a while longer."""
+    """One SharedMemory for each user, as long as it is in use; the latest are kept longer."""
 
     def __init__(self, bus: Client) -> None:
         self._bus = bus
@@ -105,7 +113,7 @@ class SharedMemories:
         self._latest: LRUCache[str | None, SharedMemory] = LRUCache(_KEPT)
 
     def of(self, user_id: str | None) -> SharedMemory:
-        """That of a user, else that of whoever asks here."""
+        """That of a user, else the gateway's own."""
         memory = self._used.get(user_id)
         if memory is None:
             memory = SharedMemory(self._bus if user_id is None else self._bus.acting_as(f"user.{user_id}"))
@@ -113,53 +121,43 @@ class SharedMemories:
         return memory
 
     def changes(self) -> list[MemoryChanges]:
-        """What each of them is told of."""
+        """The changes of each user."""
         return [memory.changes for memory in self._used.values()]
 
 
-class MemoryDesk:
-    """Asks in the name of a user, as dialogues do: memory decides what they may read."""
-
-    _memories: SharedMemories
-
-    def memory_of(self, user_id: str | None = None) -> SharedMemory:
-        """That of a user, else the gateway's own."""
-        return self._memories.of(user_id)
-
-
 def facets_of(found: Iterable[FoundKem], *, is_all: bool) -> Facets:
-    """What can be counted of units that were found."""
+    """Facets of these units."""
     kems = [item.kem for item in found]
     values: dict[str, Counter[str | bool | float]] = {}
     for kem in kems:
-        # A list may name a value twice; a truth is no number here.
+        # A list may hold a value twice; True is not counted as 1.
         for key, _, value in {(key, type(value), value) for key, value in facets(kem.metadata)}:
             values.setdefault(key, Counter())[value] += 1
     return Facets(
         counted=len(kems),
         is_all=is_all,
-        content_types=_counted(Counter(kem.content_type for kem in kems)),
-        metadata={key: _counted(counts) for key, counts in sorted(values.items())},
+        content_types=_most_common(Counter(kem.content_type for kem in kems)),
+        metadata={key: _most_common(counts) for key, counts in sorted(values.items())},
     )
 
 
-async def readable_to(bus: Client, kem_ids: Collection[str]) -> ReadableKems:
-    """Those of these units that the client may read, in the global memory or at hand."""
+async def readable_kems(bus: Client, kem_ids: Collection[str]) -> ReadableKems:
+    """Those of these units that the client may read, from the global memory or the working memory."""
     found: dict[str, Kem] = {}
     is_all = True
     for kind in (RetrieveKems, QuerySwm):
         missing = tuple(sorted(set(kem_ids) - found.keys()))
         if not missing:
             break
-        question: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
+        query: Query[KemPage] = kind(query=KemQuery(ids=missing), page_size=len(missing))
         try:
-            found |= {item.kem.id: item.kem for item in (await bus.request(question, timeout_s=_WITHIN_S)).items}
-        except (BusUnavailable, ReplyError) as away:
-            logger().warning("changes told without content", reason=str(away))
+            found |= {item.kem.id: item.kem for item in (await bus.request(query, timeout_s=_TIMEOUT_S)).items}
+        except (BusUnavailable, ReplyError) as error:
+            logger().warning("changes without content", reason=str(error))
             is_all = False
     return ReadableKems(found, is_all)
 
 
-def _counted(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
+def _most_common(counts: "Counter[str] | Counter[str | bool | float]") -> list[FacetValue]:
     ordered = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
-    return [FacetValue(value=value, count=count) for value, count in ordered[:_MOST_VALUES]]
+    return [FacetValue(value=value, count=count) for value, count in ordered[:_MAX_VALUES]]

@@ -1,4 +1,4 @@
-"""The gateway as a worker: it answers on HTTP what others answer on the bus."""
+"""The gateway as a worker, with its web server in the worker's event loop."""
 
 import asyncio
 import socket
@@ -16,106 +16,104 @@ from gateway.app import create_app
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
 from mindbus.logs import logger
 
+_DRAIN_S = 3
+_MAX_CONNECTIONS = 1000
+
+
+class ServerNotStarted(MindBusError):
+    """The web server ended before it served; its log says why."""
+
 
 class UserInterface(Protocol):
-    """A web app on top of the API."""
+    """A web UI on top of the API."""
 
     def mount(self, app: FastAPI) -> None:
-        """Answer wherever the API does not."""
+        """Answer all paths that the API does not."""
 
     def start(self) -> None:
-        """The bus is heard from now on."""
+        """The backend has started."""
 
     async def stop(self) -> None:
-        """It will not be heard any more."""
+        """The backend is about to stop."""
 
 
 class GatewayWorker(Worker):
-    """One more participant on the bus: everything that a browser or a program asks, it asks in turn."""
+    """A worker without handlers: it turns HTTP requests into requests on the bus."""
 
     name = "gateway"
-    start_stage = 5
 
-    def __init__(self, context: WorkerContext, screens: Callable[[Backend], UserInterface] | None = None) -> None:
-        self._kit = context
+    def __init__(self, context: WorkerContext, ui: Callable[[Backend], UserInterface] | None = None) -> None:
+        self._context = context
         self.backend = Backend(context.bus, context.settings, context.clock)
-        self._screens = screens(self.backend) if screens else None
+        self._ui = ui(self.backend) if ui else None
         self.streams = EventStreams(context.settings.gateway_max_streams)
         self._server: WebServer | None = None
         self.url = ""
 
     async def start(self) -> None:
-        """Bind, listen to the bus, serve."""
-        settings = self._kit.settings
+        """Bind the address, subscribe to the bus, serve."""
+        settings = self._context.settings
         token = token_of(settings)
         if token is not None and token.is_new:
             logger().info("gateway token made", file=str(token_file(settings)))
-        listening = bound_socket(settings)
-        self.url = url_of(listening)
-        keys = AccessKeys(token.text if token else None, self._kit.clock)
-        app = create_app(self.backend, keys, self.streams)
-        self._server = WebServer(app, listening)
+        bound = bound_socket(settings)
+        self.url = url_of(bound)
+        app = create_app(self.backend, AccessKeys(token.text if token else None, self._context.clock), self.streams)
+        self._server = WebServer(app, bound)
         await self.backend.start()
-        if self._screens is not None:
-            self._screens.mount(app)
-            self._screens.start()
+        if self._ui is not None:
+            self._ui.mount(app)
+            self._ui.start()
         await self._server.start()
         write_private(url_file(settings), self.url)
         logger().info("gateway serves", url=self.url, asks_for_token=token is not None)
 
     async def stop(self) -> None:
-        """Serve no more; streams end first, their clients come back."""
+        """End streams first, so that their clients reconnect, then the server, the UI and the backend."""
         self.streams.close()
         if self._server is not None:
             await self._server.stop()
-        if self._screens is not None:
-            await self._screens.stop()
+        if self._ui is not None:
+            await self._ui.stop()
         await self.backend.stop()
 
 
-_DRAIN_S = 3
-_CONNECTIONS = 1000
-
-
-class DidNotServe(Exception):
-    """The web server has ended before it began; its log says why."""
-
-
-class _Guest(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs this process."""
-        yield
-
-
 class WebServer:
-    """Serves one app on one socket."""
+    """Uvicorn for one app on one bound socket."""
 
-    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=_CONNECTIONS,
+            limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=_DRAIN_S,
         )
-        self._server, self._listening = _Guest(config), listening
+        self._server, self._socket = _EmbeddedServer(config), bound
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Return when it serves. Raises DidNotServe."""
-        self._serving = asyncio.create_task(self._server.serve([self._listening]), name="web server")
+        """Returns once it serves. Raises ServerNotStarted."""
+        self._serving = asyncio.create_task(self._server.serve([self._socket]), name="web server")
         while not self._server.started:
             if self._serving.done():
-                raise DidNotServe(DidNotServe.__doc__)
+                raise ServerNotStarted
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """Finish what is under way, within reason."""
+        """Finish open requests within the drain time."""
         self._server.should_exit = True
         if self._serving is not None:
             await self._serving
+
+
+class _EmbeddedServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process."""
+        yield

@@ -1,4 +1,4 @@
-"""Artifacts, over HTTP."""
+"""Artifacts over HTTP: search, manifests, lineage, previews, content in byte ranges."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,14 +11,14 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from bus_schema.artifacts import ArtifactId, ArtifactType, Manifest, StepId, TraceId
 from bus_schema.identities import Identity
 from bus_schema.replies import Code
-from bus_schema.storage import Lineage, ManifestPage, SearchArtifacts, Versions
-from gateway.api.dependencies import Desk
+from bus_schema.storage import GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
+from gateway.api.dependencies import BackendDependency
 from gateway.backend import Backend
 from gateway.byte_ranges import ByteRange, UnsatisfiableRange, parse_range
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.sdk.artifacts import ReadOptions
-from mindbus.sdk.preview import Preview
+from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 from storage_service.presigner import content_type_of, file_name
 
 router = APIRouter(tags=["artifacts"])
@@ -28,7 +28,7 @@ WithinTrace = Annotated[TraceId | None, Query()]
 
 
 class ArtifactSearch(BaseModel):
-    """Which artifacts; all given conditions are ANDed."""
+    """Conditions of a search; all that are given must hold."""
 
     model_config = ConfigDict(extra="forbid")
     trace: TraceId | None = None
@@ -42,7 +42,7 @@ class ArtifactSearch(BaseModel):
 
 
 class RangeHeaders(BaseModel):
-    """Which bytes, unless the client has them already."""
+    """Headers of a conditional or partial request (RFC 9110 §13-14)."""
 
     range: str | None = None
     if_range: str | None = None
@@ -50,44 +50,47 @@ class RangeHeaders(BaseModel):
 
 
 @router.get("/artifacts")
-async def artifacts(search: Annotated[ArtifactSearch, Query()], desk: Desk) -> ManifestPage:
-    """Manifests in the order in which they were registered."""
-    wanted = search.model_dump(exclude={"trace", "step", "type"})
-    return await desk.artifacts(
-        SearchArtifacts(trace_id=search.trace, step_id=search.step, artifact_type=search.type, **wanted)
-    )
+async def artifacts(search: Annotated[ArtifactSearch, Query()], backend: BackendDependency) -> ManifestPage:
+    """Manifests in the order of their registration."""
+    fields = search.model_dump(exclude={"trace", "step", "type"})
+    query = SearchArtifacts(trace_id=search.trace, step_id=search.step, artifact_type=search.type, **fields)
+    return await backend.bus.request(query, trace=search.trace)
 
 
 @router.get("/artifacts/{artifact_id}")
-async def manifest(artifact_id: ArtifactId, desk: Desk, trace: WithinTrace = None) -> Manifest:
-    """One manifest."""
-    return await desk.artifact(artifact_id, trace)
+async def manifest(artifact_id: ArtifactId, backend: BackendDependency, trace: WithinTrace = None) -> Manifest:
+    """The manifest of an artifact."""
+    return await backend.artifacts.manifest(artifact_id, trace=trace)
 
 
 @router.get("/artifacts/{artifact_id}/versions")
-async def versions(artifact_id: ArtifactId, desk: Desk, trace: WithinTrace = None) -> Versions:
-    """All versions of it, oldest first."""
-    return await desk.versions(artifact_id, trace)
+async def versions(artifact_id: ArtifactId, backend: BackendDependency, trace: WithinTrace = None) -> Versions:
+    """All versions of an artifact, oldest first."""
+    return await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
 
 
 @router.get("/artifacts/{artifact_id}/lineage")
 async def lineage(
     artifact_id: ArtifactId,
-    desk: Desk,
+    backend: BackendDependency,
     direction: Literal["up", "down", "both"] = "up",
     depth: Annotated[int, Query(ge=1, le=100)] = 10,
     trace: WithinTrace = None,
 ) -> Lineage:
-    """What it was made from, what was made from it."""
-    return await desk.lineage(artifact_id, direction, depth, trace)
+    """Artifacts that it was made from (up), or that were made from it (down)."""
+    query = GetLineage(artifact_id=artifact_id, direction=direction, depth=depth)
+    return await backend.bus.request(query, trace=trace)
 
 
 @router.get("/artifacts/{artifact_id}/preview")
 async def look(
-    artifact_id: ArtifactId, desk: Desk, lines: Annotated[int, Query(ge=1, le=1000)] = 40, trace: WithinTrace = None
+    artifact_id: ArtifactId,
+    backend: BackendDependency,
+    lines: Annotated[int, Query(ge=1, le=1000)] = 40,
+    trace: WithinTrace = None,
 ) -> Preview:
-    """What it looks like: text, laid-out JSON, a dump of anything else; of a long one the beginning."""
-    return await desk.preview(artifact_id, lines, trace)
+    """Text, formatted JSON or a hex dump of the content; only the beginning of a long one."""
+    return await artifact_preview(backend, artifact_id, lines, trace)
 
 
 @router.head("/artifacts/{artifact_id}/content", include_in_schema=False)
@@ -96,29 +99,35 @@ async def content(
     artifact_id: ArtifactId,
     request: Request,
     asked: Annotated[RangeHeaders, Header()],
-    desk: Desk,
+    backend: BackendDependency,
     trace: WithinTrace = None,
 ) -> Response:
-    """Its bytes, to be saved: all of them digest-checked, or one range of them, which has no digest."""
-    found = await desk.artifact(artifact_id, trace)
+    """The bytes as a download: all of them with their digest checked, or one range, which has no digest."""
+    found = await backend.artifacts.manifest(artifact_id, trace=trace)
     tag = f'"{found.sha256}"'
     headers = _headers(found, tag)
     if asked.if_none_match is not None and tag in asked.if_none_match:
         return Response(status_code=304, headers=headers)
     try:
         part = parse_range(asked.range if asked.if_range in (None, tag) else None, found.size_bytes)
-    except UnsatisfiableRange as no:
-        return problem_response(Code.INVALID, str(no), 416, {"Content-Range": f"bytes */{found.size_bytes}"})
+    except UnsatisfiableRange as error:
+        return problem_response(Code.INVALID, str(error), 416, {"Content-Range": f"bytes */{found.size_bytes}"})
     headers["Content-Length"] = str(part.length if part else found.size_bytes)
     if part is not None:
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{found.size_bytes}"
     status = 206 if part else 200
     if request.method == "HEAD":
         return Response(None, status, headers)
-    pieces = _pieces(desk, artifact_id, trace, part)
-    # What goes wrong at once is told by the status; what goes wrong later cuts the body short.
-    first = await anext(pieces, b"")
-    return ChunkedResponse(_all(first, pieces), status, headers)
+    chunks = _chunks(backend, artifact_id, trace, part)
+    # An error before the first chunk sets the status; a later one cuts the body short.
+    first = await anext(chunks, b"")
+    return ChunkedResponse(_chain(first, chunks), status, headers)
+
+
+async def artifact_preview(backend: Backend, artifact_id: str, lines: int, trace: str | None) -> Preview:
+    """Preview of the first `lines` lines. Raises ArtifactNotFound, ArtifactUnreadable, StorageAway."""
+    async with backend.artifacts.open(artifact_id, trace=trace, length=MOST_BYTES) as reader:
+        return preview(reader.manifest, b"".join([chunk async for chunk in reader]), lines)
 
 
 def _headers(found: Manifest, tag: str) -> dict[str, str]:
@@ -131,17 +140,19 @@ def _headers(found: Manifest, tag: str) -> dict[str, str]:
     }
 
 
-async def _pieces(desk: Backend, artifact_id: str, trace: str | None, part: ByteRange | None) -> AsyncGenerator[bytes]:
-    wanted: ReadOptions = {"trace": trace}
+async def _chunks(
+    backend: Backend, artifact_id: str, trace: str | None, part: ByteRange | None
+) -> AsyncGenerator[bytes]:
+    options: ReadOptions = {"trace": trace}
     if part is not None:
-        wanted |= {"start": part.first, "length": part.length}
-    async with desk.open_artifact(artifact_id, **wanted) as reader:
-        async for piece in reader:
-            yield piece
+        options |= {"start": part.first, "length": part.length}
+    async with backend.artifacts.open(artifact_id, **options) as reader:
+        async for chunk in reader:
+            yield chunk
 
 
-async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _chain(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         yield first
-        async for piece in rest:
-            yield piece
+        async for chunk in rest:
+            yield chunk

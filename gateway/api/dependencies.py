@@ -1,8 +1,8 @@
-"""What an endpoint is given."""
+"""Dependencies and parameter types that the endpoints share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Query, Request
 
 from gateway.backend import Backend
 from gateway.event_streams import EventStreams
@@ -18,10 +18,13 @@ def _streams(request: Request) -> EventStreams:
     return streams
 
 
-Desk = Annotated[Backend, Depends(_backend)]
-OpenStreams = Annotated[EventStreams, Depends(_streams)]
+BackendDependency = Annotated[Backend, Depends(_backend)]
+StreamsDependency = Annotated[EventStreams, Depends(_streams)]
+Cursor = Annotated[str | None, Query(max_length=256)]
+LastEventId = Annotated[str | None, Header(max_length=256)]
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
-def wants_stream(request: Request) -> bool:
-    """Whether the client would hear events rather than wait for one answer."""
+def accepts_stream(request: Request) -> bool:
+    """True if the client asks for server-sent events instead of one JSON answer."""
     return "text/event-stream" in request.headers.get("accept", "")

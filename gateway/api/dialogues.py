@@ -1,93 +1,178 @@
-"""Talk, over HTTP."""
+"""Dialogues over HTTP: messages with streamed answers, history, events of sub-agents."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from bus_schema.conversations import DialoguePage, MessagePage
-from bus_schema.dialogue import Answered, DialogueMessageId, Ended, MessageText
+from bus_schema.conversations import DialoguePage, GetMessages, ListDialogues, MessagePage
+from bus_schema.dialogue import (
+    Answered,
+    DialogueMessageId,
+    EndDialogue,
+    Ended,
+    Invoke,
+    MessageText,
+    conversation_trace,
+)
 from bus_schema.identities import UserId
-from gateway.api.dependencies import Desk, OpenStreams, wants_stream
+from bus_schema.ids import mint
+from bus_schema.timeline import GetTimeline, TimelineEvent
+from gateway.api.dependencies import (
+    STREAM_RESPONSES,
+    BackendDependency,
+    Cursor,
+    LastEventId,
+    StreamsDependency,
+    accepts_stream,
+)
+from gateway.backend import Backend
+from gateway.event_streams import event_frames
 from gateway.problems import EXPECTED, Problem
+from mindbus.bus.client import Client
 
 router = APIRouter(tags=["dialogues"])
 
+SUBAGENT_TOPIC = "subagent"
+_PAGE = 200
+
 
 class UserMessage(BaseModel):
-    """What a user says; with an id of one's own it can be sent again without being heard twice."""
+    """A user's message; one sent again under its `message_id` is processed once."""
 
     model_config = ConfigDict(extra="forbid")
     message: MessageText
     message_id: DialogueMessageId | None = None
 
 
+class AnswerChunk(BaseModel):
+    """A part of an answer."""
+
+    text: str
+
+
 @router.get("/dialogues")
 async def dialogues(
-    desk: Desk,
-    cursor: Annotated[str | None, Query(max_length=256)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    backend: BackendDependency, cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> DialoguePage:
-    """Everybody with whom something was said, the latest first."""
-    return await desk.all_dialogues(cursor, limit)
+    """All dialogues, the latest first."""
+    return await backend.bus.request(ListDialogues(cursor=cursor, limit=limit))
 
 
 @router.post("/dialogues/{user:path}/messages", response_model=Answered)
 async def say(
-    user: UserId, said: UserMessage, request: Request, desk: Desk, streams: OpenStreams
+    user: UserId, said: UserMessage, request: Request, backend: BackendDependency, streams: StreamsDependency
 ) -> Response | Answered:
-    """Say something as a user. With `Accept: text/event-stream` the answer comes as `piece`, `piece`, …, `answered`."""
-    pieces = desk.send_message(user, said.message, message_id=said.message_id)
-    if wants_stream(request):
+    """Send a message as a user. With `Accept: text/event-stream`, the answer is `piece`, `piece`, …, `answered`."""
+    chunks = send_message(backend, user, said.message, said.message_id)
+    if accepts_stream(request):
         streams.require_room()
-        # What goes wrong at once is told by the status.
-        return streams.respond(_frames(await anext(pieces), pieces))
-    async with aclosing(pieces):
-        async for piece in pieces:
-            if isinstance(piece, Answered):
-                return piece
-    raise AssertionError("unreachable: the answer ends it")
+        # An error before the first chunk sets the status.
+        return streams.respond(_answer_frames(await anext(chunks), chunks))
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            if isinstance(chunk, Answered):
+                return chunk
+    raise AssertionError("unreachable: the stream ends with Answered")
 
 
 @router.get("/dialogues/{user:path}/messages")
 async def history(
     user: UserId,
-    desk: Desk,
-    cursor: Annotated[str | None, Query(max_length=256)] = None,
+    backend: BackendDependency,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     order: Literal["oldest", "newest"] = "newest",
 ) -> MessagePage:
-    """What was said with a user, a page at a time."""
-    return await desk.history(user, cursor, limit, order)
+    """Messages of a dialogue, a page at a time."""
+    return await read_messages(backend, user, cursor, limit, order)
 
 
 @router.post("/dialogues/{user:path}/end")
-async def end(user: UserId, desk: Desk) -> Ended:
-    """Make a fragment of what has been said; the next message begins another."""
-    return await desk.end_dialogue(user)
+async def end(user: UserId, backend: BackendDependency) -> Ended:
+    """Close the current fragment; the next message begins another."""
+    return await end_dialogue(backend, user)
 
 
-async def _frames(first: str | Answered, rest: AsyncGenerator[str | Answered]) -> AsyncGenerator[bytes]:
+@router.get("/dialogues/{user:path}/subagents", response_class=Response, responses=STREAM_RESPONSES)
+async def subagents(
+    user: UserId,
+    backend: BackendDependency,
+    streams: StreamsDependency,
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    cursor: Cursor = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Events of a user's delegations, each under its name, after `Last-Event-ID` or the cursor.
+
+    Without either from `since`, else from now. Event ids are timeline cursors, so none is missed or comes twice.
+    """
+    streams.require_room()
+    after = last_event_id or cursor
+    start = await backend.tail.start_cursor("0" if after is None and since is not None else after)
+    trace = conversation_trace(user)
+    query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), cursor=start, limit=_PAGE)
+    return streams.respond(event_frames(backend.tail.follow(query), _subagent_frame))
+
+
+async def send_message(
+    backend: Backend, user_id: str, text: str, message_id: str | None = None
+) -> AsyncGenerator[str | Answered]:
+    """Chunks of the answer, then the whole answer; closing the generator does not stop the agent.
+
+    Raises ReplyError, BusUnavailable.
+    """
+    command = Invoke(user_id=user_id, message=text, message_id=message_id or mint("msg"), stream=True)
+    settings = backend.settings
+    timeout_s = settings.llm_timeout_s + settings.subagent_timeout_s + settings.request_timeout_s
+    chunks = _acting_as(backend, user_id).stream(command, trace=conversation_trace(user_id), timeout_s=timeout_s)
+    async with aclosing(cast("AsyncGenerator[str | Answered]", chunks)):
+        async for chunk in chunks:
+            yield chunk
+
+
+async def read_messages(
+    backend: Backend,
+    user_id: str,
+    cursor: str | None = None,
+    limit: int = 50,
+    order: Literal["oldest", "newest"] = "newest",
+) -> MessagePage:
+    """A page of messages; hidden instructions are included and marked by their kind."""
+    query = GetMessages(user_id=user_id, cursor=cursor, limit=limit, order=order)
+    return await _acting_as(backend, user_id).request(query, trace=conversation_trace(user_id))
+
+
+async def end_dialogue(backend: Backend, user_id: str) -> Ended:
+    """Close the current fragment of a dialogue."""
+    return await _acting_as(backend, user_id).request(EndDialogue(user_id=user_id), trace=conversation_trace(user_id))
+
+
+def _acting_as(backend: Backend, user_id: str) -> Client:
+    return backend.bus.acting_as(f"user.{user_id}")
+
+
+async def _answer_frames(first: str | Answered, rest: AsyncGenerator[str | Answered]) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
-            yield _frame(first)
-            async for piece in rest:
-                yield _frame(piece)
+            yield _answer_frame(first)
+            async for chunk in rest:
+                yield _answer_frame(chunk)
         except EXPECTED as error:
             yield format_sse_event(event="error", data_str=Problem.of(error).model_dump_json())
 
 
-def _frame(piece: str | Answered) -> bytes:
-    if isinstance(piece, Answered):
-        return format_sse_event(event="answered", data_str=piece.model_dump_json())
-    return format_sse_event(event="piece", data_str=AnswerChunk(text=piece).model_dump_json())
+def _answer_frame(chunk: str | Answered) -> bytes:
+    if isinstance(chunk, Answered):
+        return format_sse_event(event="answered", data_str=chunk.model_dump_json())
+    return format_sse_event(event="piece", data_str=AnswerChunk(text=chunk).model_dump_json())
 
 
-class AnswerChunk(BaseModel):
-    """A part of an answer."""
-
-    text: str
+def _subagent_frame(event: TimelineEvent) -> bytes:
+    data = json.dumps(event.envelope.data or {}, ensure_ascii=False)
+    return format_sse_event(event=event.name, id=str(event.sequence), data_str=data)

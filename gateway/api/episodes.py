@@ -1,38 +1,49 @@
-"""Long-term memory, over HTTP: listed, searched, looked at, packed, unpacked."""
+"""Long-term memory over HTTP: list, search, explain, pack, unpack and anchor episodes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.episodes import AnchorReason, EpisodeHead, EpisodeId, HotContent, Layer
 from bus_schema.identities import UserId
-from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, Tag
+from bus_schema.lsm import MAX_PAGE, EpisodePage, ListEpisodes, SetAnchor, Tag, UnpackEpisode
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, MAX_QUERY_CHARS, FoundEpisodes, SearchEpisodes
-from bus_schema.lsm_statistics import EpisodeStats, ExplainedEpisode, ExplainEpisode, GetLayerHistory, LayerHistory
+from bus_schema.lsm_statistics import (
+    EpisodeStats,
+    ExplainedEpisode,
+    ExplainEpisode,
+    GetEpisodeStats,
+    GetLayerHistory,
+    LayerHistory,
+)
 from bus_schema.packer import Packed, PackEpisode
-from gateway.api.dependencies import Desk
+from gateway.api.dependencies import BackendDependency
 
 router = APIRouter(tags=["episodes"])
 
+# A model that packs takes its time.
+PACK_TIMEOUT_S: Final = 120.0
+
 Episode = Annotated[EpisodeId, Path()]
 Chat = Annotated[UserId | None, Query()]
+At = Annotated[AwareDatetime | None, Query()]
 
 
 class EpisodeListParams(BaseModel):
-    """Which episodes; all that is given is ANDed."""
+    """Conditions of a list; all that are given must hold."""
 
     model_config = ConfigDict(extra="forbid")
     chat: UserId | None = None
     layer: tuple[Layer, ...] = Field(default=(), max_length=3)
     anchors: bool = False
-    at: AwareDatetime | None = Field(default=None, description="Priorities are those of then; default: now.")
+    at: AwareDatetime | None = Field(default=None, description="Time of which priorities are computed; default: now.")
     cursor: str | None = Field(default=None, max_length=256)
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
 class EpisodeSearchParams(BaseModel):
-    """What is looked for; a look from here does not count as use."""
+    """Query and conditions of a search; it does not count as an access."""
 
     model_config = ConfigDict(extra="forbid")
     q: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
@@ -47,7 +58,7 @@ class EpisodeSearchParams(BaseModel):
 
 
 class AnchorRequest(BaseModel):
-    """Whether it is an anchor, why."""
+    """Set or remove an anchor, with the reason."""
 
     model_config = ConfigDict(extra="forbid")
     is_anchor: bool = True
@@ -55,74 +66,63 @@ class AnchorRequest(BaseModel):
 
 
 class PackRequest(BaseModel):
-    """Down to where."""
+    """Target layer of a pack."""
 
     model_config = ConfigDict(extra="forbid")
     to: Literal[Layer.WARM, Layer.COLD] = Layer.WARM
 
 
 @router.get("/episodes")
-async def episodes(wanted: Annotated[EpisodeListParams, Query()], desk: Desk) -> EpisodePage:
+async def episodes(wanted: Annotated[EpisodeListParams, Query()], backend: BackendDependency) -> EpisodePage:
     """Episodes, the latest first."""
-    return await desk.episodes(
-        ListEpisodes(
-            chat_id=wanted.chat,
-            layers=wanted.layer,
-            anchors_only=wanted.anchors,
-            at=wanted.at,
-            cursor=wanted.cursor,
-            limit=wanted.limit,
-        )
+    fields = wanted.model_dump(include={"at", "cursor", "limit"})
+    return await backend.query(
+        ListEpisodes(chat_id=wanted.chat, layers=wanted.layer, anchors_only=wanted.anchors, **fields)
     )
 
 
 @router.get("/episodes/search")
-async def search(wanted: Annotated[EpisodeSearchParams, Query()], desk: Desk) -> FoundEpisodes:
-    """What was said on a matter, within a budget of words."""
+async def search(wanted: Annotated[EpisodeSearchParams, Query()], backend: BackendDependency) -> FoundEpisodes:
+    """Episodes relevant to a query, within a budget of words."""
     fields = wanted.model_dump(exclude={"q", "chat", "layer", "tag"})
     named = {"query": wanted.q, "chat_id": wanted.chat, "layers": wanted.layer, "tags": wanted.tag, "touch": False}
-    return await desk.search_episodes(SearchEpisodes.model_validate(fields | named))
+    return await backend.query(SearchEpisodes.model_validate(fields | named))
 
 
 @router.get("/episodes/stats")
-async def stats(desk: Desk, chat: Chat = None) -> EpisodeStats:
-    """How much there is in each layer, how dense it is, how well it is searched."""
-    return await desk.episode_stats(chat)
+async def stats(backend: BackendDependency, chat: Chat = None) -> EpisodeStats:
+    """Sizes, compression and search statistics of each layer."""
+    return await backend.query(GetEpisodeStats(chat_id=chat))
 
 
 @router.get("/episodes/history")
 async def history(
-    desk: Desk,
-    chat: Chat = None,
-    until: Annotated[AwareDatetime | None, Query()] = None,
-    steps: Annotated[int, Query(ge=2, le=400)] = 60,
+    backend: BackendDependency, chat: Chat = None, until: At = None, steps: Annotated[int, Query(ge=2, le=400)] = 60
 ) -> LayerHistory:
-    """Words by layer, from the first word on."""
-    return await desk.layer_history(GetLayerHistory(chat_id=chat, until=until, steps=steps))
+    """Number of words in each layer over time."""
+    return await backend.query(GetLayerHistory(chat_id=chat, until=until, steps=steps))
 
 
 @router.get("/episodes/{episode_id}")
-async def episode(
-    episode_id: Episode, desk: Desk, at: Annotated[AwareDatetime | None, Query()] = None
-) -> ExplainedEpisode:
-    """One episode beside its raw text, with its last pack's report, with the terms of its priority."""
-    return await desk.episode(ExplainEpisode(episode_id=episode_id, at=at))
+async def episode(episode_id: Episode, backend: BackendDependency, at: At = None) -> ExplainedEpisode:
+    """An episode with its raw turns, the report of its last pack and the terms of its priority."""
+    return await backend.query(ExplainEpisode(episode_id=episode_id, at=at))
 
 
 @router.post("/episodes/{episode_id}/unpack")
-async def unpack(episode_id: Episode, desk: Desk) -> HotContent:
-    """Its whole text; it is hot again."""
-    return await desk.unpack_episode(episode_id)
+async def unpack(episode_id: Episode, backend: BackendDependency) -> HotContent:
+    """Restore the raw text; the episode is hot again."""
+    return await backend.query(UnpackEpisode(episode_id=episode_id))
 
 
 @router.post("/episodes/{episode_id}/pack")
-async def pack(episode_id: Episode, desk: Desk, wanted: PackRequest | None = None) -> Packed:
-    """Down to another layer, due or not."""
-    return await desk.pack_episode(PackEpisode(episode_id=episode_id, to=(wanted or PackRequest()).to))
+async def pack(episode_id: Episode, backend: BackendDependency, wanted: PackRequest | None = None) -> Packed:
+    """Pack to another layer, due or not."""
+    return await backend.query(PackEpisode(episode_id=episode_id, to=(wanted or PackRequest()).to), PACK_TIMEOUT_S)
 
 
 @router.post("/episodes/{episode_id}/anchor")
-async def anchor(episode_id: Episode, desk: Desk, wanted: AnchorRequest | None = None) -> EpisodeHead:
-    """Have it never go cold, or let it."""
+async def anchor(episode_id: Episode, backend: BackendDependency, wanted: AnchorRequest | None = None) -> EpisodeHead:
+    """Set or remove an anchor; an anchor never becomes cold."""
     wanted = wanted or AnchorRequest()
-    return await desk.set_anchor(episode_id, wanted.reason, is_anchor=wanted.is_anchor)
+    return await backend.query(SetAnchor(episode_id=episode_id, is_anchor=wanted.is_anchor, reason=wanted.reason))

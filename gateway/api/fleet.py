@@ -1,5 +1,6 @@
-"""Workers, queues, dead letters, over HTTP."""
+"""Workers, queues and dead letters, over HTTP."""
 
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -7,18 +8,38 @@ from typing import Annotated, Any, Self
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bus_schema.envelope import NotAnEnvelope, from_wire
 from bus_schema.fleet import State
 from bus_schema.identities import ServiceName
-from gateway.api.dependencies import Desk
-from gateway.backend import LOCAL_USER
-from gateway.desks.fleet import body_of
-from mindbus.bus.deadletters import DeadLetter
+from bus_schema.replies import Code
+from gateway.api.dependencies import BackendDependency
+from gateway.backend import LOCAL_USER, Backend
+from mindbus.bus.connection import find_broker
+from mindbus.bus.deadletters import DeadLetter, DeadLetters
+from mindbus.errors import Rejected
+from mindbus.management import QueueState, open_management
 
 router = APIRouter(tags=["fleet"])
 
+QUEUE_PREFIX = "mb.q."
+DEAD_SUFFIX = ".dead"
+_MAX_LETTERS = 10_000
+
+
+class NoSuchDeadLetter(Rejected):
+    """There is no such dead letter (any more)."""
+
+    code = Code.NOT_FOUND
+
+
+class NoSuchService(Rejected):
+    """No service of this name has dead letters; look at the queues for those that do."""
+
+    code = Code.NOT_FOUND
+
 
 class WorkerInfo(BaseModel):
-    """An instance of a worker, as its last heartbeat showed it."""
+    """An instance of a worker, from its last heartbeat."""
 
     service: str
     instance: str
@@ -29,7 +50,7 @@ class WorkerInfo(BaseModel):
 
 
 class QueueInfo(BaseModel):
-    """A queue, as the broker sees it."""
+    """A queue, from RabbitMQ's management API."""
 
     name: str
     depth: int
@@ -55,71 +76,130 @@ class DeadLetterInfo(BaseModel):
 
 
 class DeadLetterDetails(DeadLetterInfo):
-    """The same with what is in it."""
+    """A dead letter with its body: the envelope, or the text that is none."""
 
     body: dict[str, Any] | str
 
 
 class DeadLetterSelection(BaseModel):
-    """Which dead letters: by id, or all of the service."""
+    """Dead letters of a service, by id or all."""
 
     model_config = ConfigDict(extra="forbid")
     ids: list[str] | None = Field(default=None, min_length=1, max_length=1000)
     all: bool = False
 
     @model_validator(mode="after")
-    def _says_which(self) -> Self:
+    def _ids_or_all(self) -> Self:
         if (self.ids is None) != self.all:
             raise ValueError("give either ids or all: true")
         return self
 
 
 class SettledDeadLetters(BaseModel):
-    """The dead letters that are none any more."""
+    """Ids of the messages that were replayed or dropped."""
 
     message_ids: list[str]
 
 
 @router.get("/workers")
-async def workers(desk: Desk) -> list[WorkerInfo]:
-    """Every instance of a worker that was heard of within the hour."""
-    return [WorkerInfo(**asdict(seen)) for seen in await desk.fleet()]
+async def workers(backend: BackendDependency) -> list[WorkerInfo]:
+    """Worker instances with a heartbeat within the last hour."""
+    return [WorkerInfo(**asdict(instance)) for instance in backend.feed.workers]
 
 
 @router.get("/queues")
-async def queues(desk: Desk, prefix: Annotated[str, Query(max_length=128)] = "mb.") -> list[QueueInfo]:
+async def queues(backend: BackendDependency, prefix: Annotated[str, Query(max_length=128)] = "mb.") -> list[QueueInfo]:
     """Queues with their depth and consumers."""
-    return [QueueInfo.model_validate(queue, from_attributes=True) for queue in await desk.queues(prefix)]
+    return [QueueInfo.model_validate(queue, from_attributes=True) for queue in await list_queues(backend, prefix)]
 
 
 @router.get("/dead-letters")
 async def dead_letters(
-    desk: Desk, service: ServiceName | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    backend: BackendDependency,
+    service: ServiceName | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> list[DeadLetterInfo]:
-    """At most so many of each service, the oldest first."""
-    return [_letter(letter) for letter in await desk.dead_letters(service, limit)]
+    """At most `limit` dead letters of each service, the oldest first."""
+    return [_info(letter) for letter in await list_dead_letters(backend, service, limit)]
 
 
 @router.get("/dead-letters/{service}/{message_id}")
-async def dead_letter(service: ServiceName, message_id: str, desk: Desk) -> DeadLetterDetails:
-    """One dead letter whole."""
-    letter = await desk.dead_letter(service, message_id)
-    return DeadLetterDetails(**_letter(letter).model_dump(), body=body_of(letter))
+async def dead_letter(service: ServiceName, message_id: str, backend: BackendDependency) -> DeadLetterDetails:
+    """One dead letter with its body."""
+    for letter in await list_dead_letters(backend, service, _MAX_LETTERS):
+        if letter.message_id == message_id:
+            return DeadLetterDetails(**_info(letter).model_dump(), body=body_of(letter))
+    raise NoSuchDeadLetter
 
 
 @router.post("/dead-letters/{service}/replay")
-async def replay(service: ServiceName, chosen: DeadLetterSelection, desk: Desk) -> SettledDeadLetters:
-    """Send them back to where they failed, as first attempts."""
-    return _settled(await desk.replay(service, chosen.ids, LOCAL_USER))
+async def replay(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
+    """Send them back to the queues where they failed, as first attempts."""
+    return _settled(await replay_dead_letters(backend, service, chosen.ids))
 
 
 @router.post("/dead-letters/{service}/drop")
-async def drop(service: ServiceName, chosen: DeadLetterSelection, desk: Desk) -> SettledDeadLetters:
-    """Delete them for good."""
-    return _settled(await desk.drop(service, chosen.ids))
+async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: BackendDependency) -> SettledDeadLetters:
+    """Delete them permanently."""
+    return _settled(await drop_dead_letters(backend, service, chosen.ids))
 
 
-def _letter(letter: DeadLetter) -> DeadLetterInfo:
+async def list_queues(backend: Backend, prefix: str = "mb.") -> list[QueueState]:
+    """All queues whose names begin so. Raises ManagementUnavailable."""
+    async with open_management(backend.settings, find_broker(backend.settings)) as management:
+        return await management.queues(prefix)
+
+
+async def list_dead_letters(backend: Backend, service: str | None, limit: int) -> list[DeadLetter]:
+    """At most `limit` of each service, the oldest first. Raises NoSuchService, BusUnavailable."""
+    letters = _dead_letters(backend)
+    return [letter for name in await _services(backend, service) for letter in await letters.look(name, limit)]
+
+
+async def replay_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
+    """Send these, or all, back to where they failed. Raises NoSuchService, CannotReplay."""
+    await _services(backend, service)
+    return await _dead_letters(backend).replay(service, _selector(ids), LOCAL_USER)
+
+
+async def drop_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
+    """Delete these, or all. Raises NoSuchService."""
+    await _services(backend, service)
+    return await _dead_letters(backend).drop(service, _selector(ids))
+
+
+def body_of(letter: DeadLetter) -> dict[str, object] | str:
+    """The envelope of a dead letter, or its text if it has none."""
+    try:
+        return from_wire(letter.body).model_dump(mode="json", exclude_none=True)
+    except NotAnEnvelope:
+        return letter.body.decode("utf-8", errors="replace")
+
+
+async def _services(backend: Backend, service: str | None) -> list[str]:
+    """All services with a dead-letter queue, or the given one. Raises NoSuchService."""
+    states = await list_queues(backend, QUEUE_PREFIX)
+    known = [
+        state.name.removeprefix(QUEUE_PREFIX).removesuffix(DEAD_SUFFIX)
+        for state in states
+        if state.name.endswith(DEAD_SUFFIX)
+    ]
+    if service is None:
+        return known
+    if service not in known:
+        raise NoSuchService(message=f"{NoSuchService.__doc__} ({service})")
+    return [service]
+
+
+def _dead_letters(backend: Backend) -> DeadLetters:
+    return DeadLetters(find_broker(backend.settings))
+
+
+def _selector(ids: Collection[str] | None) -> Callable[[DeadLetter], bool]:
+    return lambda letter: ids is None or letter.message_id in ids
+
+
+def _info(letter: DeadLetter) -> DeadLetterInfo:
     return DeadLetterInfo.model_validate(letter, from_attributes=True)
 
 

@@ -1,4 +1,4 @@
-"""Process runs, over HTTP."""
+"""Process runs over HTTP: start, list, inspect, cancel."""
 
 from typing import Annotated, Self
 
@@ -6,16 +6,33 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bus_schema.artifacts import ArtifactRef
 from bus_schema.ids import mint
-from bus_schema.process import Card, CardName, Run, RunId, RunPage, RunStatus
-from gateway.api.dependencies import Desk
-from gateway.desks.runs import RunRequest
+from bus_schema.process import (
+    BRIEF,
+    CancelProcess,
+    Card,
+    CardName,
+    GetProcess,
+    ListProcesses,
+    Run,
+    RunId,
+    RunPage,
+    RunStatus,
+    StartProcess,
+)
+from config.shipped import shipped_names
+from gateway.api.dependencies import BackendDependency, Cursor
+from gateway.backend import Backend
+from mindbus.sdk.errors import StorageAway
 
 router = APIRouter(tags=["runs"])
 
+_BRIEF_CONTENT_TYPE = "text/markdown"
+
 
 class StartRunRequest(BaseModel):
-    """A run to be started; with an id of one's own, `run_…`, it can be asked for again and is one run."""
+    """A run to start; a request repeated under the same `run_id`, `run_…`, starts it once."""
 
     model_config = ConfigDict(extra="forbid")
     card_name: CardName | None = None
@@ -32,7 +49,7 @@ class StartRunRequest(BaseModel):
 
 
 class CancelRunRequest(BaseModel):
-    """For the record."""
+    """Reason of a cancellation, for the record."""
 
     model_config = ConfigDict(extra="forbid")
     reason: str = Field(default="", max_length=1000)
@@ -40,37 +57,72 @@ class CancelRunRequest(BaseModel):
 
 @router.get("/runs")
 async def runs(
-    desk: Desk,
+    backend: BackendDependency,
     status: RunStatus | None = None,
     card: CardName | None = None,
-    cursor: Annotated[str | None, Query(max_length=256)] = None,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> RunPage:
     """Runs, newest first."""
-    return await desk.runs(status, card, cursor, limit)
+    return await backend.bus.request(ListProcesses(status=status, card=card, cursor=cursor, limit=limit))
 
 
 @router.post("/runs", status_code=201)
-async def start(wanted: StartRunRequest, response: Response, desk: Desk) -> Run:
-    """Register the briefs, start the run."""
-    order = RunRequest(wanted.briefs, wanted.card_name, wanted.card, wanted.params, wanted.run_id or mint("run"))
-    response.headers["Location"] = f"/api/runs/{order.run_id}"
-    return await desk.start_run(order)
+async def start(wanted: StartRunRequest, response: Response, backend: BackendDependency) -> Run:
+    """Register the briefs and start the run."""
+    started = await start_run(backend, wanted)
+    response.headers["Location"] = f"/api/runs/{started.run_id}"
+    return started
 
 
 @router.get("/runs/{run_id}")
-async def run(run_id: RunId, desk: Desk) -> Run:
+async def run(run_id: RunId, backend: BackendDependency) -> Run:
     """One run with its steps."""
-    return await desk.run(run_id)
+    return await get_run(backend, run_id)
 
 
 @router.post("/runs/{run_id}/cancel")
-async def cancel(run_id: RunId, desk: Desk, why: CancelRunRequest | None = None) -> Run:
-    """Send no further step; late results are ignored."""
-    return await desk.cancel_run(run_id, why.reason if why else "")
+async def cancel(run_id: RunId, backend: BackendDependency, why: CancelRunRequest | None = None) -> Run:
+    """Start no further step and ignore late results."""
+    return await cancel_run(backend, run_id, why.reason if why else "")
 
 
 @router.get("/cards")
-async def cards(desk: Desk) -> list[str]:
-    """The cards that come with MindBus."""
-    return list(desk.cards())
+async def cards() -> list[str]:
+    """Names of the shipped process cards."""
+    return list(card_names())
+
+
+def card_names() -> tuple[str, ...]:
+    """Names of the shipped process cards, sorted."""
+    return shipped_names("cards")
+
+
+async def get_run(backend: Backend, run_id: str) -> Run:
+    """One run with its steps."""
+    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
+
+
+async def start_run(backend: Backend, wanted: StartRunRequest) -> Run:
+    """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRefused, ReplyError."""
+    run_id = wanted.run_id or mint("run")
+    inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(wanted.briefs)]
+    fields = {"card": wanted.card, "card_name": wanted.card_name, "params": wanted.params}
+    await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
+    return await get_run(backend, run_id)
+
+
+async def cancel_run(backend: Backend, run_id: str, reason: str = "") -> Run:
+    """Start no further step and ignore late results."""
+    return await backend.bus.request(CancelProcess(run_id=run_id, reason=reason), trace=run_id)
+
+
+async def _register(backend: Backend, run_id: str, number: int, brief: str) -> ArtifactRef:
+    # The id follows from the run and the position, so that a repeated start finds its briefs again.
+    artifact_id = f"art_{run_id.removeprefix('run_')[:60]}-{number}"
+    put = await backend.artifacts.put(
+        brief.encode(), artifact_type=BRIEF, trace=run_id, content_type=_BRIEF_CONTENT_TYPE, artifact_id=artifact_id
+    )
+    if put.is_pending:
+        raise StorageAway
+    return put.ref

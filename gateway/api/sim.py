@@ -1,40 +1,46 @@
-"""The simulation, over HTTP."""
+"""The simulation over HTTP: status, choices, start, stop."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from bus_schema.sim import SimCounts, SimState, Simulation, StartSim, StopSim
-from gateway.api.dependencies import Desk
+from bus_schema.sim import GetSimStatus, SimCounts, SimState, Simulation, StartSim, StopSim
+from config.shipped import shipped_names
+from gateway.api.dependencies import BackendDependency
 
 router = APIRouter(tags=["sim"])
 
 
 class SimChoices(BaseModel):
-    """What a simulation can be started with."""
+    """Names of the shipped teams and scenarios."""
 
     profiles: list[str]
     scenarios: list[str]
 
 
 @router.get("/sim")
-async def status(desk: Desk) -> SimState:
-    """What runs, or ran last."""
-    return await desk.sim_status()
+async def status(backend: BackendDependency) -> SimState:
+    """State of the current or last simulation."""
+    return await backend.bus.request(GetSimStatus())
 
 
 @router.get("/sim/choices")
-async def choices(desk: Desk) -> SimChoices:
-    """The teams, the scenarios that there are."""
-    return SimChoices(profiles=list(desk.sim_teams()), scenarios=list(desk.sim_scenarios()))
+async def choices() -> SimChoices:
+    """Teams and scenarios that a simulation can be started with."""
+    return SimChoices(profiles=list(team_names()), scenarios=list(shipped_names("sim/scenarios")))
 
 
 @router.post("/sim/start")
-async def start(wanted: StartSim, desk: Desk) -> Simulation:
-    """Let a team of simulated people talk."""
-    return await desk.sim_start(wanted)
+async def start(wanted: StartSim, backend: BackendDependency) -> Simulation:
+    """Start a simulation."""
+    return await backend.bus.request(wanted)
 
 
 @router.post("/sim/stop")
-async def stop(desk: Desk, wanted: StopSim | None = None) -> SimCounts:
-    """Let nobody say anything more."""
-    return await desk.sim_stop(wanted.sim_id if wanted else None)
+async def stop(backend: BackendDependency, wanted: StopSim | None = None) -> SimCounts:
+    """Stop a simulation."""
+    return await backend.bus.request(wanted or StopSim())
+
+
+def team_names() -> tuple[str, ...]:
+    """Names of the shipped teams, sorted."""
+    return shipped_names("sim/profiles")

@@ -1,11 +1,9 @@
-"""The timeline, over HTTP: in pages, as a stream."""
+"""The timeline over HTTP: in pages and as a stream of server-sent events."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
@@ -13,19 +11,19 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bus_schema.artifacts import TraceId
 from bus_schema.identities import UserId
-from bus_schema.timeline import GetTimeline, TimelinePage, Topic
-from gateway.api.dependencies import Desk, OpenStreams
+from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage, Topic
+from gateway.api.dependencies import STREAM_RESPONSES, BackendDependency, LastEventId, StreamsDependency
 from gateway.backend import Backend
+from gateway.event_streams import event_frames
 
 router = APIRouter(tags=["timeline"])
 
 # Clocks differ.
-_AHEAD = timedelta(minutes=1)
-_RETRY_MS = 2000
+_CLOCK_SKEW = timedelta(minutes=1)
 
 
 class TimelineParams(BaseModel):
-    """Which events; all given conditions are ANDed."""
+    """Conditions on events; all that are given must hold."""
 
     model_config = ConfigDict(extra="forbid")
     since: AwareDatetime | None = None
@@ -36,7 +34,7 @@ class TimelineParams(BaseModel):
     cursor: str | None = Field(default=None, max_length=256)
 
     def query(self, limit: int, cursor: str | None) -> GetTimeline:
-        """The same as storage is asked."""
+        """The query to storage."""
         return GetTimeline(
             since=self.since,
             until=self.until,
@@ -47,12 +45,12 @@ class TimelineParams(BaseModel):
             limit=limit,
         )
 
-    def require_past(self, desk: Backend) -> None:
-        """Raises RequestValidationError where it asks for what cannot have happened yet."""
-        now = desk.clock()
-        if self.since is not None and self.since > now + _AHEAD:
-            said = f"lies in the future: here it is {now:%Y-%m-%dT%H:%M:%SZ}"
-            raise RequestValidationError([{"type": "future", "loc": ("query", "since"), "msg": said}])
+    def require_past(self, backend: Backend) -> None:
+        """Raises RequestValidationError if `since` lies in the future."""
+        now = backend.clock()
+        if self.since is not None and self.since > now + _CLOCK_SKEW:
+            message = f"lies in the future: here it is {now:%Y-%m-%dT%H:%M:%SZ}"
+            raise RequestValidationError([{"type": "future", "loc": ("query", "since"), "msg": message}])
 
 
 class TimelinePageParams(TimelineParams):
@@ -60,30 +58,39 @@ class TimelinePageParams(TimelineParams):
 
 
 @router.get("/timeline")
-async def timeline(wanted: Annotated[TimelinePageParams, Query()], desk: Desk) -> TimelinePage:
-    """What has happened, in the order in which it was recorded: the items of `mindbus events --json`."""
-    wanted.require_past(desk)
-    return await desk.timeline(wanted.query(wanted.limit, wanted.cursor))
+async def timeline(wanted: Annotated[TimelinePageParams, Query()], backend: BackendDependency) -> TimelinePage:
+    """Events in the order of their recording: the items of `mindbus events --json`."""
+    wanted.require_past(backend)
+    return await backend.bus.request(wanted.query(wanted.limit, wanted.cursor))
 
 
-@router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+@router.get("/events", response_class=Response, responses=STREAM_RESPONSES)
 async def events(
     wanted: Annotated[TimelineParams, Query()],
-    desk: Desk,
-    streams: OpenStreams,
-    last_event_id: Annotated[str | None, Header(max_length=256)] = None,
+    backend: BackendDependency,
+    streams: StreamsDependency,
+    last_event_id: LastEventId = None,
 ) -> Response:
-    """What happens, as it happens, from where `Last-Event-ID` or a cursor says; else from `since`, else from now."""
-    wanted.require_past(desk)
+    """Events as they happen, after `Last-Event-ID` or the cursor, else from `since`, else from now."""
+    wanted.require_past(backend)
     streams.require_room()
     cursor = last_event_id or wanted.cursor
     from_beginning = cursor is None and wanted.since is not None
-    place = await desk.place("0" if from_beginning else cursor)
-    return streams.respond(_frames(desk, wanted.query(200, place)))
+    start = await backend.tail.start_cursor("0" if from_beginning else cursor)
+    return streams.respond(event_frames(backend.tail.follow(wanted.query(200, start)), _frame))
 
 
-async def _frames(desk: Backend, query: GetTimeline) -> AsyncGenerator[bytes]:
-    yield format_sse_event(comment="from here on", retry=_RETRY_MS)
-    async with aclosing(desk.follow(query)) as happening:
-        async for event in happening:
-            yield format_sse_event(id=str(event.sequence), data_str=event.model_dump_json())
+async def read_timeline(backend: Backend, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
+    """Events of at most so many pages, in order; and whether these are all."""
+    events: list[TimelineEvent] = []
+    for _ in range(max_pages):
+        page = await backend.bus.request(query)
+        events += page.items
+        if len(page.items) < query.limit or page.next_cursor is None:
+            return events, True
+        query = query.model_copy(update={"cursor": page.next_cursor})
+    return events, False
+
+
+def _frame(event: TimelineEvent) -> bytes:
+    return format_sse_event(id=str(event.sequence), data_str=event.model_dump_json())

@@ -143,16 +143,18 @@ class ActivityMonitor:
     async def _beat(self) -> None:
         counted: deque[int] = deque(maxlen=_RATE_OVER_S)
         beats = 0
-        with self._feed.listen() as news:
+        with self._feed.listen() as listener:
             while True:
                 self._paces.tick()
-                counted.append(self._paces.hear(news.taken()))
+                counted.append(self._paces.hear(listener.take()))
                 self.rates.append(sum(counted) / len(counted))
                 if beats % _QUEUES_EVERY == 0:
                     await self._look_at_queues()
-                is_hearing = self._feed.is_hearing
-                self._lost_at = None if is_hearing else self._lost_at or datetime.now(UTC)
-                health = health_of(self._feed.workers, self.queues, is_hearing=is_hearing, per_second=self.rates[-1])
+                is_connected = self._feed.is_connected
+                self._lost_at = None if is_connected else self._lost_at or datetime.now(UTC)
+                health = health_of(
+                    self._feed.workers, self.queues, is_connected=is_connected, per_second=self.rates[-1]
+                )
                 self.health = replace(health, lost_at=self._lost_at)
                 beats += 1
                 await asyncio.sleep(_SAMPLE_EVERY_S)
@@ -164,11 +166,11 @@ class ActivityMonitor:
 
 
 def health_of(
-    workers: list[WorkerInstance], queues: list[QueueState] | None, *, is_hearing: bool, per_second: float
+    workers: list[WorkerInstance], queues: list[QueueState] | None, *, is_connected: bool, per_second: float
 ) -> BusHealth:
     """The worst of what is wrong."""
     dead = sum(queue.depth for queue in queues or () if queue.name.endswith(".dead"))
-    if not is_hearing:
+    if not is_connected:
         return BusHealth("err", "health.lost", needing=dead)
     down = [worker.service for worker in latest(workers) if worker.is_silent]
     if down:

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 from nicegui import background_tasks, ui
 
+from bus_schema.conversations import ListDialogues
+from bus_schema.process import ListProcesses
 from gateway.backend import Backend
 from gateway.ui.components import attributes, box, popup, text
 from gateway.ui.errors import EXPECTED_ERRORS
@@ -116,11 +118,12 @@ class CommandPalette:
                         text(key, "mb-kbd")
 
     async def _learn(self) -> None:
+        bus = self._backend.bus
         try:
-            for dialogue in (await self._backend.all_dialogues()).items:
+            for dialogue in (await bus.request(ListDialogues())).items:
                 user = dialogue.user_id
                 self._known.append(PaletteEntry("palette.people", "user", user, f"/chat?with={quote(user)}"))
-            for run in (await self._backend.runs()).items:
+            for run in (await bus.request(ListProcesses())).items:
                 self._known.append(
                     PaletteEntry("palette.runs", "runs", run.card_name, f"/runs/{run.run_id}", run.run_id)
                 )

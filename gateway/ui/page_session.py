@@ -112,11 +112,11 @@ class PageSession:
     def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Be told, at most so often, what was said on the bus, and whether some of it was missed."""
         listening = self.ground.feed.listen()
-        news = listening.__enter__()
+        listener = listening.__enter__()
         ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
 
         def some() -> Any:
-            items = news.taken()
+            items = listener.take()
             if not items:
                 return None
             return take(

@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from nicegui import ui
 
+from gateway.api.fleet import list_queues
 from gateway.backend import Backend
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.chat.screen import ChatScreen
@@ -110,7 +111,7 @@ class _QueueReader:
 
     async def queues(self) -> list[QueueState] | None:
         try:
-            return await self._backend.queues()
+            return await list_queues(self._backend)
         except ManagementUnavailable:
             return None
 

@@ -12,6 +12,7 @@ from nicegui.element import Element
 
 from bus_schema.dialogue import Answered, DialogueMessage, MessageKind
 from bus_schema.ids import mint
+from gateway.api.dialogues import read_messages, send_message
 from gateway.ui.chat.delegations import DelegationList
 from gateway.ui.chat.message_views import (
     NotificationView,
@@ -55,7 +56,7 @@ class ConversationView:
 
     async def open(self) -> None:
         """Show the end of what was said."""
-        page = await self.session.backend.history(self.user_id, limit=_PAGE)
+        page = await read_messages(self.session.backend, self.user_id, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
         ui.run_javascript(f"mbWatch({self.scroller.id})")
@@ -96,7 +97,7 @@ class ConversationView:
             self._growing = StreamingAnswer(session.i18n)
             self._status = self._status_line()
         growing = self._growing
-        pieces = session.backend.send_message(self.user_id, said, message_id=message_id)
+        pieces = send_message(session.backend, self.user_id, said, message_id)
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
@@ -154,7 +155,7 @@ class ConversationView:
         self._tail.clear()
 
     async def _read_on(self) -> None:
-        page = await self.session.backend.history(self.user_id, cursor=self._older, limit=_PAGE)
+        page = await read_messages(self.session.backend, self.user_id, cursor=self._older, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
 

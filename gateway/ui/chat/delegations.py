@@ -20,6 +20,8 @@ from bus_schema.subagent import (
     SubagentToolResult,
 )
 from bus_schema.timeline import GetTimeline
+from gateway.api.dialogues import SUBAGENT_TOPIC
+from gateway.api.timeline import read_timeline
 from gateway.ui.components import anchor, attributes, box, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
@@ -36,7 +38,6 @@ _READ: Final[dict[str, type[SubagentEvent]]] = {
         SubagentTool,
     )
 }
-TOPIC: Final = "subagent"
 
 
 @dataclass
@@ -206,8 +207,8 @@ def _part(name: str, content: str) -> Element:
     return made
 
 
-_READ_PAGE = 500
-_MOST_PAGES = 10
+_PAGE = 500
+_MAX_PAGES = 10
 
 
 class DelegationList:
@@ -231,13 +232,9 @@ class DelegationList:
     async def read(self, since: datetime) -> None:
         """What the timeline has from then on."""
         trace = conversation_trace(self._user_id)
-        wanted = GetTimeline(since=since, trace_id=trace, topics=(TOPIC,), limit=_READ_PAGE)
-        for _ in range(_MOST_PAGES):
-            page = await self._session.backend.timeline(wanted)
-            self._known.learn(event.envelope for event in page.items)
-            if len(page.items) < _READ_PAGE:
-                return
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+        query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), limit=_PAGE)
+        events, _ = await read_timeline(self._session.backend, query, _MAX_PAGES)
+        self._known.learn(event.envelope for event in events)
 
     def begin_anew(self) -> None:
         """All is drawn again, message by message."""

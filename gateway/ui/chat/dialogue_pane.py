@@ -11,6 +11,8 @@ from bus_schema.conversations import Dialogue, MessageStored
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline
+from gateway.api.dialogues import end_dialogue
+from gateway.api.timeline import read_timeline
 from gateway.ui.chat.conversation import ConversationView
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, text
@@ -20,7 +22,7 @@ from gateway.ui.svg import icon
 
 _KNOWN_SINCE = timedelta(days=14)
 _PAGE = 500
-_MOST_PAGES = 10
+_MAX_PAGES = 10
 
 
 class DialoguePane:
@@ -73,13 +75,9 @@ class DialoguePane:
         self._state.set_text(f"{i18n.count('chat.messages', dialogue.messages)} · {stands}")
 
     async def _learn(self) -> None:
-        wanted = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
-        for _ in range(_MOST_PAGES):
-            page = await self.session.backend.timeline(wanted)
-            self.knowledge.learn(event.envelope for event in page.items)
-            if len(page.items) < _PAGE or page.next_cursor is None:
-                return
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+        query = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
+        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES)
+        self.knowledge.learn(event.envelope for event in events)
 
     def _head(self, on_close: Callable[[str], None] | None) -> None:
         i18n, user = self.session.i18n, self.user_id
@@ -102,7 +100,7 @@ class DialoguePane:
     async def _end(self) -> None:
         i18n = self.session.i18n
         await self.session.attempt(
-            self.session.backend.end_dialogue(self.user_id), i18n("chat.ended", user=self.user_id)
+            end_dialogue(self.session.backend, self.user_id), i18n("chat.ended", user=self.user_id)
         )
 
     def _composer(self) -> None:

@@ -6,10 +6,11 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from bus_schema.conversations import MessageStored
+from bus_schema.conversations import ListDialogues, MessageStored
 from bus_schema.dialogue import MessageKind
 from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
+from gateway.api.dialogues import read_messages
 from gateway.ui.chat.dialogue_list import DialogueList
 from gateway.ui.chat.dialogue_pane import DialoguePane, empty_talk
 from gateway.ui.chat.user_profile import ProfilePanel
@@ -90,7 +91,8 @@ class ChatScreen:
     async def _look(self) -> None:
         i18n = self.session.i18n
         found = {
-            dialogue.user_id: dialogue for dialogue in (await self.session.backend.all_dialogues(limit=_LISTED)).items
+            dialogue.user_id: dialogue
+            for dialogue in (await self.session.backend.bus.request(ListDialogues(limit=_LISTED))).items
         }
         for user, dialogue in found.items():
             self.people.meet(user, is_active=dialogue.is_active, last_at=dialogue.last_activity)
@@ -102,7 +104,7 @@ class ChatScreen:
     async def _read_ends(self) -> None:
         # Later ones are told; whoever is far down the list may do without.
         users = self.people.names()[:_READ_ENDS]
-        pages = await asyncio.gather(*(self.session.backend.history(user, limit=2) for user in users))
+        pages = await asyncio.gather(*(read_messages(self.session.backend, user, limit=2) for user in users))
         for user, page in zip(users, pages, strict=True):
             last = next((message for message in page.items if message.kind is not MessageKind.HIDDEN), None)
             if last is not None:

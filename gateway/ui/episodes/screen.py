@@ -3,11 +3,12 @@
 from typing import Any
 
 from bus_schema.envelope import Envelope
-from bus_schema.episodes import EpisodeHead, Layer
+from bus_schema.episodes import AnchorReason, EpisodeHead, Layer
 from bus_schema.identities import is_user_id
-from bus_schema.lsm import ListEpisodes
-from bus_schema.lsm_statistics import ExplainEpisode, GetLayerHistory
+from bus_schema.lsm import ListEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerHistory
 from bus_schema.packer import PackEpisode
+from gateway.api.episodes import PACK_TIMEOUT_S
 from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
 from gateway.ui.empty_state import EmptyState
 from gateway.ui.episodes.detail import EpisodeActions, EpisodeDetail
@@ -121,26 +122,26 @@ class EpisodesScreen:
 
     async def _look(self) -> None:
         backend, chat = self.session.backend, self.wanted.chat_id
-        page = await backend.episodes(self.wanted)
+        page = await backend.query(self.wanted)
         self._heads = {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
         self._is_known = True
         self._show()
-        stats = await backend.episode_stats(chat)
+        stats = await backend.query(GetEpisodeStats(chat_id=chat))
         self.figures.show(stats)
         self.session.subtitle(self.session.i18n.count("episodes.count", stats.episodes))
-        history = await backend.layer_history(GetLayerHistory(chat_id=chat))
+        history = await backend.query(GetLayerHistory(chat_id=chat))
         self.chart.show(history.points, stats)
 
     async def _read_on(self) -> None:
-        page = await self.session.backend.episodes(self.wanted.model_copy(update={"cursor": self._next_cursor}))
+        page = await self.session.backend.query(self.wanted.model_copy(update={"cursor": self._next_cursor}))
         self._heads |= {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
         self._show()
 
     async def _explain(self) -> None:
         if self._chosen is not None:
-            self.detail.show(await self.session.backend.episode(ExplainEpisode(episode_id=self._chosen)))
+            self.detail.show(await self.session.backend.query(ExplainEpisode(episode_id=self._chosen)))
 
     def _show(self) -> None:
         names_chat = self.wanted.chat_id is None and len({head.chat_id for head in self._heads.values()}) > 1
@@ -180,20 +181,21 @@ class EpisodesScreen:
 
     async def _unpack(self, episode_id: str) -> None:
         done = self.session.i18n("episodes.unpacked")
-        await self._do(self.session.backend.unpack_episode(episode_id), done)
+        await self._do(self.session.backend.query(UnpackEpisode(episode_id=episode_id)), done)
 
     async def _pack(self, episode_id: str, to: Layer) -> None:
         wanted = PackEpisode.model_validate({"episode_id": episode_id, "to": to})
         await self._do(self._packed(wanted), "")
 
     async def _packed(self, wanted: PackEpisode) -> None:
-        packed = await self.session.backend.pack_episode(wanted)
+        packed = await self.session.backend.query(wanted, PACK_TIMEOUT_S)
         i18n = self.session.i18n
         key = f"episodes.outcome.{packed.outcome}"
         self.session.say(i18n(key) + (f": {packed.reason}" if packed.reason else ""))
 
     async def _anchor(self, episode_id: str, is_anchor: bool) -> None:
-        await self._do(self.session.backend.set_anchor(episode_id, is_anchor=is_anchor), "")
+        command = SetAnchor(episode_id=episode_id, is_anchor=is_anchor, reason=AnchorReason.EXPLICIT)
+        await self._do(self.session.backend.query(command), "")
 
     async def _do(self, work: Any, done: str) -> None:
         """The list hears of it by itself; whoever has asked sees it at once."""

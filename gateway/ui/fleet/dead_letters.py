@@ -2,14 +2,22 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from nicegui import ui
 from nicegui.element import Element
 
-from gateway.backend import LOCAL_USER
-from gateway.desks.fleet import body_of
+from gateway.api.fleet import (
+    DEAD_SUFFIX,
+    QUEUE_PREFIX,
+    body_of,
+    drop_dead_letters,
+    list_dead_letters,
+    list_queues,
+    replay_dead_letters,
+)
 from gateway.ui.components import (
     Rows,
     anchor,
@@ -23,7 +31,6 @@ from gateway.ui.components import (
     text,
 )
 from gateway.ui.fleet.confirm import confirm
-from gateway.ui.fleet.tables import DEAD
 from gateway.ui.page_session import PageSession
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
@@ -69,16 +76,16 @@ class DeadLetterList:
     async def look(self, *, is_acted_on: bool = False) -> None:
         """What lies there now; a queue that has not changed is left alone, since to look is to take and give back."""
         backend = self.session.backend
-        queues = await backend.queues("mb.q.")
+        queues = await list_queues(backend, QUEUE_PREFIX)
         depths = {
-            queue.name.removeprefix("mb.q.").removesuffix(DEAD): queue.depth
+            queue.name.removeprefix(QUEUE_PREFIX).removesuffix(DEAD_SUFFIX): queue.depth
             for queue in queues
-            if queue.name.endswith(DEAD)
+            if queue.name.endswith(DEAD_SUFFIX)
         }
         if depths == self._depths and not is_acted_on:
             return
         full = [service for service, depth in depths.items() if depth]
-        letters = [letter for service in full for letter in await backend.dead_letters(service, _SHOWN)]
+        letters = [letter for service in full for letter in await list_dead_letters(backend, service, _SHOWN)]
         # The broker counts a little late: what was acted on is looked at once more.
         self._depths = {} if is_acted_on else depths
         letters.sort(key=lambda letter: letter.died_at, reverse=True)
@@ -97,16 +104,14 @@ class DeadLetterList:
 
     async def replay(self, keys: set[Key]) -> None:
         """Send them back, each under its own id."""
-        await self._each(
-            keys, lambda service, ids: self.session.backend.replay(service, ids, LOCAL_USER), "fleet.replayed"
-        )
+        await self._each(keys, partial(replay_dead_letters, self.session.backend), "fleet.replayed")
 
     async def drop(self, keys: set[Key]) -> None:
         """Delete them, once it has been confirmed."""
         i18n, number = self.session.i18n, len(keys)
         title = i18n.count("fleet.drop_title", number)
         if await confirm(i18n, title, i18n("fleet.drop_text"), i18n.count("fleet.drop_do", number), number):
-            await self._each(keys, lambda service, ids: self.session.backend.drop(service, ids), "fleet.dropped")
+            await self._each(keys, partial(drop_dead_letters, self.session.backend), "fleet.dropped")
 
     def show(self, letter: DeadLetter) -> None:
         """All of it."""

@@ -9,7 +9,7 @@ from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
 from gateway.event_feed import MissedEvents
 from gateway.memory_changes import KemChange
-from gateway.shared_memory import facets_of
+from gateway.shared_memory import KemNotFound, facets_of
 from gateway.ui.components import box, button, show_if
 from gateway.ui.empty_state import EmptyState
 from gateway.ui.errors import ScreenSection
@@ -22,7 +22,6 @@ from gateway.ui.memory.search_form import MemorySearch, SearchForm
 from gateway.ui.memory.tabs import memory_tabs
 from gateway.ui.memory.whose import whose_button
 from gateway.ui.page_session import PageSession
-from memory.errors import NoSuchKem
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50
@@ -36,7 +35,7 @@ class MemoryScreen:
     def __init__(self, session: PageSession) -> None:
         self.session = session
         question = MemorySearch.of_address(session.query)
-        self.memory = session.backend.memory_of(question.user)
+        self.memory = session.backend.memories.of(question.user)
         self.found = SearchResults()
         self._chosen: KemItem | None = None
         self._is_away = False
@@ -65,9 +64,9 @@ class MemoryScreen:
         """Show it, then keep it up to date."""
         screen = cls(session)
         listening = screen.memory.changes.listen()
-        news = listening.__enter__()
+        listener = listening.__enter__()
         ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
-        session.every(_HEAR_EVERY_S, lambda: screen.hear(news.taken()))
+        session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
         session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
         session.on_key("Escape", lambda _row: screen.choose(None))
         await screen.look()
@@ -153,7 +152,7 @@ class MemoryScreen:
     async def _fetch(self, kem_id: str) -> None:
         try:
             self._chosen = KemItem(FoundKem(kem=await self.memory.kem(kem_id)))
-        except NoSuchKem:
+        except KemNotFound:
             self.detail.show_nothing()
             return
         self.detail.show(self._chosen)

@@ -6,7 +6,8 @@ from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.artifacts import Manifest
-from bus_schema.storage import Versions
+from bus_schema.storage import GetLineage, GetVersions, Versions
+from gateway.api.artifacts import artifact_preview
 from gateway.ui.components import (
     SegmentedControl,
     anchor,
@@ -45,9 +46,9 @@ class ArtifactPanel:
         self.place.clear()
         backend = self.session.backend
         try:
-            manifest = await backend.artifact(artifact_id, trace)
-            versions = await backend.versions(artifact_id, trace)
-            preview = await backend.preview(artifact_id, _MOST_LINES, trace)
+            manifest = await backend.artifacts.manifest(artifact_id, trace=trace)
+            versions = await backend.bus.request(GetVersions(artifact_id=artifact_id), trace=trace)
+            preview = await artifact_preview(backend, artifact_id, _MOST_LINES, trace)
         except EXPECTED_ERRORS as trouble:
             with self.place:
                 show_error(self.session.i18n, trouble, lambda: self.show(artifact_id, trace), trace or "")
@@ -150,7 +151,8 @@ class ArtifactScreen:
         """Ask storage, which shows what this user may see."""
         trace = self.session.query.get("trace")
         await self.panel.show(self.artifact_id, trace)
-        found = await self.session.backend.lineage(self.artifact_id, "both", trace=trace)
+        query = GetLineage(artifact_id=self.artifact_id, direction="both", depth=10)
+        found = await self.session.backend.bus.request(query, trace=trace)
         nodes = tuple(node_of(manifest, is_source=False) for manifest in found.nodes)
         known = {node.id for node in nodes}
         edges = frozenset((edge.source, edge.target) for edge in found.edges if {edge.source, edge.target} <= known)

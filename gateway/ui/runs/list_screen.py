@@ -8,8 +8,9 @@ from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.envelope import Envelope
-from bus_schema.process import Run, StepStatus
-from gateway.desks.runs import RunRequest
+from bus_schema.ids import mint
+from bus_schema.process import ListProcesses, Run, StepStatus
+from gateway.api.runs import StartRunRequest, card_names, start_run
 from gateway.ui.components import Rows, anchor, attributes, box, button, choice, copy_button, popup, show_if, tag, text
 from gateway.ui.errors import ScreenSection
 from gateway.ui.i18n import Localizer
@@ -72,7 +73,7 @@ class RunListScreen:
         await self.part.attempt(self._look)
 
     async def _look(self) -> None:
-        self._runs = list((await self.session.backend.runs(limit=_SHOWN)).items)
+        self._runs = list((await self.session.backend.bus.request(ListProcesses(limit=_SHOWN))).items)
         self._show()
 
     def _show(self) -> None:
@@ -84,16 +85,16 @@ class RunListScreen:
 
     def _ask(self) -> None:
         i18n = self.session.i18n
-        cards = self.session.backend.cards()
+        cards = card_names()
         wanted = {"card": cards[0], "brief": ""}
 
         async def go() -> None:
             if not wanted["brief"].strip():
                 problem.set_text(i18n("runs.no_brief"))
                 return
-            order = RunRequest(briefs=[wanted["brief"]], card_name=wanted["card"])
-            if await self.session.attempt(self.session.backend.start_run(order)):
-                ui.navigate.to(f"/runs/{order.run_id}")
+            request = StartRunRequest(briefs=[wanted["brief"]], card_name=wanted["card"], run_id=mint("run"))
+            if await self.session.attempt(start_run(self.session.backend, request)):
+                ui.navigate.to(f"/runs/{request.run_id}")
 
         with popup(i18n("runs.new"), "mb-dialog mb-new-run"):
             text(i18n("runs.new"), "", "h2")

@@ -11,6 +11,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from bus_schema.envelope import Envelope
 from bus_schema.process import Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
+from gateway.api.runs import cancel_run, get_run
 from gateway.ui.components import anchor, attributes, box, button, identifier, tag, text
 from gateway.ui.errors import ScreenSection
 from gateway.ui.fleet.confirm import confirm
@@ -102,8 +103,8 @@ class RunScreen:
 
     async def _look(self) -> None:
         run, found = await asyncio.gather(
-            self.session.backend.run(self.run_id),
-            self.session.backend.artifacts(SearchArtifacts(trace_id=self.run_id, limit=200)),
+            get_run(self.session.backend, self.run_id),
+            self.session.backend.bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=self.run_id),
         )
         is_new = self.run is None or self.run.status is not run.status
         self.run = run
@@ -156,7 +157,7 @@ class RunScreen:
     async def _cancel(self) -> None:
         i18n = self.session.i18n
         if await confirm(i18n, i18n("run.cancel_title"), i18n("run.cancel_text"), i18n("run.cancel"), 1):
-            await self.session.attempt(self.session.backend.cancel_run(self.run_id), i18n("run.cancelled"))
+            await self.session.attempt(cancel_run(self.session.backend, self.run_id), i18n("run.cancelled"))
             await self.look()
 
 

@@ -11,7 +11,8 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim
+from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim, StopSim
+from gateway.api.sim import team_names
 from gateway.ui.components import attributes, box, button, choice, field, icon_button, rewrite, show_if, text
 from gateway.ui.page_session import PageSession
 
@@ -25,8 +26,8 @@ class SimControls:
 
     def __init__(self, session: PageSession, place: Element, on_team: Callable[[], None]) -> None:
         self.session, self._on_team = session, on_team
-        backend, language = session.backend, session.i18n.language
-        teams = backend.sim_teams()
+        language = session.i18n.language
+        teams = team_names()
         self.team = session.query.get("team") or next(
             (name for name in teams if name.endswith(f"_{language}")), teams[0]
         )
@@ -52,13 +53,13 @@ class SimControls:
         except ValueError:
             self.session.say(self.session.i18n("sim.bad_number", most=self.session.i18n.number(MAX_SIM_MESSAGES)))
             return
-        if await self.session.attempt(self.session.backend.sim_start(command)) and self.after_start is not None:
+        if await self.session.attempt(self.session.backend.bus.request(command)) and self.after_start is not None:
             await self.after_start()
 
     async def stop(self) -> None:
         """Let nobody say anything more."""
         if (
-            await self.session.attempt(self.session.backend.sim_stop(), self.session.i18n("sim.stopped"))
+            await self.session.attempt(self.session.backend.bus.request(StopSim()), self.session.i18n("sim.stopped"))
             and self.after_start
         ):
             await self.after_start()

@@ -7,13 +7,12 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from agents.sim.scenarios import Scenario, Trigger
-from agents.sim.teams import Profile, Team
 from bus_schema.envelope import Envelope
 from gateway.ui.components import Rows, anchor, attributes, box, moment, person, show_if, text
 from gateway.ui.event_summary import lane_of, summary_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.sim.statistics import SimCheck
+from gateway.ui.sim.team import ScenarioEvent, ShippedScenario, ShippedTeam, TeamMember
 from gateway.ui.svg import icon
 
 _TALKERS = 100
@@ -31,7 +30,7 @@ class PeoplePanel:
             self._list = box("mb-scroll mb-grow")
         self._said: dict[str, tuple[TextElement, Element]] = {}
 
-    def show_team(self, team: Team) -> None:
+    def show_team(self, team: ShippedTeam) -> None:
         """These people."""
         self._team.set_text(f"{team.name} · {len(team.people)}")
         self._list.clear()
@@ -47,7 +46,7 @@ class PeoplePanel:
             said.set_text(str(by_user.get(user, 0)))
             bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
 
-    def _person(self, one: Profile) -> None:
+    def _person(self, one: TeamMember) -> None:
         with attributes(anchor(f"/chat?with={quote(one.user_id)}", classes="mb-sim-person"), data_row=one.user_id):
             person(one.user_id, one.name)
             with box("mb-stack mb-grow"):
@@ -70,7 +69,7 @@ class ScenarioPanel:
                 self._name: TextElement = text("", "mb-meta mb-ell")
             self._list = box("mb-scroll mb-grow mb-pad")
 
-    def show(self, scenario: Scenario, team: Team) -> None:
+    def show(self, scenario: ShippedScenario, team: ShippedTeam) -> None:
         """These events, with who would talk about them."""
         self._name.set_text(self.i18n.count("sim.triggers", len(scenario.triggers)))
         self._list.clear()
@@ -78,7 +77,7 @@ class ScenarioPanel:
             for trigger in scenario.triggers:
                 self._trigger(trigger, [one.name for one in team.responsible_for(trigger.areas)])
 
-    def _trigger(self, trigger: Trigger, who: Sequence[str]) -> None:
+    def _trigger(self, trigger: ScenarioEvent, who: Sequence[str]) -> None:
         with box("mb-sim-trigger"):
             box("mb-dot mb-ring mb-t3", "i")
             text(trigger.id.replace("_", " "), "mb-ell mb-grow")

@@ -3,21 +3,21 @@
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
-from agents.sim.scenarios import shipped_scenario
-from agents.sim.teams import UnknownTeam, shipped_team
 from bus_schema.envelope import Envelope
-from bus_schema.sim import SimState
+from bus_schema.sim import GetSimStatus, SimState
 from bus_schema.timeline import GetTimeline
+from gateway.api.timeline import read_timeline
 from gateway.ui.components import box, text
 from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
 from gateway.ui.sim.controls import SimControls
 from gateway.ui.sim.panels import ChecksPanel, NewsPanel, PeoplePanel, ScenarioPanel, answer_times, dots_panel
 from gateway.ui.sim.statistics import SimStatistics, checks_of
+from gateway.ui.sim.team import shipped_scenario, shipped_team
 from gateway.ui.svg import sparkline
 
 _PAGE = 500
-_MOST_PAGES = 20
+_MAX_PAGES = 20
 _FIGURES = (
     ("sent", "acc"),
     ("answers", "acc"),
@@ -90,7 +90,7 @@ class SimScreen:
         self._dots.set_content(answer_times(i18n, list(counting.seconds)))
 
     async def _look(self) -> None:
-        self.state = await self.session.backend.sim_status()
+        self.state = await self.session.backend.bus.request(GetSimStatus())
         self._follow_team()
         counts = self.state.counts
         if counts is not None and counts.sim_id != self._shown_id:
@@ -99,13 +99,9 @@ class SimScreen:
             await self._catch_up()
 
     async def _catch_up(self) -> None:
-        wanted = GetTimeline(since=self.state.started_at, limit=_PAGE)
-        for _ in range(_MOST_PAGES):
-            page = await self.session.backend.timeline(wanted)
-            self.counting.hear(event.envelope for event in page.items)
-            if len(page.items) < _PAGE or page.next_cursor is None:
-                return
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+        query = GetTimeline(since=self.state.started_at, limit=_PAGE)
+        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES)
+        self.counting.hear(event.envelope for event in events)
 
     def _follow_team(self) -> None:
         # Whoever has chosen a team sees that one, whatever runs.
@@ -115,10 +111,7 @@ class SimScreen:
             self._show_team()
 
     def _show_team(self) -> None:
-        try:
-            team = shipped_team(self.controls.team)
-        except UnknownTeam:
-            team = shipped_team(self.session.backend.sim_teams()[0])
+        team = shipped_team(self.controls.team)
         self.people.show_team(team)
         self.scenario.show(shipped_scenario(team.scenario), team)
 

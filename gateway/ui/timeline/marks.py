@@ -1,6 +1,6 @@
 """Events as marks in lanes: what was asked for, what happened, work with its duration, what failed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,8 +11,7 @@ from bus_schema.fleet import AgentActivityStarted, AgentResult, Heartbeat
 from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, StepFailed, StepStarted
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
-from bus_schema.timeline import GetTimeline, TimelineEvent
-from gateway.backend import Backend
+from bus_schema.timeline import TimelineEvent
 from gateway.ui.event_summary import name_of, summary_of
 from gateway.ui.i18n import Localizer
 
@@ -136,39 +135,3 @@ _ORDER: Final = {
 
 def _attempt(data: dict[str, Any]) -> str:
     return f"{data.get('run_id')}/{data.get('step_id')}/{data.get('attempt')}"
-
-
-_READ_PAGE = 500
-_MOST_PAGES = 20
-MOST_EVENTS = _READ_PAGE * _MOST_PAGES
-_AROUND = timedelta(hours=1)
-
-
-async def events_since(
-    backend: Backend, since: datetime, user_id: str | None, trace_id: str | None
-) -> tuple[list[TimelineEvent], bool]:
-    """All that happened since, in order; whether that is all."""
-    wanted = GetTimeline(since=since, user_id=user_id, trace_id=trace_id, limit=_READ_PAGE)
-    return await _read(backend, wanted, _MOST_PAGES)
-
-
-async def events_around(backend: Backend, event: TimelineEvent) -> Sequence[TimelineEvent]:
-    """What else happened in its trace, some time before and after."""
-    if event.trace_id is None:
-        return [event]
-    wanted = GetTimeline(
-        since=event.time - _AROUND, until=event.time + _AROUND, trace_id=event.trace_id, limit=_READ_PAGE
-    )
-    found, _ = await _read(backend, wanted, 4)
-    return found
-
-
-async def _read(backend: Backend, wanted: GetTimeline, most_pages: int) -> tuple[list[TimelineEvent], bool]:
-    found: list[TimelineEvent] = []
-    for _ in range(most_pages):
-        page = await backend.timeline(wanted)
-        found += page.items
-        if len(page.items) < wanted.limit or page.next_cursor is None:
-            return found, True
-        wanted = wanted.model_copy(update={"cursor": page.next_cursor})
-    return found, False

@@ -8,17 +8,20 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
+from gateway.api.timeline import read_timeline
 from gateway.ui.components import SegmentedControl, attributes, box, icon_button
 from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
-from gateway.ui.timeline.marks import MOST_EVENTS, EventMark, TimelineMarks, events_around, events_since
+from gateway.ui.timeline.marks import EventMark, TimelineMarks
 from gateway.ui.timeline.nothing import EmptyTimeline
 from gateway.ui.timeline.view import TimelineView
 
 RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
-_USUAL = "15m"
+_DEFAULT_RANGE = "15m"
+_PAGE, _MAX_PAGES, _MAX_PAGES_AROUND = 500, 20, 4
+_AROUND = timedelta(hours=1)
 _KEPT_BEYOND = timedelta(minutes=1)
 
 
@@ -28,7 +31,7 @@ class TimelineScreen:
     def __init__(self, session: PageSession) -> None:
         self.session = session
         wanted = session.query.get("range", "")
-        self.range = wanted if wanted in RANGES else _USUAL
+        self.range = wanted if wanted in RANGES else _DEFAULT_RANGE
         self.reading, self._around = TimelineMarks(), TimelineMarks()
         self._links: list[tuple[str, str]] = []
         self._controls()
@@ -73,14 +76,15 @@ class TimelineScreen:
         """Read the range from storage."""
         backend, i18n = self.session.backend, self.session.i18n
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
-        events, is_all = await events_since(backend, since, self.filters.user, self.filters.trace)
+        query = GetTimeline(since=since, user_id=self.filters.user, trace_id=self.filters.trace, limit=_PAGE)
+        events, is_all = await read_timeline(backend, query, _MAX_PAGES)
         self.reading.read(events)
         if not events:
-            self.nothing.explain(has_earlier=bool((await backend.timeline(GetTimeline(limit=1))).items))
+            self.nothing.explain(has_earlier=bool((await backend.bus.request(GetTimeline(limit=1))).items))
         self.redraw()
         self.view.watch()
         if not is_all:
-            self.session.say(i18n("timeline.too_many", n=i18n.number(MOST_EVENTS)))
+            self.session.say(i18n("timeline.too_many", n=i18n.number(_PAGE * _MAX_PAGES)))
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> Any:
         """What was told since."""
@@ -150,11 +154,19 @@ class TimelineScreen:
         self._count()
 
     async def _events_around(self, mark: EventMark) -> list[TimelineEvent]:
-        found = list(await events_around(self.session.backend, mark.event))
+        found = await self._trace_around(mark.event)
         # Those of its trace that are in no range that is shown can be chosen from the chain, too.
         self._around.read(found)
         known = {one.event.event_id for one in self._around.marks.values()}
         return found + [one.event for one in self.reading.marks.values() if one.event.event_id not in known]
+
+    async def _trace_around(self, event: TimelineEvent) -> list[TimelineEvent]:
+        if event.trace_id is None:
+            return [event]
+        since, until = event.time - _AROUND, event.time + _AROUND
+        query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
+        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES_AROUND)
+        return events
 
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
@@ -180,5 +192,5 @@ class TimelineScreen:
             self.live = LiveToggle(self.session, self.toggle_live)
 
     def _choose_range(self, chosen: str) -> None:
-        self.session.remember(range=chosen if chosen != _USUAL else None, event=None, zoom=None)
+        self.session.remember(range=chosen if chosen != _DEFAULT_RANGE else None, event=None, zoom=None)
         ui.run_javascript("location.reload()")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.address import USUAL_PORT, CannotListen, bound_socket, known_url, url_file, url_of
+from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, known_url, url_file, url_of
 from mindbus import Settings
 from mindbus.files.private import write_private
 
@@ -38,7 +38,7 @@ def test_without_one_it_is_never_at_a_loss(tmp_path: Path, stack: ExitStack) -> 
     first = stack.enter_context(bound_socket(settings))
     second = stack.enter_context(bound_socket(settings))
 
-    assert len({url_of(first), url_of(second), f"http://127.0.0.1:{USUAL_PORT}"}) in (2, 3)
+    assert len({url_of(first), url_of(second), f"http://127.0.0.1:{DEFAULT_PORT}"}) in (2, 3)
 
 
 def test_it_comes_back_where_it_was(tmp_path: Path, stack: ExitStack) -> None:

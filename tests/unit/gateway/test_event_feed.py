@@ -55,14 +55,14 @@ def millimetres(items: list[Envelope | MissedEvents]) -> list[object]:
 async def test_every_listener_hears_every_event_from_when_it_listens_on(ear: Ear) -> None:
     with ear.feed.listen() as first:
         await ear.bus.publish(Rained(millimetres=1))
-        await first.some()
+        await first.wait()
         with ear.feed.listen() as second:
             await ear.bus.publish(Rained(millimetres=2))
-            await second.some()
+            await second.wait()
 
-            assert millimetres(first.taken()) == [1, 2]
-            assert millimetres(second.taken()) == [2]
-            assert second.taken() == []
+            assert millimetres(first.take()) == [1, 2]
+            assert millimetres(second.take()) == [2]
+            assert second.take() == []
 
 
 async def test_who_is_too_slow_is_told_so_then_hears_the_latest(ear: Ear) -> None:
@@ -70,11 +70,11 @@ async def test_who_is_too_slow_is_told_so_then_hears_the_latest(ear: Ear) -> Non
         for number in range(5):
             await ear.bus.publish(Rained(millimetres=number))
         await until(lambda: len(quick) == 5)
-        missed, *rest = slow.taken()
+        missed, *rest = slow.take()
 
     assert isinstance(missed, MissedEvents)
     assert millimetres(rest) == [3, 4]
-    assert millimetres(quick.taken()) == [0, 1, 2, 3, 4]
+    assert millimetres(quick.take()) == [0, 1, 2, 3, 4]
 
 
 async def test_a_listener_is_read_like_a_stream(ear: Ear) -> None:
@@ -108,15 +108,15 @@ async def test_heartbeats_show_the_fleet_and_disturb_nobody(ear: Ear) -> None:
 async def test_a_worker_is_silent_after_three_beats_and_forgotten_after_an_hour(ear: Ear) -> None:
     await ear.beat("storage")
     await until(lambda: ear.feed.workers)
-    assert ear.feed.is_hearing
+    assert ear.feed.is_connected
 
     ear.clock.now += timedelta(seconds=16)
     assert [seen.is_silent for seen in ear.feed.workers] == [True]
-    assert not ear.feed.is_hearing
+    assert not ear.feed.is_connected
 
     ear.clock.now += timedelta(hours=1)
     assert ear.feed.workers == []
 
 
 def test_a_listener_starts_with_nothing() -> None:
-    assert Listener(1).taken() == []
+    assert Listener(1).take() == []

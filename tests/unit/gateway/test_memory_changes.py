@@ -68,7 +68,7 @@ class Desk:
 
     async def hears(self, news: Listener[KemChange], count: int) -> list[tuple[str, str]]:
         async def has_heard() -> bool:
-            self.heard += news.taken()
+            self.heard += news.take()
             return len(self.heard) >= count
 
         await until(has_heard)
@@ -106,7 +106,7 @@ async def test_of_a_hidden_unit_there_is_no_word_of_its_end_neither(desk: Desk) 
 
 
 async def test_a_unit_that_was_seen_is_told_as_gone_once_it_is_hidden(desk: Desk) -> None:
-    desk.changes.saw(a_kem(), a_kem("kem_2"))
+    desk.changes.mark_seen(a_kem(), a_kem("kem_2"))
     with desk.changes.listen() as news:
         await desk.tell(KemUpdated, a_kem(version=2, visibility="private"), readable=False)
         await desk.say(KemDeleted(kem_id="kem_1"))
@@ -116,7 +116,7 @@ async def test_a_unit_that_was_seen_is_told_as_gone_once_it_is_hidden(desk: Desk
 
 
 async def test_while_memory_is_away_only_what_is_public_is_told(desk: Desk) -> None:
-    desk.changes.saw(a_kem("kem_seen"))
+    desk.changes.mark_seen(a_kem("kem_seen"))
     desk.memory.is_away = True
     with desk.changes.listen() as news:
         await desk.tell(KemUpdated, a_kem("kem_seen", version=2, visibility="private"))
@@ -131,7 +131,9 @@ async def test_nobody_asks_memory_while_nobody_follows(desk: Desk) -> None:
     with desk.changes.listen() as news:
         await desk.tell(KemStored, a_kem())
         await desk.hears(news, 1)
-    await desk.changes.take([(an_envelope(), KemEvicted(kem_id="kem_1")), (an_envelope(), a_notice())], has_missed=True)
+    await desk.changes.process(
+        [(an_envelope(), KemEvicted(kem_id="kem_1")), (an_envelope(), a_notice())], has_missed=True
+    )
 
     assert desk.memory.asked == [{"kem_1"}]
 

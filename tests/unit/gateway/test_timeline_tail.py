@@ -66,7 +66,7 @@ class Sky:
 
     def rains(self, *envelopes: Envelope) -> None:
         for envelope in envelopes:
-            self.feed.tell(envelope)
+            self.feed.put(envelope)
             self.storage.save(envelope)
 
     def hear(self, wanted: GetTimeline) -> "Heard":
@@ -125,7 +125,7 @@ async def test_a_follower_hears_what_was_then_what_comes_each_once_in_order(sky:
 
 async def test_a_follower_from_now_hears_only_what_comes(sky: Sky) -> None:
     sky.storage.save(*map(told, range(37)), gap=3)
-    place = await sky.tail.place(None)
+    place = await sky.tail.start_cursor(None)
     heard = sky.hear(GetTimeline(cursor=place))
     sky.rains(told(40), told(41))
 
@@ -135,13 +135,13 @@ async def test_a_follower_from_now_hears_only_what_comes(sky: Sky) -> None:
 
 
 async def test_a_follower_that_comes_back_goes_on_where_it_was(sky: Sky) -> None:
-    first = sky.hear(GetTimeline(cursor=await sky.tail.place(None)))
+    first = sky.hear(GetTimeline(cursor=await sky.tail.start_cursor(None)))
     sky.rains(told(1), told(2))
     await first.until(2)
     await first.leave()
     sky.rains(told(3))
 
-    again = sky.hear(GetTimeline(cursor=await sky.tail.place("2")))
+    again = sky.hear(GetTimeline(cursor=await sky.tail.start_cursor("2")))
     sky.rains(told(4))
 
     assert await again.until(2) == ids(3, 4)
@@ -154,20 +154,20 @@ async def test_what_is_saved_late_or_told_to_nobody_is_heard_all_the_same(sky: S
     sky.rains(told(0))
     await heard.until(1)
     asked = sky.storage.asked
-    sky.feed.tell(told(1))
+    sky.feed.put(told(1))
     await until(lambda: sky.storage.asked > asked + 2)
     sky.storage.save(told(1))
     await heard.until(2)
 
     sky.storage.save(told(2))
-    sky.feed.tell(MissedEvents())
+    sky.feed.put(MissedEvents())
 
     assert await heard.until(3) == ids(0, 1, 2)
     await heard.leave()
 
 
 async def test_followers_share_the_questions(sky: Sky) -> None:
-    place = await sky.tail.place(None)
+    place = await sky.tail.start_cursor(None)
     crowd = [sky.hear(GetTimeline(cursor=place)) for _ in range(50)]
     sky.rains(told(0))
     for heard in crowd:
@@ -244,16 +244,16 @@ async def test_a_place_that_there_is_not_is_refused(sky: Sky, cursor: str) -> No
     sky.storage.save(told(1), told(2), told(3))
 
     for there in ("0", "2", "3"):
-        assert await sky.tail.place(there) == there
+        assert await sky.tail.start_cursor(there) == there
     sky.storage.events.pop(1)
-    assert await sky.tail.place("2") == "2"
+    assert await sky.tail.start_cursor("2") == "2"
     with pytest.raises(UnknownCursor):
-        await sky.tail.place(cursor)
+        await sky.tail.start_cursor(cursor)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 1000])
 async def test_the_end_is_found_whatever_numbers_were_left_out(sky: Sky, count: int) -> None:
     sky.storage.save(*map(told, range(count)), gap=7)
 
-    assert await sky.tail.place(None) == str(7 * count)
+    assert await sky.tail.start_cursor(None) == str(7 * count)
     assert sky.storage.asked < 40
