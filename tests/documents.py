@@ -1,10 +1,12 @@
-"""Small real documents, made as they are needed: PDF, DOCX, what passes for them."""
+"""Small real documents, made as they are needed: PDF, DOCX, PPTX, XLSX, what passes for them."""
 
 import io
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape
 
+from openpyxl import Workbook
+from pptx import Presentation
 from pypdf import PdfReader, PdfWriter
 
 _WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -39,6 +41,36 @@ def a_docx(*paragraphs: str | tuple[int, str], table: Sequence[Sequence[str]] = 
         "word/document.xml": f"<w:document {_WORD}><w:body>{body}</w:body></w:document>",
     }
     return zipped({name: f'<?xml version="1.0" encoding="UTF-8"?>{xml}'.encode() for name, xml in parts.items()})
+
+
+def a_pptx(*slides: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
+    """Slides of a title with paragraphs; the table is on the last."""
+    presentation = Presentation()
+    for title, *paragraphs in slides:
+        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+        slide.shapes.title.text_frame.text = title
+        slide.placeholders[1].text_frame.text = "\n".join(paragraphs)
+        if table and (title, *paragraphs) == tuple(slides[-1]):
+            rows = slide.shapes.add_table(len(table), len(table[0]), 0, 0, 1000, 1000).table
+            for at, row in enumerate(table):
+                for place, text in enumerate(row):
+                    rows.cell(at, place).text = text
+    file = io.BytesIO()
+    presentation.save(file)
+    return file.getvalue()
+
+
+def an_xlsx(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
+    """Rows of values by the names of their sheets."""
+    workbook = Workbook()
+    workbook.remove(workbook.worksheets[0])
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
 
 
 def a_protected_docx() -> bytes:

@@ -1,4 +1,4 @@
-"""Listens for what is to be learned: sources in, units of memory out."""
+"""Learns from documents: text is extracted, cut into pieces, embedded and stored as KEMs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,8 +16,8 @@ from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderAway, EmbedderFailure
 from memory.embedding.selection import configured_embedder
 from memory.kps.chunks import cut
-from memory.kps.reader import Limits, Reader
-from memory.kps.refusals import SourceDiffers
+from memory.kps.errors import SourceDiffers
+from memory.kps.extractor import DocumentExtractor, ExtractionLimits
 from memory.kps.units import Unit, units_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
@@ -34,9 +34,9 @@ _BATCH = 32
 
 
 class KpsWorker(Worker):
-    """Reads, cuts, embeds, stores: all in the name of whoever asks, so that nothing is read or written but theirs.
+    """Extracts, cuts, embeds and stores in the name of the requester, who can have nothing read or written but theirs.
 
-    Whatever is away, the message comes back, to go on with what memory does not have yet.
+    Where a service is unavailable, the message is retried and goes on with what memory does not have yet.
     """
 
     name = "kps"
@@ -45,39 +45,41 @@ class KpsWorker(Worker):
     attempts = 150
 
     def __init__(self, context: WorkerContext, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
-        self._kit = context
+        self._worker = context
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._opening = asyncio.Lock()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._reader = Reader(Limits(context.settings.kps_max_bytes, context.settings.kps_timeout_s))
+        self._extractor = DocumentExtractor(
+            ExtractionLimits(context.settings.kps_max_bytes, context.settings.kps_timeout_s)
+        )
 
     async def start(self) -> None:
         """Load the model before the first message; where it is away, messages wait for it."""
         try:
             await self._ready_embedder()
-        except EmbedderAway as away:
-            logger().warning("nothing is embedded yet", reason=str(away))
+        except EmbedderAway as error:
+            logger().warning("embedder unavailable", reason=str(error))
 
     async def stop(self) -> None:
-        """Let go of model and reading process."""
-        await self._reader.close()
+        """Close the model and the extraction process."""
+        await self._extractor.close()
         if self._embedder is not None:
             await self._embedder.close()
 
     @on_command
     async def process(self, command: ProcessRawData, context: MessageContext) -> tuple[ProcessedData, KemProcessed]:
-        bus = self._kit.bus.acting_as(context.requester, service=self.name)
+        bus = self._worker.bus.acting_as(context.requester, service=self.name)
         units = await self._units(command, bus, context)
         stored = 0
-        async with self._alone(command, context.owner):
+        async with self._one_revision(command, context.owner):
             for first in range(0, len(units), _BATCH):
                 batch = units[first : first + _BATCH]
                 stored += await self._keep(batch, bus, context)
                 if len(units) > _BATCH:
                     await self._report(command, first + len(batch), len(units))
         await supersede(bus, command, [unit.kem_id for unit in units], context)
-        if await is_forgotten(self._kit.bus, command, context):
+        if await is_forgotten(self._worker.bus, command, context):
             await forget(bus, (unit.kem_id for unit in units), context)
             units, stored = [], 0
         status = "stored" if stored else "unchanged"
@@ -85,8 +87,8 @@ class KpsWorker(Worker):
         done = {"kem_ids": [unit.kem_id for unit in units], "status": status}
         return ProcessedData.model_validate(done), KemProcessed.model_validate({"source": command.source, **done})
 
-    def _alone(self, command: ProcessRawData, owner: str) -> AbstractAsyncContextManager[object]:
-        """Of two revisions of a text, the one must be stored before the other looks what there is."""
+    def _one_revision(self, command: ProcessRawData, owner: str) -> AbstractAsyncContextManager[object]:
+        """A lock for revisions of one text: each is stored before the next compares itself with memory."""
         if command.key is None:
             return nullcontext()
         return self._locks.setdefault(f"{owner} {command.key}", asyncio.Lock())
@@ -94,36 +96,36 @@ class KpsWorker(Worker):
     async def _units(self, command: ProcessRawData, bus: Client, context: MessageContext) -> list[Unit]:
         try:
             content, content_type = await self._source(command, bus, context)
-            document = await self._reader.read(content, content_type)
+            document = await self._extractor.read(content, content_type)
             pieces = await asyncio.to_thread(cut, document, command.chunking)
             return await asyncio.to_thread(units_of, command, context.owner, document, pieces)
-        except Rejected as no:
-            logger().warning("source refused", refusal=type(no).__name__, details=no.details, by=context.requester)
-            raise Rejected(no.code, str(no), no.details) from no
-        except OSError as trouble:
-            raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble
+        except Rejected as error:
+            logger().warning("source rejected", error=type(error).__name__, details=error.details, by=context.requester)
+            raise Rejected(error.code, str(error), error.details) from error
+        except OSError as error:
+            raise TemporaryFailure(f"{type(error).__name__}: {error}") from error
 
     async def _source(self, command: ProcessRawData, bus: Client, context: MessageContext) -> tuple[bytes, str]:
-        """The bytes, with what they are declared to be."""
+        """Bytes of the source with their content type."""
         if command.source is None:
             # Text on the bus is in no charset of its own.
             return (command.raw_content or "").encode(), command.content_type.split(";")[0]
-        artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
+        artifacts = open_artifacts(bus, self._worker.settings, self._worker.clock)
         about = command.source.artifact_id
         try:
             async with artifacts.open(about, trace=context.trace_id) as reader:
                 if reader.manifest.sha256 != command.source.sha256:
                     raise SourceDiffers(artifact_id=about)
-                self._reader.require_size(reader.manifest.size_bytes)
+                self._extractor.require_size(reader.manifest.size_bytes)
                 return b"".join([piece async for piece in reader]), command.content_type
         except ArtifactError as error:
             error.details["artifact_id"] = about
             raise
 
     async def _keep(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> int:
-        """Store those that memory does not have as they are; how many these were."""
-        there = await self._there(units, bus, context)
-        new = [unit for unit in units if not unit.is_there(there.get(unit.kem_id))]
+        """Store the units that memory does not have as they are; their number."""
+        known = await self._known(units, bus, context)
+        new = [unit for unit in units if not unit.is_known(known.get(unit.kem_id))]
         if not new:
             return 0
         vectors = await self._embedded([unit.passage for unit in new])
@@ -147,7 +149,7 @@ class KpsWorker(Worker):
         content = sha256(command.model_dump_json().encode()).hexdigest()
         return (await in_id_scope(f"store/{context.attempt}/{content}", lambda: request(bus, command))).items
 
-    async def _there(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> dict[str, Kem]:
+    async def _known(self, units: Sequence[Unit], bus: Client, context: MessageContext) -> dict[str, Kem]:
         ids = tuple(unit.kem_id for unit in units)
         query = RetrieveKems(query=KemQuery(ids=ids), page_size=len(ids))
         page = await in_id_scope(f"look/{context.attempt}/{ids[0]}", lambda: request(bus, query))
@@ -156,10 +158,10 @@ class KpsWorker(Worker):
     async def _embedded(self, texts: Sequence[str]) -> list[Embedding]:
         try:
             return await (await self._ready_embedder()).passages(texts)
-        except EmbedderAway as away:
-            raise TemporaryFailure(str(away)) from away
-        except EmbedderFailure as failure:
-            raise PermanentFailure(str(failure)) from failure
+        except EmbedderAway as error:
+            raise TemporaryFailure(str(error)) from error
+        except EmbedderFailure as error:
+            raise PermanentFailure(str(error)) from error
 
     async def _ready_embedder(self) -> Embedder:
         async with self._opening:
@@ -169,9 +171,9 @@ class KpsWorker(Worker):
 
     async def _report(self, command: ProcessRawData, done: int, total: int) -> None:
         progress = KemProcessingProgress(source=command.source, done=done, total=total)
-        await in_id_scope(f"progress/{done}", lambda: self._kit.bus.publish(progress))
+        await in_id_scope(f"progress/{done}", lambda: self._worker.bus.publish(progress))
 
 
 def open_kps(context: WorkerContext) -> KpsWorker:
-    """With the model that the settings name."""
+    """The worker with the embedder that the settings name."""
     return KpsWorker(context, lambda: configured_embedder(context.settings))

@@ -1,4 +1,4 @@
-"""A document cut into pieces along its structure."""
+"""Chunking of a document along its headings, paragraphs and sentences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ def cut(document: Document, chunking: Chunking) -> list[Piece]:
 
 
 class Atom(NamedTuple):
-    """What is never cut: a sentence, a line."""
+    """A sentence or a line, which is cut only where it alone is too long."""
 
     start: int
     end: int
@@ -54,7 +54,7 @@ class _Cutter:
     _has_body: bool = False
 
     def take(self, block: Block) -> None:
-        """Put it into the piece at hand, as far as there is room, the rest into others."""
+        """Add a block to the current piece as far as there is room, the rest to further ones."""
         found = list(atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2))
         if not found:
             return
@@ -69,7 +69,7 @@ class _Cutter:
         self._has_body = self._has_body or block.kind != "heading"
 
     def close(self) -> None:
-        """The piece at hand is complete."""
+        """Complete the current piece."""
         if self._atoms:
             first, last = self._atoms[0], self._atoms[-1]
             self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page))
@@ -91,7 +91,7 @@ class _Cutter:
             self.close()
 
     def _go_on(self, block: Block, upcoming: Atom) -> None:
-        """In another piece: prose begins with the last words of the one before, unless it were cut because of them."""
+        """Begin another piece: prose repeats the last words of the one before, unless it were cut because of them."""
         before, most = self._atoms, self.chunking.max_chars
         self.close()
         is_whole = block.end - upcoming.start <= most

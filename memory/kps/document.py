@@ -1,9 +1,9 @@
-"""A document: its text, how that is built."""
+"""An extracted document: its text with blocks, and the composer that builds it."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.kps.refusals import NothingToRead, TooMuchToRead
+from memory.kps.errors import ExtractionTooLarge, NoTextFound
 
 MAX_TEXT_CHARS = 8_000_000
 MAX_TITLE_CHARS = 200
@@ -25,28 +25,28 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What was extracted; the blocks lie in the order of the text, they do not overlap."""
+    """Extracted text with its blocks, in the order of the text, without overlap."""
 
     text: str
     blocks: tuple[Block, ...]
 
 
 def titled(text: str) -> str:
-    """A heading as it is told to others: on one line, not too long."""
+    """A heading on one line, of at most MAX_TITLE_CHARS."""
     return " ".join(text.split())[:MAX_TITLE_CHARS]
 
 
 def require_words(document: Document) -> Document:
-    """Raises NothingToRead, TooMuchToRead."""
+    """The document itself. Raises NoTextFound, ExtractionTooLarge."""
     if len(document.text) > MAX_TEXT_CHARS:
-        raise TooMuchToRead(text_chars=len(document.text), most=MAX_TEXT_CHARS)
+        raise ExtractionTooLarge(text_chars=len(document.text), most=MAX_TEXT_CHARS)
     if not any(character.isalnum() for character in document.text):
-        raise NothingToRead
+        raise NoTextFound
     return document
 
 
 class Composer:
-    """Puts a document together out of what an extractor finds; what has no text is left out."""
+    """Builds a document from headings, prose and lines in order; empty ones are left out."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -79,7 +79,7 @@ class Composer:
         start, end = self._length, self._length + len(text)
         if end > MAX_TEXT_CHARS:
             # The rest need not be read to know.
-            raise TooMuchToRead(most=MAX_TEXT_CHARS)
+            raise ExtractionTooLarge(most=MAX_TEXT_CHARS)
         self._parts.append(text)
         self._length = end
         self._blocks.append(Block(kind, start, end, level, titled(text) if kind == "heading" else "", page))

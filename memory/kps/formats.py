@@ -1,4 +1,4 @@
-"""Which extractor a document is for, whether the bytes are what they are declared to be."""
+"""Document formats: content types, checks that the bytes are of the declared one, choice of the extractor."""
 
 import codecs
 import importlib
@@ -6,25 +6,60 @@ import re
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import PurePath
 
 from memory.kps.document import Document, require_words
-from memory.kps.refusals import CorruptDocument, DeclaredTypeDiffers, NotText, Protected, UnknownFormat
-from memory.kps.suffixes import DOCX
+from memory.kps.errors import CorruptDocument, DeclaredTypeDiffers, DocumentProtected, NotText, UnknownFormat
 
 PDF = "application/pdf"
-_TEXT = {
-    "text/markdown": "markdown:extract",
-    "text/x-markdown": "markdown:extract",
-    "text/html": "hypertext:extract",
-    "application/xhtml+xml": "hypertext:extract",
-    "application/json": "records:extract",
-    "application/jsonl": "records:extract_lines",
-    "application/x-ndjson": "records:extract_lines",
-    "application/x-jsonlines": "records:extract_lines",
-    "text/csv": "plain:extract_lines",
-    "text/tab-separated-values": "plain:extract_lines",
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+# By file name extension.
+CONTENT_TYPES = {
+    ".txt": "text/plain",
+    ".text": "text/plain",
+    ".log": "text/plain",
+    ".rst": "text/plain",
+    ".csv": "text/csv",
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".pdf": PDF,
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".ndjson": "application/x-ndjson",
+    ".docx": DOCX,
+    ".pptx": PPTX,
+    ".xlsx": XLSX,
 }
-_BINARY = {PDF: "pdf:extract", DOCX: "word:extract"}
+_HTML = "html:extract_html"
+_JSON = "text_formats:extract_json"
+_JSON_LINES = "text_formats:extract_json_lines"
+_TABLE = "text_formats:extract_table_text"
+_TEXT = {
+    "text/markdown": "text_formats:extract_markdown",
+    "text/x-markdown": "text_formats:extract_markdown",
+    "text/html": _HTML,
+    "application/xhtml+xml": _HTML,
+    "application/json": _JSON,
+    "application/jsonl": _JSON_LINES,
+    "application/x-ndjson": _JSON_LINES,
+    "application/x-jsonlines": _JSON_LINES,
+    "text/csv": _TABLE,
+    "text/tab-separated-values": _TABLE,
+}
+_BINARY = {
+    PDF: "pdf:extract_pdf",
+    DOCX: "office:extract_docx",
+    PPTX: "office:extract_pptx",
+    XLSX: "office:extract_xlsx",
+}
+# The part that only an archive of this kind has.
+_MAIN_PARTS = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _SIGNATURES = (
@@ -40,7 +75,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 
 
 def extract(content: bytes, content_type: str) -> Document:
-    """Its text with structure. Raises Rejected; whatever a parser stumbles over in a broken document."""
+    """Text of a document with its structure. Raises Rejected; any exception of a parser on a broken document."""
     media_type, charset = _declared(content_type)
     if media_type in _BINARY:
         _require_binary(content, media_type)
@@ -63,16 +98,16 @@ def _text_extractor(media_type: str) -> str:
     if media_type in _TEXT:
         return _TEXT[media_type]
     if media_type.endswith("+json"):
-        return "records:extract"
+        return _JSON
     if media_type.startswith("text/"):
-        return "plain:extract"
+        return "text_formats:extract_text"
     raise UnknownFormat(content_type=media_type)
 
 
 def _extractor(place: str) -> Callable[..., Document]:
-    """Imported when it is needed: most documents need no library at all."""
+    """The function at `module:name`, imported when it is needed: most documents need no library at all."""
     module, _, name = place.partition(":")
-    found: Callable[..., Document] = getattr(importlib.import_module(f"memory.kps.extractors.{module}"), name)
+    found: Callable[..., Document] = getattr(importlib.import_module(f"memory.kps.{module}"), name)
     return found
 
 
@@ -81,12 +116,12 @@ def _require_binary(content: bytes, media_type: str) -> None:
     if found == media_type:
         return
     if content.startswith(_OLE) and _OLE_ENCRYPTED in content:
-        raise Protected(declared=media_type)
+        raise DocumentProtected(declared=media_type)
     raise DeclaredTypeDiffers(declared=media_type, looks_like=found or "text/plain")
 
 
 def _looks_like(content: bytes) -> str | None:
-    """What it is beyond doubt, where that is no text."""
+    """Content type by signature; None for text."""
     if b"%PDF-" in content[:1024]:
         return PDF
     if content.startswith(b"PK\x03\x04"):
@@ -101,14 +136,15 @@ def _looks_like(content: bytes) -> str | None:
 def _kind_of_archive(content: bytes) -> str:
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
-            return DOCX if "word/document.xml" in archive.namelist() else "application/zip"
+            parts = set(archive.namelist())
     except zipfile.BadZipFile as broken:
         raise CorruptDocument(reason=str(broken)) from broken
+    return next((kind for part, kind in _MAIN_PARTS.items() if part in parts), "application/zip")
 
 
 def _charset_within(content: bytes, media_type: str) -> str | None:
-    """A page, as whoever wrote it may have said within it."""
-    if _TEXT.get(media_type) != "hypertext:extract" or content.startswith(tuple(_BOMS)):
+    """The charset that an HTML page declares in itself."""
+    if _TEXT.get(media_type) != _HTML or content.startswith(tuple(_BOMS)):
         return None
     found = _CHARSET.search(content[:2048])
     return found[1].decode().lower() if found else None
@@ -126,3 +162,8 @@ def _decoded(content: bytes, charset: str | None) -> str:
     if "\0" in text:
         raise NotText(charset=charset, reason="contains NUL characters")
     return text
+
+
+def content_type_of(path: PurePath) -> str | None:
+    """Content type by the extension of a file name; None where nothing here reads such files."""
+    return CONTENT_TYPES.get(path.suffix.lower())

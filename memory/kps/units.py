@@ -1,4 +1,4 @@
-"""Units of memory, made of a source's pieces."""
+"""Knowledge units (KEM drafts) of a source's pieces, with ids that a repetition has again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bus_schema.kem import Kem, KemDraft, KemRights, KemSource
 from bus_schema.kps import ProcessRawData
 from memory.kps.chunks import Piece
 from memory.kps.document import Document
-from memory.kps.refusals import MetadataFull
+from memory.kps.errors import MetadataFull
 
 ARTIFACT_KEY = "artifact_id"
 _MARKDOWN = ("text/markdown", "text/x-markdown")
@@ -22,18 +22,18 @@ _COMPARED = ("content_type", "content", "metadata", "source")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is to be stored, with what is to be embedded: the same words under their headings."""
+    """A draft to store, with the passage to embed: its content under the headings."""
 
     draft: KemDraft
     passage: str
 
     @property
     def kem_id(self) -> str:
-        """Of which source it is the how manieth piece."""
+        """Derived from the source and the number of the piece."""
         return str(self.draft.id)
 
-    def is_there(self, kem: Kem | None) -> bool:
-        """Whether memory says the same already, or what is newer."""
+    def is_known(self, kem: Kem | None) -> bool:
+        """Whether memory has the same already, or a newer revision."""
         if kem is None:
             return False
         if _revision(kem.metadata) > _revision(self.draft.metadata):
@@ -81,7 +81,7 @@ def _revised(command: ProcessRawData) -> dict[str, JsonValue]:
 
 
 def _artifact(command: ProcessRawData) -> dict[str, JsonValue]:
-    """By which all units of a document are found, also once there is another version of it."""
+    """The artifact id, by which all units of a document are found whatever its version."""
     return {} if command.source is None else {ARTIFACT_KEY: command.source.artifact_id}
 
 
@@ -91,12 +91,12 @@ def _revision(metadata: Mapping[str, JsonValue]) -> float:
 
 
 def _rights(rights: KemRights) -> Mapping[str, object]:
-    """Said only where they are not what everybody's are: units that exist keep theirs."""
+    """Rights that differ from the default; without them, units that exist keep theirs."""
     return rights.model_dump() if rights != KemRights() else {}
 
 
 def _identity(command: ProcessRawData, owner: str) -> str:
-    """What makes two processings the same."""
+    """Key of a processing: the same source, content type and chunking of one owner have the same."""
     if command.key is not None:
         return "\n".join(("kps", owner, "key", command.key))
     if command.source is not None:

@@ -17,7 +17,7 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
-from memory.kps.suffixes import CONTENT_TYPES, content_type_of
+from memory.kps.formats import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors, say, show_json, show_table
@@ -91,7 +91,7 @@ def import_(
     acting: As = LOCAL_USER,
     as_json: Json = False,
 ) -> None:
-    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, DOCX. Repeated, it learns what has changed.
+    """Have memory learn a folder: text, Markdown, HTML, PDF, JSON, Office. Repeated, it learns what has changed.
 
     [bold]Examples[/bold]
 

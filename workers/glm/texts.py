@@ -4,7 +4,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.kem import KemSource
 from memory.glm.migration import own_text
 from memory.glm.tables import KemRow
-from memory.kps.reader import Limits, Reader
+from memory.kps.extractor import DocumentExtractor, ExtractionLimits
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
@@ -17,7 +17,9 @@ class Texts:
 
     def __init__(self, context: WorkerContext) -> None:
         self._kit = context
-        self._reader = Reader(Limits(context.settings.kps_max_bytes, context.settings.kps_timeout_s))
+        self._reader = DocumentExtractor(
+            ExtractionLimits(context.settings.kps_max_bytes, context.settings.kps_timeout_s)
+        )
 
     async def of(self, row: KemRow) -> str | None:
         """None where there is nothing to be read, or nothing any longer. Raises TemporaryFailure."""

@@ -1,22 +1,24 @@
 import json
+import zipfile
 from collections.abc import Sequence
+from datetime import date
+from io import BytesIO
 
 import pytest
 
 from memory.kps.document import Document
-from memory.kps.formats import extract
-from memory.kps.refusals import (
+from memory.kps.errors import (
     CorruptDocument,
     DeclaredTypeDiffers,
-    NothingToRead,
+    DocumentProtected,
+    ExtractionTooLarge,
+    NoTextFound,
     NotText,
-    Protected,
-    TooMuchToRead,
     UnknownFormat,
 )
-from memory.kps.suffixes import CONTENT_TYPES, DOCX
+from memory.kps.formats import CONTENT_TYPES, DOCX, PPTX, XLSX, extract
 from mindbus.errors import Rejected
-from tests.documents import a_docx, a_pdf, a_protected_docx, a_protected_pdf, a_sealed_pdf, zipped
+from tests.documents import a_docx, a_pdf, a_pptx, a_protected_docx, a_protected_pdf, a_sealed_pdf, an_xlsx, zipped
 
 PDF = "application/pdf"
 LONG = "В этом абзаце столько слов, сколько помещается на строке, и ещё немного сверх того"
@@ -184,16 +186,16 @@ def test_a_pdf_that_everybody_may_read_is_read() -> None:
 
 NOT_READABLE: Sequence[tuple[str, bytes, str, type[Rejected]]] = [
     ("a PDF cut off", a_pdf(["x"])[:200], PDF, CorruptDocument),
-    ("a PDF with a password", a_protected_pdf(), PDF, Protected),
-    ("a PDF without words", a_pdf([""]), PDF, NothingToRead),
+    ("a PDF with a password", a_protected_pdf(), PDF, DocumentProtected),
+    ("a PDF without words", a_pdf([""]), PDF, NoTextFound),
     ("text as PDF", b"Hello", PDF, DeclaredTypeDiffers),
     ("a DOCX cut off", a_docx("x")[:300], DOCX, CorruptDocument),
-    ("a DOCX with a password", a_protected_docx(), DOCX, Protected),
+    ("a DOCX with a password", a_protected_docx(), DOCX, DocumentProtected),
     (
         "a DOCX of encrypted parts",
         a_docx("x").replace(b"PK\1\2\x14\3\x14\0\0", b"PK\1\2\x14\3\x14\0\1"),
         DOCX,
-        Protected,
+        DocumentProtected,
     ),
     (
         "a DOCX with a broken part",
@@ -205,12 +207,19 @@ NOT_READABLE: Sequence[tuple[str, bytes, str, type[Rejected]]] = [
     ("a PDF as DOCX", a_pdf(["x"]), DOCX, DeclaredTypeDiffers),
     ("another archive as DOCX", zipped({"a.txt": b"x"}), DOCX, DeclaredTypeDiffers),
     ("broken XML in a DOCX", zipped({"word/document.xml": b"<w:document"}), DOCX, CorruptDocument),
-    ("a DOCX without words", a_docx(""), DOCX, NothingToRead),
+    ("a DOCX without words", a_docx(""), DOCX, NoTextFound),
+    ("a PPTX cut off", a_pptx(("x",))[:300], PPTX, CorruptDocument),
+    ("a DOCX as PPTX", a_docx("x"), PPTX, DeclaredTypeDiffers),
+    ("a PPTX without words", a_pptx(("",)), PPTX, NoTextFound),
+    ("a PPTX of nothing but its main part", zipped({"ppt/presentation.xml": b"<a/>"}), PPTX, CorruptDocument),
+    ("an XLSX with a password", a_protected_docx(), XLSX, DocumentProtected),
+    ("an XLSX without cells", an_xlsx({"Empty": []}), XLSX, NoTextFound),
+    ("broken XML in an XLSX", zipped({"xl/workbook.xml": b"<workbook"}), XLSX, CorruptDocument),
     ("a PDF as text", a_pdf(["x"]), "text/plain", DeclaredTypeDiffers),
     ("a picture as text", b"\x89PNG\r\n\x1a\n\0\0", "text/markdown", DeclaredTypeDiffers),
     ("bytes as text", b"a\0b", "text/plain", DeclaredTypeDiffers),
-    ("nothing but space", b" \n\n ", "text/plain", NothingToRead),
-    ("nothing at all", b"", "text/html", NothingToRead),
+    ("nothing but space", b" \n\n ", "text/plain", NoTextFound),
+    ("nothing at all", b"", "text/html", NoTextFound),
     ("another charset", "Приём".encode("koi8-r"), "text/plain", NotText),
     ("a charset that is none", b"x", "text/plain; charset=klingon", NotText),
     ("JSON cut off", b'{"a": ', "application/json", CorruptDocument),
@@ -219,6 +228,40 @@ NOT_READABLE: Sequence[tuple[str, bytes, str, type[Rejected]]] = [
     ("deep JSON", b'{"a":' * 70 + b"1" + b"}" * 70, "application/json", CorruptDocument),
     ("a type that nothing reads", b"x", "application/vnd.ms-excel", UnknownFormat),
 ]
+
+
+def test_a_presentation_has_a_page_for_each_slide() -> None:
+    content = a_pptx(
+        ("План", "Первый пункт.", "Second one."), ("Numbers", "Given below."), table=[("a", "b"), ("1", "2")]
+    )
+
+    document = extract(content, PPTX)
+
+    assert told(document) == [
+        ("h1", "План"),
+        ("prose", "Первый пункт."),
+        ("prose", "Second one."),
+        ("h1", "Numbers"),
+        ("prose", "Given below."),
+        ("lines", "a | b\n1 | 2"),
+    ]
+    assert [block.page for block in document.blocks] == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_workbook_has_a_heading_for_each_sheet_that_holds_something() -> None:
+    content = an_xlsx(
+        {
+            "Смета": [("Статья", "Сумма", "Срок"), (), ("Аренда", 1200.5, date(2026, 3, 15)), ("Итого", None, None)],
+            "Empty": [],
+        }
+    )
+
+    document = extract(content, XLSX)
+
+    assert told(document) == [
+        ("h1", "Смета"),
+        ("lines", "Статья | Сумма | Срок\nАренда | 1200.5 | 2026-03-15\nИтого"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +278,7 @@ def test_an_archive_that_unpacks_to_far_more_is_not_unpacked() -> None:
     bomb = zipped({"word/document.xml": bytes(65 * 1024**2)})
 
     assert len(bomb) < 100_000
-    with pytest.raises(TooMuchToRead):
+    with pytest.raises(ExtractionTooLarge):
         extract(bomb, DOCX)
 
 
@@ -243,10 +286,35 @@ def test_entities_in_a_docx_do_not_multiply() -> None:
     entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     xml = f'<!DOCTYPE d [<!ENTITY e0 "word ">{entities}]><d>&e11;</d>'
 
-    with pytest.raises((CorruptDocument, NothingToRead)):
+    with pytest.raises((CorruptDocument, NoTextFound)):
         extract(zipped({"word/document.xml": xml.encode(), "_rels/.rels": b"<a/>"}), DOCX)
 
 
 def test_every_suffix_names_a_type_that_is_read() -> None:
-    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX}:
+    for content_type in set(CONTENT_TYPES.values()) - {PDF, DOCX, PPTX, XLSX}:
         assert extract(b'{"a": "words"}', content_type).text
+
+
+@pytest.mark.parametrize(("content", "content_type"), [(a_pptx(("x",)), PPTX), (an_xlsx({"x": [("x",)]}), XLSX)])
+def test_an_office_document_that_unpacks_to_too_much_is_not_unpacked(content: bytes, content_type: str) -> None:
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    main = next(name for name in parts if name.endswith(("presentation.xml", "workbook.xml")))
+
+    with pytest.raises(ExtractionTooLarge):
+        extract(zipped({**parts, main: bytes(65 * 1024**2)}), content_type)
+
+
+def test_entities_in_a_sheet_do_not_multiply_and_fetch_nothing() -> None:
+    with zipfile.ZipFile(BytesIO(an_xlsx({"x": [("x",)]}))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    dtd = f'<!DOCTYPE x [<!ENTITY a0 "words">{entities}<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+    cell = '<c r="A1" t="inlineStr"><is><t>&a9;&f;</t></is></c>'
+    names = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    sheet = f'<worksheet {names}><sheetData><row r="1">{cell}</row></sheetData></worksheet>'
+    parts["xl/worksheets/sheet1.xml"] = (dtd + sheet).encode()
+
+    with pytest.raises(Rejected) as refused:
+        extract(zipped(parts), XLSX)
+    assert isinstance(refused.value, CorruptDocument | NoTextFound)

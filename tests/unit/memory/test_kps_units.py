@@ -44,8 +44,8 @@ def test_a_text_with_a_key_keeps_its_ids_in_other_words() -> None:
 def test_what_memory_has_of_a_later_revision_stays() -> None:
     (earlier,), (later,) = (units(key="fact_1", revision=number) for number in (1, 2))
 
-    assert earlier.is_there(stored_as(later))
-    assert not later.is_there(stored_as(earlier))
+    assert earlier.is_known(stored_as(later))
+    assert not later.is_known(stored_as(earlier))
 
 
 def stored_as(unit: Unit) -> Kem:

@@ -1,11 +1,11 @@
-"""Why nothing can be learned from a source."""
+"""Errors of document extraction; all are rejections with a hint for the caller."""
 
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 
 class UnknownFormat(Rejected):
-    """Nothing here reads this content type; send text, Markdown, HTML, PDF, JSON or DOCX, declared as what it is."""
+    """Nothing here reads this content type; send text, Markdown, HTML, PDF, JSON, DOCX, PPTX or XLSX as such."""
 
 
 class DeclaredTypeDiffers(Rejected):
@@ -20,11 +20,11 @@ class CorruptDocument(Rejected):
     """The document is damaged, cut off or not well-formed; open it where it was made, then export it anew."""
 
 
-class Protected(Rejected):
+class DocumentProtected(Rejected):
     """The document is encrypted or asks for a password; save a copy without protection, then send that."""
 
 
-class NothingToRead(Rejected):
+class NoTextFound(Rejected):
     """There are no words in the document; of scanned pages or pictures make text first, by OCR."""
 
 
@@ -34,7 +34,7 @@ class DocumentTooLarge(Rejected):
     code = Code.TOO_LARGE
 
 
-class TooMuchToRead(Rejected):
+class ExtractionTooLarge(Rejected):
     """Reading the document takes too long, or unpacks far more than is read; split it, or export it more simply."""
 
     code = Code.TOO_LARGE

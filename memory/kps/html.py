@@ -1,4 +1,4 @@
-"""HTML, by the parser of the standard library: what a reader of the page would see."""
+"""Visible text of HTML, by the parser of the standard library."""
 
 import re
 from html.parser import HTMLParser
@@ -18,7 +18,7 @@ _BREAKS = {
 _SOFT_HYPHEN = "\xad"
 
 
-def extract(text: str) -> Document:
+def extract_html(text: str) -> Document:
     """Headings, paragraphs, items, rows of tables."""
     page = _Page()
     page.feed(text)

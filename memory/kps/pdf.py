@@ -11,7 +11,7 @@ from pypdf import PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
 from memory.kps.document import Composer, Document
-from memory.kps.refusals import CorruptDocument, Protected
+from memory.kps.errors import CorruptDocument, DocumentProtected
 
 _MOST_PAGES = 20_000
 _BULLET = re.compile(r"\s*(?:[•▪●–—*-]|\d{1,3}[.)])\s")
@@ -31,15 +31,15 @@ class _Heading(NamedTuple):
     title: str
 
 
-def extract(content: bytes) -> Document:
+def extract_pdf(content: bytes) -> Document:
     """Lines joined to paragraphs, each with its page."""
     try:
         reader = PdfReader(BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Protected
+            raise DocumentProtected
         return _read(reader)
     except DependencyError as encrypted:
-        raise Protected from encrypted
+        raise DocumentProtected from encrypted
     except PyPdfError as broken:
         raise CorruptDocument(reason=str(broken)) from broken
 
@@ -63,7 +63,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _without_furniture(pages: Sequence[list[str]]) -> Iterator[list[str]]:
-    """What stands above most pages, or below them but for its numbers, belongs to none of them."""
+    """Pages without running heads and feet: lines that most pages share, but for numbers at the foot."""
     heads = _of_most([lines[0] for lines in pages if len(lines) > _FEW_LINES], pages)
     feet = _of_most([_numberless(lines[-1]) for lines in pages if len(lines) > _FEW_LINES], pages)
     for lines in pages:
@@ -83,7 +83,7 @@ def _numberless(line: str) -> str:
 
 
 def _headings(reader: PdfReader) -> dict[_Heading, int]:
-    """Which lines of which pages the outline leads to."""
+    """Levels of the headings to which the outline leads, by page and title."""
     found: dict[_Heading, int] = {}
     left: list[tuple[Any, int]] = [(reader.outline, 1)]
     while left:

@@ -1,4 +1,4 @@
-"""The process in which documents are read: frames in, frames out, until there are no more."""
+"""The extraction process: documents in as frames, results out, until its input ends."""
 
 import os
 import resource
@@ -8,8 +8,8 @@ from typing import IO
 
 from pydantic_core import to_json
 
+from memory.kps.extractor import LENGTH_BYTES, ExtractionResult
 from memory.kps.formats import extract
-from memory.kps.reader import LENGTH_BYTES, Answer
 from mindbus.errors import Rejected
 
 
@@ -20,12 +20,12 @@ def _main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
-    def last_words(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """A parser has stumbled; its process is replaced, so that nothing of it is left behind."""
-        words = kind.__name__ if issubclass(kind, MemoryError) else f"{kind.__name__}: {error}{_place(trace)}"
-        _write(answers, to_json(Answer(last_words=words[:500])))
+    def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Tell which exception of a parser ends this process; it is replaced, so that nothing of it is left behind."""
+        reason = kind.__name__ if issubclass(kind, MemoryError) else f"{kind.__name__}: {error}{_place(trace)}"
+        _write(answers, to_json(ExtractionResult(crash=reason[:500])))
 
-    sys.excepthook = last_words
+    sys.excepthook = report_crash
     # Ready: an empty frame.
     _write(answers, b"")
     while (content_type := _read(sys.stdin.buffer)) is not None:
@@ -33,11 +33,11 @@ def _main() -> None:
         _write(answers, to_json(_answer(content or b"", content_type.decode())))
 
 
-def _answer(content: bytes, content_type: str) -> Answer:
+def _answer(content: bytes, content_type: str) -> ExtractionResult:
     try:
-        return Answer(document=extract(content, content_type))
-    except Rejected as no:
-        return Answer(refusal=type(no).__name__, details=no.details)
+        return ExtractionResult(document=extract(content, content_type))
+    except Rejected as error:
+        return ExtractionResult(error=type(error).__name__, details=error.details)
 
 
 def _place(trace: TracebackType | None) -> str:
@@ -51,8 +51,8 @@ def _read(stream: IO[bytes]) -> bytes | None:
     return stream.read(int.from_bytes(length)) if len(length) == LENGTH_BYTES else None
 
 
-def _write(stream: IO[bytes], said: bytes) -> None:
-    stream.write(len(said).to_bytes(LENGTH_BYTES) + said)
+def _write(stream: IO[bytes], frame: bytes) -> None:
+    stream.write(len(frame).to_bytes(LENGTH_BYTES) + frame)
     stream.flush()
 
 

@@ -1,4 +1,4 @@
-"""Documents are read in a process apart, which a hostile one may bring down."""
+"""Document extraction in a separate process, which a hostile document may bring down."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,9 @@ from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from memory.kps import refusals
+from memory.kps import errors
 from memory.kps.document import Document
-from memory.kps.refusals import CorruptDocument, DocumentTooLarge, TooMuchToRead
+from memory.kps.errors import CorruptDocument, DocumentTooLarge, ExtractionTooLarge
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 
@@ -22,46 +22,46 @@ _STARTS_WITHIN_S = 60.0
 _LEAVES_WITHIN_S = 5.0
 
 
-class Answer(BaseModel):
-    """A document, or why there is none: a refusal by its name, else the last words of the process."""
+class ExtractionResult(BaseModel):
+    """A document, the class name of the error it was rejected with, or how the process crashed."""
 
     document: Document | None = None
-    refusal: str | None = None
+    error: str | None = None
     details: dict[str, JsonValue] = {}
-    last_words: str | None = None
+    crash: str | None = None
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How much one document may be, may take."""
+class ExtractionLimits:
+    """Bytes of one document, seconds and bytes of memory that its extraction may take."""
 
     max_bytes: int = 32 * 1024**2
     timeout_s: float = 60.0
     memory_bytes: int = 1024**3
 
 
-class Reader:
-    """Reads one document after the other; `close` it in the end."""
+class DocumentExtractor:
+    """Extracts one document after the other; `close` it in the end."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
-        self._alone = asyncio.Lock()
+    def __init__(self, limits: ExtractionLimits | None = None) -> None:
+        self._limits = limits or ExtractionLimits()
+        self._lock = asyncio.Lock()
         self._process: Process | None = None
-        self._read = 0
+        self._documents = 0
 
     async def read(self, content: bytes, content_type: str) -> Document:
-        """Its text with structure. Raises Rejected; OSError where no process can be started."""
+        """Text of a document with its structure. Raises Rejected; OSError where no process can be started."""
         self.require_size(len(content))
-        async with self._alone:
+        async with self._lock:
             answer = await self._exchange(content, content_type)
         if answer.document is not None:
             return answer.document
-        if answer.refusal is not None:
-            raise _refusal(answer.refusal, answer.details)
-        logger().warning("reading process died", content_type=content_type, last_words=answer.last_words)
-        if answer.last_words == MemoryError.__name__:
-            raise TooMuchToRead(most_bytes=self._limits.memory_bytes)
-        raise CorruptDocument(reason=answer.last_words)
+        if answer.error is not None:
+            raise _rejection(answer.error, answer.details)
+        logger().warning("extraction process crashed", content_type=content_type, crash=answer.crash)
+        if answer.crash == MemoryError.__name__:
+            raise ExtractionTooLarge(most_bytes=self._limits.memory_bytes)
+        raise CorruptDocument(reason=answer.crash)
 
     def require_size(self, size_bytes: int) -> None:
         """Raises DocumentTooLarge."""
@@ -87,41 +87,41 @@ class Reader:
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
 
-    async def _exchange(self, content: bytes, content_type: str) -> Answer:
-        """Whatever ends it before the answer ends the process with it: nobody else must hear that answer."""
-        if self._read >= _DOCUMENTS_A_PROCESS:
+    async def _exchange(self, content: bytes, content_type: str) -> ExtractionResult:
+        """Send one document, wait for its result; a wait cut short ends the process, lest the next gets the result."""
+        if self._documents >= _DOCUMENTS_A_PROCESS:
             await self.close()
         process = self._process = self._process or await self._start()
-        self._read += 1
+        self._documents += 1
         answer = None
         try:
             async with asyncio.timeout(self._limits.timeout_s):
-                answer = await _asked(process, content, content_type)
+                answer = await _exchange_frames(process, content, content_type)
         except TimeoutError:
-            raise TooMuchToRead(timeout_s=self._limits.timeout_s) from None
+            raise ExtractionTooLarge(timeout_s=self._limits.timeout_s) from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            answer = Answer(last_words="it ended without a word")
+            answer = ExtractionResult(crash="it ended without an answer")
         finally:
-            if answer is None or answer.last_words is not None:
+            if answer is None or answer.crash is not None:
                 self._process = None
                 await _ended(process)
         return answer
 
     async def _start(self) -> Process:
-        self._read = 0
+        self._documents = 0
         # Nothing of ours is in its environment: no addresses, no keys.
         environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-        command = (sys.executable, "-m", "memory.kps.reading_process", str(self._limits.memory_bytes))
+        command = (sys.executable, "-m", "memory.kps.extraction_process", str(self._limits.memory_bytes))
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
         )
         try:
             async with asyncio.timeout(_STARTS_WITHIN_S):
                 await _frame(process)
-        except BaseException as trouble:
+        except BaseException as error:
             await _ended(process)
-            if isinstance(trouble, asyncio.IncompleteReadError | TimeoutError):
-                raise OSError("the reading process does not start") from trouble
+            if isinstance(error, asyncio.IncompleteReadError | TimeoutError):
+                raise OSError("the extraction process does not start") from error
             raise
         return process
 
@@ -138,18 +138,18 @@ async def _frame(process: Process) -> bytes:
     return await process.stdout.readexactly(length)
 
 
-async def _asked(process: Process, content: bytes, content_type: str) -> Answer:
+async def _exchange_frames(process: Process, content: bytes, content_type: str) -> ExtractionResult:
     assert process.stdin is not None
     for part in (content_type.encode(), content):
         process.stdin.write(len(part).to_bytes(LENGTH_BYTES))
         process.stdin.write(part)
     await process.stdin.drain()
-    said = await _frame(process)
-    return await asyncio.to_thread(Answer.model_validate_json, said)
+    result = await _frame(process)
+    return await asyncio.to_thread(ExtractionResult.model_validate_json, result)
 
 
-def _refusal(name: str, details: dict[str, JsonValue]) -> Rejected:
-    kind: type[Rejected] = getattr(refusals, name)
-    refusal = kind()
-    refusal.details |= details
-    return refusal
+def _rejection(name: str, details: dict[str, JsonValue]) -> Rejected:
+    kind: type[Rejected] = getattr(errors, name)
+    rejection = kind()
+    rejection.details |= details
+    return rejection
