@@ -148,7 +148,7 @@ async def _stored_inside(folder: Path, units: int) -> float:
         for owner, drafts in batches(units):
             began = time.perf_counter()
             async with memory.database.at_hand():
-                await memory.writing.store_all(drafts, Principal(owner))
+                await memory.store.store_all(drafts, Principal(owner))
             await memory.relay.relay()
             took += time.perf_counter() - began
         _require_sound(await memory.relay.check(), units)
@@ -158,7 +158,7 @@ async def _stored_inside(folder: Path, units: int) -> float:
 async def _inside(memory: GlobalMemory, asked: Sequence[Question], times: int, report: Report) -> None:
     async def ask(question: Question, vector: Embedding) -> int:
         query = RetrieveKems(query=question.asked(vector), page_size=HITS)
-        return len((await memory.finding.find(query, ASKER)).items)
+        return len((await memory.search.page(query, ASKER)).items)
 
     await _ask_all(ask, "worker", asked, times, report)
     await _ask_index(memory.index, "index", asked, times, report)

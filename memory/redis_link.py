@@ -1,8 +1,8 @@
-"""A Redis that may be away."""
+"""Connection to a Redis that may be away."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -24,20 +24,25 @@ _ASK_AGAIN_S = 1.0
 _CONNECTIONS = 32
 
 
-class RedisAway(Exception):
+class RedisAway(MindBusError):
     """Redis does not answer; start it, or wait for it."""
 
+    code = Code.UNAVAILABLE
 
-class WrongRedis(MindBusError):
+
+class WrongRedis(Exception):
     """This Redis is set up for something else; see what it says, then change its settings, or name another."""
-
-    code = Code.INVALID
 
 
 class RedisLink:
-    """Asks with little patience; while Redis is away it is asked once a second, so that nobody waits in vain."""
+    """Runs commands with short timeouts; while Redis is away it is tried once a second and fails at once otherwise.
 
-    def __init__(self, url: str, ask_again_s: float = _ASK_AGAIN_S) -> None:
+    Failures are raised as `away`, the kind of RedisAway that the caller's own callers know.
+    """
+
+    def __init__(
+        self, url: str, away: Callable[[str], Exception] = RedisAway, *, ask_again_s: float = _ASK_AGAIN_S
+    ) -> None:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
@@ -48,64 +53,72 @@ class RedisLink:
             retry=Retry(NoBackoff(), 1),
         )
         self.client: Any = Redis.from_pool(pool)
-        self._ask_again_s = ask_again_s
+        self._away, self._ask_again_s = away, ask_again_s
         self._away_until = 0.0
 
     async def ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Raises RedisAway."""
+        """Run commands on the client. Raises the link's RedisAway."""
         if time.monotonic() < self._away_until:
-            raise RedisAway(RedisAway.__doc__)
+            raise self._away("asked a moment ago")
         try:
             answer = await work(self.client)
-        except _AWAY as trouble:
+        except _AWAY as error:
             if not self._away_until:
-                logger().warning("redis is away", reason=str(trouble))
+                logger().warning("redis is away", reason=str(error))
             self._away_until = time.monotonic() + self._ask_again_s
-            raise RedisAway(f"{RedisAway.__doc__} ({trouble})") from trouble
+            raise self._away(str(error)) from error
         if self._away_until:
             logger().info("redis is back")
             self._away_until = 0.0
         return answer
 
+    async def call(self, command: str, *arguments: Any) -> Any:
+        """Run one command. Raises the link's RedisAway."""
+        return await self.ask(lambda redis: getattr(redis, command)(*arguments))
+
+    async def run(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
+        """Run a Lua script, atomically. Raises the link's RedisAway."""
+        return await self.call("eval", script, len(keys), *keys, *arguments)
+
     async def setting(self, name: str) -> str:
-        """What CONFIG says. Raises RedisAway, WrongRedis where nobody may ask."""
+        """Value of a Redis setting. Raises RedisAway, and WrongRedis where CONFIG is not allowed."""
         try:
-            found = await self.ask(lambda redis: redis.config_get(name))
-        except ResponseError as refused:
-            raise WrongRedis(f"{WrongRedis.__doc__} It does not let CONFIG GET {name} be asked: {refused}") from refused
-        return _text(found.get(name, found.get(name.encode(), "")))
+            found = await self.call("config_get", name)
+        except ResponseError as error:
+            raise WrongRedis(f"{WrongRedis.__doc__} It does not let CONFIG GET {name} be asked: {error}") from error
+        value = found.get(name, found.get(name.encode(), ""))
+        return value.decode() if isinstance(value, bytes) else str(value)
 
     async def set(self, name: str, value: str) -> None:
-        """Change a setting. Raises RedisAway, WrongRedis where it does not let us."""
+        """Change a Redis setting. Raises RedisAway, and WrongRedis where CONFIG is not allowed."""
         try:
-            await self.ask(lambda redis: redis.config_set(name, value))
-        except ResponseError as refused:
-            raise WrongRedis(f"{WrongRedis.__doc__} Set {name} to {value} in its configuration.") from refused
+            await self.call("config_set", name, value)
+        except ResponseError as error:
+            raise WrongRedis(f"{WrongRedis.__doc__} Set {name} to {value} in its configuration.") from error
 
-    async def require_noeviction(self, things: str) -> None:
-        """Raises RedisAway, WrongRedis where it may evict these things."""
-        policy = await self.setting("maxmemory-policy")
+    async def open(self, things: str) -> None:
+        """Check that Redis evicts nothing; one that is away is checked by nobody. Raises WrongRedis."""
+        try:
+            policy = await self.setting("maxmemory-policy")
+        except RedisAway as error:
+            logger().warning(f"{things} are unavailable", reason=str(error))
+            return
         if policy != "noeviction":
             raise WrongRedis(
                 f"{WrongRedis.__doc__} Its maxmemory-policy is {policy}, which may evict {things}; set it to"
                 " noeviction, or name another Redis in MINDBUS_REDIS_URL."
             )
 
+    async def wait(self) -> None:
+        """Wait until Redis answers."""
+        while True:
+            try:
+                await self.call("ping")
+            except RedisAway:
+                await asyncio.sleep(_ASK_AGAIN_S)
+            else:
+                return
+
     async def close(self) -> None:
         """Close every connection."""
         await self.client.aclose()
-
-
-async def wait_for_redis(link: RedisLink) -> None:
-    """Until it answers."""
-    while True:
-        try:
-            await link.ask(lambda redis: redis.ping())
-        except RedisAway:
-            await asyncio.sleep(_ASK_AGAIN_S)
-        else:
-            return
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

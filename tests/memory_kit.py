@@ -10,7 +10,7 @@ from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
 from memory.glm.queries import KemQueries
 from memory.glm.rows import as_kem
-from memory.glm.store import KemStore, KemUpdates, RejectedDraft, StoredKem
+from memory.glm.store import KemStore, RejectedDraft, StoredKem
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -37,31 +37,30 @@ class Library:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.writing = KemStore(self.database, self.clock, SPACE)
-        self.changing = KemUpdates(self.database, self.clock, SPACE)
-        self.retrieval = KemQueries(self.database)
+        self.kems = KemStore(self.database, self.clock, SPACE)
+        self.queries = KemQueries(self.database)
 
     async def store(self, draft: KemDraft | None = None, by: Principal = RESEARCHER, **fields: Any) -> Kem:
         async with self.database.at_hand():
-            return as_kem((await self.writing.store(draft or a_draft(**fields), by)).row)
+            return as_kem((await self.kems.store(draft or a_draft(**fields), by)).row)
 
     async def store_all(self, *drafts: KemDraft, by: Principal = RESEARCHER) -> list[StoredKem | RejectedDraft]:
         async with self.database.at_hand():
-            return await self.writing.store_all(drafts, by)
+            return await self.kems.store_all(drafts, by)
 
     async def update(self, kem_id: str, by: Principal = RESEARCHER, expected: int | None = None, **changes: Any) -> Kem:
         wanted = UpdateKem(kem_id=kem_id, changes=KemChanges.model_validate(changes), expected_version=expected)
         async with self.database.at_hand():
-            return await self.changing.update(wanted, by)
+            return await self.kems.update(wanted, by)
 
     async def delete(self, kem_id: str, by: Principal = RESEARCHER) -> None:
         async with self.database.at_hand():
-            await self.changing.delete(kem_id, by)
+            await self.kems.delete(kem_id, by)
 
     async def page(
         self, by: Principal = RESEARCHER, cursor: str | None = None, size: int = 50, **query: Any
     ) -> KemPage:
-        return await self.retrieval.page(KemQuery.model_validate(query), by, cursor, size)
+        return await self.queries.page(KemQuery.model_validate(query), by, cursor, size)
 
     async def found(self, by: Principal = RESEARCHER, **query: Any) -> list[str]:
         """The ids of the first page."""

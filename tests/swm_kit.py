@@ -45,7 +45,7 @@ class LibraryGlm:
         return [item.kem for item in (await self._there().page(trusted, ids=tuple(kem_ids))).items]
 
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
-        return await self._there().retrieval.page(query, Principal(principal), cursor, page_size)
+        return await self._there().queries.page(query, Principal(principal), cursor, page_size)
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport:
         outcomes = await self._there().store_all(*drafts, by=Principal(publisher))
@@ -57,7 +57,7 @@ class LibraryGlm:
                 times = {"created_at": kem.created_at, "updated_at": kem.updated_at, "version": kem.version}
                 items.append(BatchItem.model_validate({"kem_id": kem.id, "status": "stored"} | times))
             else:
-                no = outcome.refusal
+                no = outcome.rejection
                 items.append(BatchItem(kem_id=outcome.kem_id, status="refused", code=no.code, error=str(no)))
         return BatchReport(items=tuple(items))
 
@@ -80,7 +80,7 @@ class Desk:
         self.writes = WriteQueue(self.database)
         self.shelf = BufferedCache(self.cache, self.writes)
         self.memory = WorkingMemory(self.shelf, self.writes, self.glm, self.library.clock)
-        self.keeping_up = CacheSync(self.shelf, self.writes, self.glm)
+        self.cache_sync = CacheSync(self.shelf, self.writes, self.glm)
 
     async def try_to_publish(
         self, content: str = "It is Friday.", by: Principal = RESEARCHER, persist: bool = False, **fields: Any
@@ -94,7 +94,7 @@ class Desk:
         happened: list[KemEvent] = []
         with suppress(GlmAway):
             while await self.writes.count("glm"):
-                happened += await self.keeping_up.carry()
+                happened += await self.cache_sync.flush()
         return happened
 
     async def publish(self, content: str = "It is Friday.", by: Principal = RESEARCHER, **fields: Any) -> Kem:

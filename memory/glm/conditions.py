@@ -1,53 +1,58 @@
-"""What a question means as a condition on rows."""
+"""KEM queries and read rights as SQL conditions."""
 
-from collections.abc import Iterator
-
-from sqlalchemy import ColumnElement, and_, false, not_, or_, select, true
+from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
 
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
-from memory.glm.tables import FacetRow, KemRow
+from memory.glm.tables import FacetRow, KemRow, ReaderRow
+from mindbus.principal import Principal
 
 
-def meeting(query: KemQuery) -> ColumnElement[bool]:
-    """All that a question says, apart from nearness."""
-    return and_(_meeting(query.metadata_filters), meeting_but_for_metadata(query))
+def readable_by(principal: Principal) -> ColumnElement[bool]:
+    """Condition that every read carries, so that a denied unit looks exactly like an absent one."""
+    if principal.is_trusted:
+        return true()
+    is_reader = exists().where(ReaderRow.kem_id == KemRow.id, ReaderRow.reader == principal.owner).correlate(KemRow)
+    return or_(KemRow.visibility == "public", KemRow.owner == principal.owner, is_reader)
 
 
-def meeting_but_for_metadata(query: KemQuery) -> ColumnElement[bool]:
-    """The rest of it: of few rows, what their metadata says is seen sooner than who else has such metadata."""
-    named = [KemRow.id.in_(query.ids)] if query.ids else []
-    return and_(true(), *named, *_in_time(query))
+def matching(query: KemQuery) -> ColumnElement[bool]:
+    """All conditions of a query, similarity apart."""
+    return and_(_matching(query.metadata_filters), matching_apart_from_metadata(query))
 
 
-def _in_time(query: KemQuery) -> Iterator[ColumnElement[bool]]:
-    if query.created_at_start is not None:
-        yield KemRow.created_at >= query.created_at_start
-    if query.created_at_end is not None:
-        yield KemRow.created_at <= query.created_at_end
-    if query.updated_at_start is not None:
-        yield KemRow.updated_at >= query.updated_at_start
-    if query.updated_at_end is not None:
-        yield KemRow.updated_at <= query.updated_at_end
+def matching_apart_from_metadata(query: KemQuery) -> ColumnElement[bool]:
+    """Ids and times only: for few rows, comparing their metadata is faster than looking up the facets."""
+    conditions: list[ColumnElement[bool]] = [KemRow.id.in_(query.ids)] if query.ids else []
+    bounds = (
+        (KemRow.created_at, query.created_at_start, query.created_at_end),
+        (KemRow.updated_at, query.updated_at_start, query.updated_at_end),
+    )
+    for time, start, end in bounds:
+        if start is not None:
+            conditions.append(time >= start)
+        if end is not None:
+            conditions.append(time <= end)
+    return and_(true(), *conditions)
 
 
-def _meeting(wanted: MetadataFilter) -> ColumnElement[bool]:
-    match wanted:
+def _matching(conditions: MetadataFilter) -> ColumnElement[bool]:
+    match conditions:
         case AllOf(AND=parts):
-            return and_(*map(_meeting, parts))
+            return and_(*map(_matching, parts))
         case AnyOf(OR=parts):
-            return or_(*map(_meeting, parts))
+            return or_(*map(_matching, parts))
         case NoneOf(NOT=part):
-            return not_(_meeting(part))
+            return not_(_matching(part))
         case _:
-            # A list of ids rather than a look at each row: so that the database may begin with the rarest value.
-            holding = (
-                select(FacetRow.kem_id).where(FacetRow.key == key, _holding(condition))
-                for key, condition in wanted.items()
+            # Lists of ids instead of EXISTS per row, so that the database may begin with the rarest value.
+            kem_ids = (
+                select(FacetRow.kem_id).where(FacetRow.key == key, _facet_meets(condition))
+                for key, condition in conditions.items()
             )
-            return and_(true(), *(KemRow.id.in_(each) for each in holding))
+            return and_(true(), *(KemRow.id.in_(each) for each in kem_ids))
 
 
-def _holding(condition: Condition) -> ColumnElement[bool]:
+def _facet_meets(condition: Condition) -> ColumnElement[bool]:
     match condition:
         case OneOf(any_of=values):
             return or_(false(), *map(_equal, values))

@@ -13,7 +13,7 @@ def cursor_after(key: PageKey, query: KemQuery) -> str:
 
 
 def page_key_of(cursor: str | None, query: KemQuery) -> PageKey | None:
-    """Position after which the page begins. Raises InvalidCursor, also where it was given with another query."""
+    """Key of the last item before the page. Raises InvalidCursor, also where it was given with another query."""
     if cursor is None:
         return None
     match decode_cursor(cursor, scope=_scope(query)):

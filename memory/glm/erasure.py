@@ -1,4 +1,4 @@
-"""Units that somebody wants gone, whoever owns them."""
+"""Erasure of units: all, or those of and about one user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,46 +11,46 @@ from memory.glm.store import note_vector_writes, save
 from memory.glm.tables import FacetRow, KemRow, ReaderRow, VectorWriteRow
 from mindbus.sql.database import Database
 
-# What is noted of a person names the person so.
+# Metadata key that names the person whom a unit is about.
 USER_KEY = "user_id"
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedUser:
-    """Units that are gone, units that their user may no longer read or write."""
+    """Ids of the deleted units, and the units whose rights no longer name the user."""
 
-    gone: Sequence[str]
+    deleted: Sequence[str]
     changed: Sequence[Kem]
 
 
 class KemErasure:
-    """Every method is a part of the transaction of the message at hand."""
+    """Deletes within the transaction of the current message."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def clear(self) -> int:
-        """No unit is left; how many there were."""
+        """Delete all units; returns their number."""
         session = self.database.session
-        noted = insert(VectorWriteRow).from_select(["kem_id"], select(KemRow.id).where(KemRow.vector.is_not(None)))
-        await session.execute(noted)
-        done = await session.execute(delete(KemRow).execution_options(synchronize_session=False))
-        return int(done.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
+        writes = insert(VectorWriteRow).from_select(["kem_id"], select(KemRow.id).where(KemRow.vector.is_not(None)))
+        await session.execute(writes)
+        deleted = await session.execute(delete(KemRow).execution_options(synchronize_session=False))
+        return int(deleted.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
 
-    async def forget(self, user_id: str) -> ErasedUser:
-        """The user's own units, those about the user by their metadata, the user's name wherever rights are given."""
+    async def erase_user(self, user_id: str) -> ErasedUser:
+        """Delete the user's own units and those whose metadata names the user; remove the user from all rights."""
         session, identity = self.database.session, f"user.{user_id}"
         about = select(FacetRow.kem_id).where(FacetRow.key == USER_KEY, FacetRow.text == user_id)
-        theirs = select(KemRow.id).where(or_(KemRow.owner == identity, KemRow.id.in_(about)))
-        gone = (await session.scalars(theirs.order_by(KemRow.id).with_for_update())).all()
-        await session.execute(delete(KemRow).where(KemRow.id.in_(theirs)).execution_options(synchronize_session=False))
-        await note_vector_writes(session, gone)
-        named = select(ReaderRow.kem_id).where(ReaderRow.reader == identity)
-        query = select(KemRow).where(KemRow.id.in_(named)).order_by(KemRow.id).with_for_update()
+        erased = select(KemRow.id).where(or_(KemRow.owner == identity, KemRow.id.in_(about)))
+        kem_ids = (await session.scalars(erased.order_by(KemRow.id).with_for_update())).all()
+        await session.execute(delete(KemRow).where(KemRow.id.in_(erased)).execution_options(synchronize_session=False))
+        await note_vector_writes(session, kem_ids)
+        shared = select(ReaderRow.kem_id).where(ReaderRow.reader == identity)
+        query = select(KemRow).where(KemRow.id.in_(shared)).order_by(KemRow.id).with_for_update()
         rows = {row.id: row for row in await session.scalars(query.execution_options(populate_existing=True))}
         changed = [_without(row, identity) for row in rows.values()]
         await save(session, changed, rows)
-        return ErasedUser(gone, [as_kem(row) for row in changed])
+        return ErasedUser(kem_ids, [as_kem(row) for row in changed])
 
 
 def _without(row: KemRow, identity: str) -> KemRow:

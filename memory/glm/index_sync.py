@@ -1,4 +1,4 @@
-"""Carries changes of units to the index of vectors, so that rows stay the truth."""
+"""Outbox relay from the rows to the vector index: the rows are the source of truth."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -7,10 +7,10 @@ from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from bus_schema.glm import MemoryReport
 from bus_schema.replies import Code
-from memory.glm.acl import readers_of
 from memory.glm.rows import as_kem
 from memory.glm.store import note_vector_writes
 from memory.glm.tables import KemRow, VectorWriteRow
+from memory.rights import readers_of
 from memory.vectors.index import VectorIndex, VectorPoint, point_of
 from mindbus.errors import MindBusError
 from mindbus.sql.database import Database
@@ -25,15 +25,16 @@ class IndexGone(MindBusError):
 
 
 class VectorRelay:
-    """A change leaves a note in its own transaction; the note goes once the index has what the row says then.
+    """Each change writes an outbox row in its own transaction; the row is deleted once the index has the unit.
 
-    Whatever breaks in between, the note is still there, and to write once more does no harm. One relay at a time.
+    After a failure in between, the outbox row is still there and the write is repeated, which is idempotent. One relay
+    runs at a time.
     """
 
     def __init__(self, database: Database, index: VectorIndex, batch: int = _BATCH) -> None:
         self.database, self.index = database, index
         self._batch = batch
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def open(self) -> None:
         """Raises IndexGone, IndexAway, IndexOfAnotherSpace."""
@@ -42,21 +43,21 @@ class VectorRelay:
         await self.index.open()
 
     async def relay(self) -> int:
-        """Carry what is waiting; how many notes there were. Raises IndexAway, DatabaseAway."""
-        carried = 0
-        async with self._turn:
-            while count := await self._carry():
-                carried += count
-        return carried
+        """Write what waits to the index; returns the number of outbox rows. Raises IndexAway, DatabaseAway."""
+        written = 0
+        async with self._lock:
+            while count := await self._write_batch():
+                written += count
+        return written
 
     async def check(self) -> MemoryReport:
-        """Compare versions of all units with those in the index; what waits is not yet due. Raises IndexAway."""
-        # No note is carried meanwhile, so what the index does not have yet is known to wait.
-        async with self._turn:
+        """Compare the versions of rows and index; units in the outbox are not due yet. Raises IndexAway."""
+        # The relay pauses meanwhile, so whatever the index lacks is still in the outbox.
+        async with self._lock:
             held = await self.index.versions()
             async with self.database.reading() as session:
                 kems = await session.scalar(select(func.count()).select_from(KemRow)) or 0
-                query = select(KemRow.id, KemRow.version).where(self._has_a_place())
+                query = select(KemRow.id, KemRow.version).where(self._is_indexable())
                 kept = {row.id: row.version for row in await session.execute(query)}
                 waiting = set(await session.scalars(select(VectorWriteRow.kem_id)))
         due = kept.keys() - waiting
@@ -71,7 +72,7 @@ class VectorRelay:
         )
 
     async def reconcile(self) -> MemoryReport:
-        """Repair whatever differs; what it was. Raises IndexAway, DatabaseAway."""
+        """Repair all differences; returns the report of what they were. Raises IndexAway, DatabaseAway."""
         report = await self.check()
         if differing := [*report.missing, *report.stale, *report.surplus]:
             async with self.database.transaction() as session:
@@ -80,35 +81,35 @@ class VectorRelay:
         return report
 
     async def rebuild(self) -> int:
-        """Make the index anew from the units; how many are in it. Raises IndexAway, DatabaseAway."""
+        """Build the index anew from the rows; returns the number of vectors. Raises IndexAway, DatabaseAway."""
         await self.index.clear()
         async with self.database.transaction() as session:
-            kem_ids = (await session.scalars(select(KemRow.id).where(self._has_a_place()))).all()
+            kem_ids = (await session.scalars(select(KemRow.id).where(self._is_indexable()))).all()
             await note_vector_writes(session, kem_ids)
         await self.relay()
         return len(kem_ids)
 
-    async def _carry(self) -> int:
+    async def _write_batch(self) -> int:
         async with self.database.reading() as session:
             query = select(VectorWriteRow).order_by(VectorWriteRow.seq).limit(self._batch)
-            notes = (await session.scalars(query)).all()
-            if not notes:
+            writes = (await session.scalars(query)).all()
+            if not writes:
                 return 0
-            kem_ids = {each.kem_id for each in notes}
+            kem_ids = {each.kem_id for each in writes}
             rows = (await session.scalars(select(KemRow).where(KemRow.id.in_(kem_ids)))).all()
         points = list(self._points(rows))
         await self.index.write(points, sorted(kem_ids - {point.kem_id for point in points}))
         async with self.database.transaction() as session:
-            # By number: a change since then has left a note of its own.
-            await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([each.seq for each in notes])))
-        return len(notes)
+            # By number: a change since then has an outbox row of its own.
+            await session.execute(delete(VectorWriteRow).where(VectorWriteRow.seq.in_([each.seq for each in writes])))
+        return len(writes)
 
     async def _has_vectors(self) -> bool:
         async with self.database.reading() as session:
             return await session.scalar(select(KemRow.id).where(KemRow.vector.is_not(None)).limit(1)) is not None
 
-    def _has_a_place(self) -> ColumnElement[bool]:
-        """Units that were embedded by another model wait for a new vector; until then they are found by words."""
+    def _is_indexable(self) -> ColumnElement[bool]:
+        """True of units with a vector of this model; others wait for one and are found by words until then."""
         space = self.index.space
         return and_(KemRow.model == space.model, func.length(KemRow.vector) == space.bytes_of_vector)
 
@@ -120,36 +121,36 @@ class VectorRelay:
 
 
 class IndexSync:
-    """Knows how many commits there were, how many the index has heard of; one instance follows, the one that writes."""
+    """Runs the relay after commits, and lets a search wait for it; only the instance that writes has one."""
 
     def __init__(self, relay: VectorRelay) -> None:
         self._relay = relay
         self._due = asyncio.Event()
-        self._moved = asyncio.Condition()
-        self._committed = self._carried = 0
+        self._advanced = asyncio.Condition()
+        self._committed = self._indexed = 0
 
-    def wake(self) -> None:
-        """Something has been committed."""
+    def notify(self) -> None:
+        """Announce a commit."""
         self._committed += 1
         self._due.set()
 
     async def step(self) -> None:
-        """Wait for a commit, then carry what waits. Raises IndexAway, DatabaseAway; the next step tries again."""
+        """Wait for a commit, then run the relay. Raises IndexAway, DatabaseAway; the next step tries again."""
         await self._due.wait()
         known = self._committed
         await self._relay.relay()
         if self._committed == known:
             self._due.clear()
-        async with self._moved:
-            self._carried = known
-            self._moved.notify_all()
+        async with self._advanced:
+            self._indexed = known
+            self._advanced.notify_all()
 
     async def catch_up(self, within_s: float) -> bool:
-        """Whether the index has, within that time, all that was committed before the call."""
+        """True if within that time the index has all that was committed before the call."""
         known = self._committed
         try:
-            async with asyncio.timeout(within_s), self._moved:
-                await self._moved.wait_for(lambda: self._carried >= known)
+            async with asyncio.timeout(within_s), self._advanced:
+                await self._advanced.wait_for(lambda: self._indexed >= known)
         except TimeoutError:
             return False
         return True

@@ -1,9 +1,9 @@
-"""Memory goes over to another model, while the older one goes on answering.
+"""Migration to another embedding model while the older one goes on answering.
 
-reindexing = Reindexing(database, embedder, index)     # the new model's embedder, its own index; both open
+reindexing = Reindexing(database, embedder, index)     # the new model's embedder and index; both open
 async for progress in reindexing.run():                # ReindexProgress(model, done, total) after each batch
-    ...                                                # stop it anywhere, kill it: run() goes on from there
-# From here on rows and `space_in_use(database)` are the new model's: work with its Writing, index and embedder.
+    ...                                                # may be stopped or killed anywhere: run() resumes
+# Afterwards rows and `space_in_use(database)` are the new model's.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from bus_schema.glm import ReindexProgress
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
 from memory.errors import AnotherModel
-from memory.glm.acl import readers_of
-from memory.glm.placement import row_of, space_in_use
+from memory.glm.placement import space_in_use, space_row
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow, NextVectorRow
+from memory.rights import readers_of
 from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex, point_of
 from mindbus.settings import Settings
@@ -29,20 +29,20 @@ from mindbus.sql.database import Database
 _BATCH = 32
 _POINTS = 500
 
-# What a unit says; nothing where that cannot be had: such a unit is left without a vector.
+# Text of a unit; None if it cannot be had: such a unit is left without a vector.
 TextOf = Callable[[KemRow], Awaitable[str | None]]
 
 
 async def own_text(row: KemRow) -> str | None:
-    """The content that the row itself has."""
+    """Content of the row itself."""
     return None if row.content is None else row.content.decode()
 
 
 class Reindexing:
-    """New vectors lie beside the units until all have one; then one transaction puts them in place of the older ones.
+    """Collects new vectors beside the units until all have one; then one transaction replaces the older ones.
 
-    The new index is filled before, so that it is never searched half full; what has changed since, the relay's
-    reconcile brings there. One reindexing at a time; with a model other than the last attempt's it begins anew.
+    The new index is filled before, so that it is never searched half full; later changes reach it by the relay's
+    reconcile. One reindexing runs at a time; with another model than the last attempt's it starts from the beginning.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Reindexing:
         self._text_of, self._batch = text_of, batch
 
     async def run(self) -> AsyncIterator[ReindexProgress]:
-        """To the end. Raises EmbedderFailure, IndexAway, DatabaseAway; what is done by then stays done."""
+        """Run to the end. Raises EmbedderFailure, IndexAway, DatabaseAway; what is done by then is kept."""
         async with self.database.transaction() as session:
             await session.execute(delete(NextVectorRow).where(NextVectorRow.model != self.embedder.space.model))
-        # What an earlier attempt has put into the index nobody knows.
+        # None: an earlier attempt may have left the index incomplete, so all units are written.
         to_index: set[str] | None = None
         while True:
             async for progress, kem_ids in self._steps():
@@ -73,7 +73,7 @@ class Reindexing:
             to_index = set()
 
     async def progress(self) -> ReindexProgress:
-        """How many units have what they need to go over. Raises DatabaseAway."""
+        """Number of units with a vector of the new model. Raises DatabaseAway."""
         model = self.embedder.space.model
         async with self.database.reading() as session:
             total = await session.scalar(select(func.count()).select_from(KemRow)) or 0
@@ -85,13 +85,13 @@ class Reindexing:
         while True:
             rows = await self._waiting(last)
             if rows:
-                vectors = await self._embedded(rows)
+                vectors = await self._embed(rows)
                 async with self.database.transaction() as session:
                     await self._keep(session, rows, vectors)
                 yield await self.progress(), {row.id for row in rows}
             elif not last:
                 return
-            # From the beginning again: for what has changed behind us.
+            # From the first unit again, for those that have changed meanwhile.
             last = rows[-1].id if rows else ""
 
     async def _waiting(self, last: str) -> Sequence[KemRow]:
@@ -99,15 +99,15 @@ class Reindexing:
         async with self.database.reading() as session:
             return (await session.scalars(query.order_by(KemRow.id).limit(self._batch))).all()
 
-    async def _embedded(self, rows: Sequence[KemRow]) -> list[Embedding | None]:
+    async def _embed(self, rows: Sequence[KemRow]) -> list[Embedding | None]:
         texts = [await self._text_of(row) for row in rows]
-        made = iter(await self.embedder.passages([each for each in texts if each is not None]))
-        return [None if each is None else next(made) for each in texts]
+        vectors = iter(await self.embedder.passages([each for each in texts if each is not None]))
+        return [None if each is None else next(vectors) for each in texts]
 
     async def _keep(self, session: AsyncSession, rows: Sequence[KemRow], vectors: Sequence[Embedding | None]) -> None:
-        # A unit may have gone meanwhile.
-        there = set(await session.scalars(select(KemRow.id).where(KemRow.id.in_([row.id for row in rows]))))
-        kept = [
+        # Units may have been deleted meanwhile.
+        existing = set(await session.scalars(select(KemRow.id).where(KemRow.id.in_([row.id for row in rows]))))
+        vectors_of_rows = [
             {
                 "kem_id": row.id,
                 "version": row.version,
@@ -115,14 +115,14 @@ class Reindexing:
                 "vector": None if vector is None else vector.raw,
             }
             for row, vector in zip(rows, vectors, strict=True)
-            if row.id in there
+            if row.id in existing
         ]
-        await session.execute(delete(NextVectorRow).where(NextVectorRow.kem_id.in_(there)))
-        if kept:
-            await session.execute(insert(NextVectorRow), kept)
+        await session.execute(delete(NextVectorRow).where(NextVectorRow.kem_id.in_(existing)))
+        if vectors_of_rows:
+            await session.execute(insert(NextVectorRow), vectors_of_rows)
 
     async def _fill_index(self, only: set[str] | None) -> None:
-        """All that are ready, or those of these."""
+        """Write all ready units to the new index, or `only` these."""
         ready = and_(NextVectorRow.kem_id == KemRow.id, NextVectorRow.version == KemRow.version)
         query = select(KemRow, NextVectorRow.vector).join(NextVectorRow, ready).order_by(KemRow.id).limit(_POINTS)
         last = ""
@@ -131,26 +131,26 @@ class Reindexing:
                 rows = (await session.execute(query.where(KemRow.id > last))).all()
             if not rows:
                 return
-            wanted = [(row, vector) for row, vector in rows if only is None or row.id in only]
-            points = [point_of(as_kem(row), vector, readers_of(row)) for row, vector in wanted if vector is not None]
-            await self.index.write(points, [row.id for row, vector in wanted if vector is None])
+            selected = [(row, vector) for row, vector in rows if only is None or row.id in only]
+            points = [point_of(as_kem(row), vector, readers_of(row)) for row, vector in selected if vector is not None]
+            await self.index.write(points, [row.id for row, vector in selected if vector is None])
             last = rows[-1][0].id
 
     async def _switch(self) -> bool:
-        """Whether memory has gone over; not where a unit has come or changed since it was looked at."""
+        """Switch the rows to the new vectors; False if a unit has come or changed since, and nothing is switched."""
         async with self.database.transaction() as session:
             if not self.database.is_sqlite:
-                # On SQLite who writes is alone anyway.
+                # SQLite has one writer anyway.
                 await session.execute(text("LOCK TABLE kems IN SHARE ROW EXCLUSIVE MODE"))
             waiting = select(KemRow.id).where(~_is_ready(self.embedder.space.model)).limit(1)
             if await session.scalar(waiting) is not None:
                 return False
-            made = select(NextVectorRow.vector).where(NextVectorRow.kem_id == KemRow.id).scalar_subquery()
-            model = case((made.is_(None), null()), else_=self.embedder.space.model)
-            switching = update(KemRow).values(vector=made, model=model)
+            new = select(NextVectorRow.vector).where(NextVectorRow.kem_id == KemRow.id).scalar_subquery()
+            model = case((new.is_(None), null()), else_=self.embedder.space.model)
+            switching = update(KemRow).values(vector=new, model=model)
             await session.execute(switching.execution_options(synchronize_session=False))
             await session.execute(delete(NextVectorRow))
-            await session.merge(row_of(self.embedder.space))
+            await session.merge(space_row(self.embedder.space))
             return True
 
 
@@ -163,28 +163,28 @@ def _is_ready(model: str) -> ColumnElement[bool]:
 
 
 class ModelMigration:
-    """Whoever asks again has it go on; so does whoever asks after a restart, since what is done is in the rows."""
+    """Runs a reindexing for a limited time per call; it continues at the next call, also after a restart."""
 
     def __init__(self, database: Database, settings: Settings, text_of: TextOf = own_text) -> None:
         self.database, self.settings, self._text_of = database, settings, text_of
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._steps: AsyncGenerator[ReindexProgress] | None = None
 
     async def advance(self, model: ModelName, within_s: float) -> ReindexProgress:
-        """All is done once as much is done as there is. Raises AnotherModel, EmbedderFailure, IndexAway."""
+        """Continue for so long; complete when `done == total`. Raises AnotherModel, EmbedderFailure, IndexAway."""
         if model != self.settings.embedding_model:
             raise AnotherModel(model=model, expected=self.settings.embedding_model)
-        async with self._turn:
-            until = asyncio.get_running_loop().time() + within_s
+        async with self._lock:
+            deadline = asyncio.get_running_loop().time() + within_s
             self._steps = self._steps or self._move()
             try:
                 async for progress in self._steps:
-                    if progress.done < progress.total and asyncio.get_running_loop().time() > until:
+                    if progress.done < progress.total and asyncio.get_running_loop().time() > deadline:
                         return progress
             except BaseException:
-                await self._forget()
+                await self._end_steps()
                 raise
-            await self._forget()
+            await self._end_steps()
         async with self.database.reading() as session:
             total = await session.scalar(select(func.count()).select_from(KemRow)) or 0
         return ReindexProgress(model=model, done=total, total=total)
@@ -206,7 +206,7 @@ class ModelMigration:
         finally:
             await embedder.close()
 
-    async def _forget(self) -> None:
+    async def _end_steps(self) -> None:
         steps, self._steps = self._steps, None
         if steps is not None:
             await steps.aclose()

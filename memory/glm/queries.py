@@ -1,4 +1,4 @@
-"""Units that are asked for, as far as the asker may read them."""
+"""Reads of stored units, each under the read rights of the principal."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,11 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from bus_schema.glm import FoundKem, KemPage, MemoryStats
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_matching import meets_filter, order_of
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
 from memory.errors import NoSuchKem
-from memory.glm.acl import readable_by
-from memory.glm.conditions import meeting, meeting_but_for_metadata
+from memory.glm.conditions import matching, matching_apart_from_metadata, readable_by
 from memory.glm.cursors import cursor_after, page_key_of
 from memory.glm.rows import as_kem
 from memory.glm.tables import KemRow
@@ -19,84 +18,58 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey
 
-_NEWEST = "updated_at desc"
-
 
 class KemQueries:
-    """Reads of units, each under the one condition of the ACL; nearness is the index's business."""
+    """Units by id, by condition and by page; similarity is the search's part."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def get(self, kem_id: str, principal: Principal) -> Kem:
-        """Raises NoSuchKem."""
+        """One unit. Raises NoSuchKem."""
         async with self.database.reading() as session:
             row = await session.scalar(select(KemRow).where(KemRow.id == kem_id, readable_by(principal)))
             if row is None:
-                found = await session.scalar(select(KemRow.id).where(KemRow.id == kem_id))
-                raise NoSuchKem(is_denied=found is not None, kem_id=kem_id)
+                existing = await session.scalar(select(KemRow.id).where(KemRow.id == kem_id))
+                raise NoSuchKem(is_denied=existing is not None, kem_id=kem_id)
         return as_kem(row)
 
     async def page(self, query: KemQuery, principal: Principal, cursor: str | None, page_size: int) -> KemPage:
-        """In the order asked for; the newest `updated_at` first otherwise. Raises InvalidCursor."""
-        order = _Order(query.order_by or _NEWEST)
-        place = page_key_of(cursor, query)
-        rows = order.sorted(select(KemRow).where(meeting(query), readable_by(principal)))
-        if place is not None:
-            rows = rows.where(order.after(place))
+        """A page in the order of the query, by default the newest `updated_at` first. Raises InvalidCursor."""
+        order = _Order(query)
+        key = page_key_of(cursor, query)
+        statement = order.sorted(select(KemRow).where(matching(query), readable_by(principal)))
+        if key is not None:
+            statement = statement.where(order.after(key))
         async with self.database.reading() as session:
-            found = (await session.scalars(rows.limit(page_size + 1))).all()
-        page = found[:page_size]
-        is_last = len(found) <= page_size
-        next_cursor = None if is_last else cursor_after(order.place(page[-1]), query)
+            rows = (await session.scalars(statement.limit(page_size + 1))).all()
+        page = rows[:page_size]
+        is_last = len(rows) <= page_size
+        next_cursor = None if is_last else cursor_after(order.key_of(page[-1]), query)
         return KemPage(items=tuple(FoundKem(kem=as_kem(row)) for row in page), next_cursor=next_cursor)
 
     async def among(self, kem_ids: Sequence[str], query: KemQuery, principal: Principal) -> dict[str, Kem]:
-        """Those of these units that the question means, that the asker may read: an index only proposes."""
-        condition = and_(KemRow.id.in_(kem_ids), meeting_but_for_metadata(query), readable_by(principal))
+        """Those of these units that match the query and are readable: for candidates that an index proposes."""
+        condition = and_(KemRow.id.in_(kem_ids), matching_apart_from_metadata(query), readable_by(principal))
         async with self.database.reading() as session:
             rows = (await session.scalars(select(KemRow).where(condition))).all()
         return {row.id: as_kem(row) for row in rows if meets_filter(row.facts, query.metadata_filters)}
 
     async def count(self, query: KemQuery, principal: Principal) -> int:
-        """How many there are of them, for this asker."""
-        condition = and_(meeting(query), readable_by(principal))
+        """Number of readable units that match the query."""
+        condition = and_(matching(query), readable_by(principal))
         async with self.database.reading() as session:
             return await session.scalar(select(func.count()).select_from(KemRow).where(condition)) or 0
 
 
-class _Order:
-    """By a time, then by id, both in one direction: no two units have the same place."""
-
-    def __init__(self, order_by: str) -> None:
-        name, direction = order_by.split()
-        self._by_id, self._is_descending = name == "id", direction == "desc"
-        self._time = KemRow.updated_at if name == "updated_at" else KemRow.created_at
-
-    def sorted(self, query: Select[KemRow]) -> Select[KemRow]:
-        columns = [KemRow.id] if self._by_id else [self._time, KemRow.id]
-        return query.order_by(*(column.desc() if self._is_descending else column.asc() for column in columns))
-
-    def after(self, place: PageKey) -> ColumnElement[bool]:
-        time, kem_id = self._time, KemRow.id
-        beyond = kem_id < place.id if self._is_descending else kem_id > place.id
-        if self._by_id:
-            return beyond
-        later = time < place.time if self._is_descending else time > place.time
-        return or_(later, and_(time == place.time, beyond))
-
-    def place(self, row: KemRow) -> PageKey:
-        return PageKey(row.updated_at if self._time is KemRow.updated_at else row.created_at, row.id)
-
-
 class KemStatistics:
-    """Counts what the asker may read; of the rest there is no word."""
+    """Counts of the units that a principal may read."""
 
     def __init__(self, database: Database, space: EmbeddingSpace) -> None:
         self.database, self.space = database, space
 
     async def count(self, principal: Principal) -> MemoryStats:
-        """Raises DatabaseAway."""
+        """Totals and counts by content type. Raises DatabaseAway."""
         readable = readable_by(principal)
         kinds = (
             select(KemRow.content_type, func.count().label("kems"), func.count(KemRow.model).label("with_vector"))
@@ -117,3 +90,27 @@ class KemStatistics:
                 model=self.space.model,
                 dim=self.space.dim,
             )
+
+
+class _Order:
+    """Order by a time, then by id, both in one direction, so that no two units share a position."""
+
+    def __init__(self, query: KemQuery) -> None:
+        name, self._is_descending = order_of(query)
+        self._by_id = name == "id"
+        self._time = KemRow.updated_at if name == "updated_at" else KemRow.created_at
+
+    def sorted(self, statement: Select[KemRow]) -> Select[KemRow]:
+        columns = [KemRow.id] if self._by_id else [self._time, KemRow.id]
+        return statement.order_by(*(column.desc() if self._is_descending else column.asc() for column in columns))
+
+    def after(self, key: PageKey) -> ColumnElement[bool]:
+        time, kem_id = self._time, KemRow.id
+        beyond = kem_id < key.id if self._is_descending else kem_id > key.id
+        if self._by_id:
+            return beyond
+        later = time < key.time if self._is_descending else time > key.time
+        return or_(later, and_(time == key.time, beyond))
+
+    def key_of(self, row: KemRow) -> PageKey:
+        return PageKey(row.updated_at if self._time is KemRow.updated_at else row.created_at, row.id)

@@ -1,4 +1,4 @@
-"""Units as rows, rows as units."""
+"""Conversion between units and rows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,12 +8,12 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
 from bus_schema.kem_matching import facets
 from language.words import stems
-from memory.glm.acl import readers_of
 from memory.glm.tables import KemRow
+from memory.rights import readers_of
 
 
 def body_columns(kem: KemBody) -> dict[str, Any]:
-    """What its sender says of a unit."""
+    """Columns of a draft or unit, without id, owner, times and version."""
     vector = kem.embeddings
     return {
         "visibility": kem.visibility,
@@ -30,7 +30,7 @@ def body_columns(kem: KemBody) -> dict[str, Any]:
 
 
 def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
-    """The unit that the row keeps, which was looked at when it came in; without its vector where nobody needs that."""
+    """The unit of a row, unvalidated since it was validated when stored; optionally without its vector."""
     vector = row.vector if has_vector else None
     return Kem.model_construct(
         id=row.id,
@@ -51,12 +51,12 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
 
 
 def reader_rows(row: KemRow) -> list[dict[str, Any]]:
-    """Who may read it, a row each."""
+    """A row per reader."""
     return [{"kem_id": row.id, "reader": reader} for reader in readers_of(row)]
 
 
 def facet_rows(row: KemRow) -> list[dict[str, Any]]:
-    """What it can be found by, a row each."""
+    """A row per facet of the metadata."""
     return [
         {
             "kem_id": row.id,
@@ -71,6 +71,6 @@ def facet_rows(row: KemRow) -> list[dict[str, Any]]:
 
 
 def text_rows(rows: Iterable[KemRow]) -> list[dict[str, Any]]:
-    """The words of those that have any, a row each; of many long ones they take their time."""
+    """A row of stems per unit that has words; slow for many long texts, so run it in a thread."""
     texts = ((row.id, " ".join(stems(row.content.decode()))) for row in rows if row.content is not None)
     return [{"kem_id": kem_id, "stems": text} for kem_id, text in texts if text]

@@ -1,4 +1,9 @@
-"""What lies near, as far as rows bear it out."""
+"""Search over units: by meaning, by words, by both; ranked or in order, a page at a time.
+
+search = HybridSearch(semantic, LexicalSearch(database), embedder)
+ranked = await search.ranked(query, principal, limit)   # ranked.items: FoundKem with score and explanation, best first
+ranked.is_degraded                                      # by words alone: embedder or index unavailable
+"""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -13,8 +18,7 @@ from bus_schema.kem_matching import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderFailure
-from memory.glm.acl import readable_by
-from memory.glm.conditions import meeting_but_for_metadata
+from memory.glm.conditions import matching_apart_from_metadata, readable_by
 from memory.glm.cursors import MAX_RANK, cursor_at, rank_of
 from memory.glm.index_sync import IndexSync
 from memory.glm.lexical import LexicalSearch
@@ -27,171 +31,164 @@ from retrieval.bm25 import LexicalScore
 from retrieval.fusion import best_first, fuse
 from retrieval.similarity import centred_cosines
 
-_MORE = 4
-_MOST = 10_000
+# The index is asked for more where rows rule out too many of its candidates.
+_GROWTH = 4
+_MAX_CANDIDATES = 10_000
+# Nearest units that compete with those found by words.
+_NEAREST = 200
+_CACHED_QUERIES = 500
+_EMBEDDED_WITHIN_S = 5.0
+# An author finds what was just stored; a steady stream of writes does not hold up everybody's searches.
+_FRESH_WITHIN_S = 1.0
+_NO_WORDS = LexicalScore(0.0, ())
 
 
 class SemanticSearch:
-    """The index proposes, rows decide: it may be behind, may know times to the second alone."""
+    """Nearest units by vector: the index proposes, rows decide, since the index may lag behind."""
 
-    def __init__(self, index: VectorIndex, retrieval: KemQueries) -> None:
-        self.index, self.retrieval = index, retrieval
+    def __init__(self, index: VectorIndex, queries: KemQueries) -> None:
+        self.index, self.queries = index, queries
 
     async def nearest(self, vector: Embedding, query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
-        """The nearest first, as many as there are up to the limit. Raises WrongVector, IndexAway."""
+        """Up to `limit` units, the nearest first. Raises WrongVector, IndexAway."""
         self.index.space.require(vector)
-        wanted = limit
+        count = limit
         while True:
-            hits = await self.index.nearest(vector.raw, query, principal, wanted)
-            kems = await self.retrieval.among([hit.kem_id for hit in hits], query, principal)
-            if len(kems) >= limit or len(hits) < wanted or wanted >= _MOST:
+            candidates = await self.index.nearest(vector.raw, query, principal, count)
+            kems = await self.queries.among([each.kem_id for each in candidates], query, principal)
+            if len(kems) >= limit or len(candidates) < count or count >= _MAX_CANDIDATES:
                 break
-            wanted = min(wanted * _MORE, _MOST)
-        found = [
-            FoundKem(kem=kems[hit.kem_id], score=hit.score, explain=Explanation(dense=hit.score))
-            for hit in hits
-            if hit.kem_id in kems
+            count = min(count * _GROWTH, _MAX_CANDIDATES)
+        results = [
+            FoundKem(kem=kems[each.kem_id], score=each.score, explain=Explanation(dense=each.score))
+            for each in candidates
+            if each.kem_id in kems
         ]
-        return found[:limit]
-
-
-# So many of the nearest compete with what the words find.
-_NEAREST = 200
-_QUESTIONS = 500
-_EMBEDDED_WITHIN_S = 5.0
-_NO_WORDS = LexicalScore(0.0, ())
+        return results[:limit]
 
 
 @dataclass(frozen=True, slots=True)
 class RankedKems:
-    """The best first; `is_degraded` where only words were compared though meaning was asked for, too."""
+    """Results, the best first; `is_degraded` if they were compared by words alone though the query has a text."""
 
     items: Sequence[FoundKem]
     is_degraded: bool = False
 
 
 class HybridSearch:
-    """A vector is compared with vectors, a text with words too; whatever is away, the rest still answers."""
+    """Vectors are compared with vectors, texts by words too; without embedder or index, words alone still answer."""
 
-    def __init__(self, nearness: SemanticSearch, words: LexicalSearch, embedder: Embedder | None) -> None:
-        self.nearness, self.words, self.embedder = nearness, words, embedder
-        self._questions: LRUCache[str, Embedding] = LRUCache(_QUESTIONS)
+    def __init__(self, semantic: SemanticSearch, lexical: LexicalSearch, embedder: Embedder | None) -> None:
+        self.semantic, self.lexical, self.embedder = semantic, lexical, embedder
+        self._embeddings: LRUCache[str, Embedding] = LRUCache(_CACHED_QUERIES)
 
     async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
-        """As many as there are up to the limit. Raises WrongVector, DatabaseAway, IndexAway if there is no text."""
+        """Up to `limit` results. Raises WrongVector, DatabaseAway, and IndexAway if the query has no text."""
         if query.embedding_query is not None:
-            self.nearness.index.space.require(query.embedding_query)
-        # Another order is one of those that would have come first.
-        wanted = limit if query.order_by is None else max(limit, _NEAREST)
+            self.semantic.index.space.require(query.embedding_query)
+        # A query with an order of its own sorts the results that would have come first.
+        count = limit if query.order_by is None else max(limit, _NEAREST)
         if query.text_query is not None:
-            words = await self.words.found(query.text_query, query, principal)
-            evidence = _Evidence(words, await self._meaning(query.text_query, query, principal, words))
-            found = RankedKems(await self._found(evidence, query, principal, wanted), evidence.meaning is None)
+            words = await self.lexical.scores(query.text_query, query, principal)
+            evidence = _Evidence(words, await self._cosines(query.text_query, query, principal, words))
+            results = RankedKems(await self._fused(evidence, query, principal, count), evidence.cosines is None)
         elif query.embedding_query is not None:
-            found = RankedKems(await self.nearness.nearest(query.embedding_query, query, principal, wanted))
+            results = RankedKems(await self.semantic.nearest(query.embedding_query, query, principal, count))
         else:
-            found = RankedKems([])
-        return (
-            found if query.order_by is None else RankedKems(_in_order(found, query.order_by)[:limit], found.is_degraded)
-        )
+            results = RankedKems([])
+        if query.order_by is None:
+            return results
+        return RankedKems(_in_order(results, query.order_by)[:limit], results.is_degraded)
 
-    async def _meaning(
+    async def _cosines(
         self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
     ) -> dict[str, float] | None:
-        """How near the nearest units are, those with the words besides; nothing where it cannot be told."""
+        """Cosines of the nearest units and of those found by words; None without embedder or index."""
         try:
-            vector = query.embedding_query or await self._question(text)
+            vector = query.embedding_query or await self._embedding(text)
             if vector is None:
                 return None
-            return await self._nearness(vector, query, principal, words)
-        except (EmbedderFailure, IndexAway, TimeoutError) as trouble:
-            logger().warning("searched by words alone", reason=str(trouble) or "the embedder took too long")
+            nearest = await self.semantic.index.nearest(vector.raw, query, principal, _NEAREST)
+            candidates = {each.kem_id for each in nearest} | words.keys()
+            return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
+        except (EmbedderFailure, IndexAway, TimeoutError) as error:
+            logger().warning("searched by words alone", reason=str(error) or "the embedder took too long")
             return None
 
-    async def _question(self, text: str) -> Embedding | None:
+    async def _embedding(self, text: str) -> Embedding | None:
         if self.embedder is None:
             return None
-        if (known := self._questions.get(text)) is not None:
-            return known
+        if (cached := self._embeddings.get(text)) is not None:
+            return cached
         async with asyncio.timeout(_EMBEDDED_WITHIN_S):
             vector = await self.embedder.query(text)
-        self._questions[text] = vector
+        self._embeddings[text] = vector
         return vector
 
-    async def _nearness(
-        self, vector: Embedding, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
-    ) -> dict[str, float]:
-        hits = await self.nearness.index.nearest(vector.raw, query, principal, _NEAREST)
-        candidates = {hit.kem_id for hit in hits} | words.keys()
-        return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
-
     async def _vectors(self, kem_ids: Collection[str], query: KemQuery, principal: Principal) -> dict[str, bytes]:
-        space = self.nearness.index.space
-        meant = and_(KemRow.model == space.model, meeting_but_for_metadata(query), readable_by(principal))
-        columns = select(KemRow.id, KemRow.vector, KemRow.facts)
-        async with self.words.database.reading() as session:
-            rows = (await session.execute(columns.where(KemRow.id.in_(kem_ids), meant))).all()
+        space = self.semantic.index.space
+        condition = and_(
+            KemRow.id.in_(kem_ids),
+            KemRow.model == space.model,
+            matching_apart_from_metadata(query),
+            readable_by(principal),
+        )
+        async with self.lexical.database.reading() as session:
+            rows = (await session.execute(select(KemRow.id, KemRow.vector, KemRow.facts).where(condition))).all()
         return {
             row.id: row.vector
             for row in rows
             if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
         }
 
-    async def _found(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
+    async def _fused(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
         scores = evidence.scores
         best = best_first(scores)[:limit]
-        kems = await self.nearness.retrieval.among(best, query, principal)
+        kems = await self.semantic.queries.among(best, query, principal)
         return [
             FoundKem(kem=kems[key], score=scores[key], explain=evidence.explanation(key)) for key in best if key in kems
         ]
 
 
+class PagedSearch:
+    """One query, one page; a ranked one waits briefly until the index has all that was stored before it."""
+
+    def __init__(self, queries: KemQueries, search: HybridSearch, index_sync: IndexSync) -> None:
+        self.queries, self.search, self.index_sync = queries, search, index_sync
+
+    async def page(self, request: RetrieveKems, principal: Principal) -> KemPage:
+        """Raises InvalidCursor, WrongVector, DatabaseAway, and IndexAway if the query has no text."""
+        query = request.query
+        if not query.is_ranked:
+            return await self.queries.page(query, principal, request.cursor, request.page_size)
+        start = rank_of(request.cursor, query)
+        end = start + request.page_size
+        await self.index_sync.catch_up(_FRESH_WITHIN_S)
+        ranked = await self.search.ranked(query, principal, end + 1)
+        items = ranked.items[start:end]
+        if not request.explain:
+            items = [item.model_copy(update={"explain": None}) for item in items]
+        next_cursor = cursor_at(end, query) if len(ranked.items) > end and end <= MAX_RANK else None
+        return KemPage(items=tuple(items), next_cursor=next_cursor, is_degraded=ranked.is_degraded)
+
+
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What speaks for each unit: its words; its meaning, where that could be told."""
+    """Lexical scores of the candidates, and their cosines if those are known."""
 
     words: Mapping[str, LexicalScore]
-    meaning: Mapping[str, float] | None
+    cosines: Mapping[str, float] | None
 
     @property
     def scores(self) -> dict[str, float]:
-        words = {key: hit.score for key, hit in self.words.items()}
-        return words if self.meaning is None else fuse(words, self.meaning)
+        lexical = {key: each.score for key, each in self.words.items()}
+        return lexical if self.cosines is None else fuse(lexical, self.cosines)
 
     def explanation(self, key: str) -> Explanation:
-        hit = self.words.get(key, _NO_WORDS)
-        return Explanation(dense=(self.meaning or {}).get(key), lexical=hit.score, words=hit.words)
+        lexical = self.words.get(key, _NO_WORDS)
+        return Explanation(dense=(self.cosines or {}).get(key), lexical=lexical.score, words=lexical.words)
 
 
-def _in_order(found: RankedKems, order_by: OrderBy) -> list[FoundKem]:
+def _in_order(ranked: RankedKems, order_by: OrderBy) -> list[FoundKem]:
     name, direction = order_by.split()
-    return sorted(found.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")
-
-
-# Somebody who has just stored a unit looks for it; who writes for ever does not hold up others.
-_FRESH_WITHIN_S = 1.0
-
-
-class PagedSearch:
-    """One question, one page; nearness is asked of the index once it has heard of all that was stored before."""
-
-    def __init__(self, retrieval: KemQueries, ranking: HybridSearch, following: IndexSync) -> None:
-        self.retrieval, self.ranking, self.following = retrieval, ranking, following
-
-    async def find(self, wanted: RetrieveKems, principal: Principal) -> KemPage:
-        """Raises InvalidCursor, WrongVector, DatabaseAway; IndexAway where there are no words to look for instead."""
-        query = wanted.query
-        if not query.is_ranked:
-            return await self.retrieval.page(query, principal, wanted.cursor, wanted.page_size)
-        first = rank_of(wanted.cursor, query)
-        behind = first + wanted.page_size
-        await self.following.catch_up(_FRESH_WITHIN_S)
-        found = await self.ranking.ranked(query, principal, behind + 1)
-        ranked = found.items
-        page = ranked[first:behind] if wanted.explain else [_unexplained(item) for item in ranked[first:behind]]
-        next_cursor = cursor_at(behind, query) if len(ranked) > behind and behind <= MAX_RANK else None
-        return KemPage(items=tuple(page), next_cursor=next_cursor, is_degraded=found.is_degraded)
-
-
-def _unexplained(item: FoundKem) -> FoundKem:
-    return item.model_copy(update={"explain": None})
+    return sorted(ranked.items, key=lambda item: (getattr(item.kem, name), item.kem.id), reverse=direction == "desc")

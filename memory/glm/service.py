@@ -1,4 +1,4 @@
-"""All of the global memory over one database, one index of vectors."""
+"""The global memory: its parts over one database and one vector index."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from memory.glm.embedding_backlog import EmbeddingBacklog
 from memory.glm.erasure import KemErasure
 from memory.glm.index_sync import IndexSync, VectorRelay
 from memory.glm.lexical import LexicalSearch
-from memory.glm.placement import placement_of, settled_space
+from memory.glm.placement import placement_of, recorded_space
 from memory.glm.queries import KemQueries, KemStatistics
 from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
-from memory.glm.store import KemStore, KemUpdates
+from memory.glm.store import KemStore
 from memory.glm.tables import MIGRATIONS, PRAGMAS
 from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex
@@ -26,76 +26,75 @@ from mindbus.sql.migrations import upgrade
 
 @dataclass(frozen=True, slots=True)
 class GlobalMemory:
-    """What the glm worker listens for."""
+    """All parts that the glm worker uses."""
 
     database: Database
     index: VectorIndex
-    writing: KemStore
-    changing: KemUpdates
-    finding: PagedSearch
-    erasing: KemErasure
+    store: KemStore
+    search: PagedSearch
+    erasure: KemErasure
     statistics: KemStatistics
     relay: VectorRelay
-    following: IndexSync
-    filling: EmbeddingBacklog
+    index_sync: IndexSync
+    backlog: EmbeddingBacklog
 
     async def start(self) -> None:
-        """Bring the vectors up to date with the rows."""
-        await self.filling.forget_others(self.index.space)
+        """Bring the vector index up to date with the rows."""
+        await self.backlog.drop_other_models(self.index.space)
         await self.relay.open()
-        found = await self.relay.reconcile()
-        if not found.is_clean:
-            differing = {"missing": len(found.missing), "stale": len(found.stale), "surplus": len(found.surplus)}
-            logger().info("vectors reconciled", waiting=found.waiting, **differing)
+        report = await self.relay.reconcile()
+        if not report.is_clean:
+            differing = {"missing": len(report.missing), "stale": len(report.stale), "surplus": len(report.surplus)}
+            logger().info("vectors reconciled", waiting=report.waiting, **differing)
 
     def after_commit(self) -> None:
-        """Vectors follow the transaction at hand once it is committed: until then nobody else sees what it wrote."""
-        event.listen(self.database.session.sync_session, "after_commit", lambda _session: self.wake(), once=True)
+        """Start embedding and index sync once the current transaction is committed, when others can see its writes."""
+        event.listen(self.database.session.sync_session, "after_commit", lambda _session: self.notify(), once=True)
 
-    def wake(self) -> None:
-        """Something has been committed."""
-        self.filling.wake()
-        self.following.wake()
+    def notify(self) -> None:
+        """Announce a commit to the background tasks."""
+        self.backlog.notify()
+        self.index_sync.notify()
 
     async def close(self) -> None:
-        """Let go of index and model; the database is the worker's."""
+        """Close index and embedder; the database is the worker's."""
         await self.index.close()
-        if self.filling.embedder is not None:
-            await self.filling.embedder.close()
+        if self.backlog.embedder is not None:
+            await self.backlog.embedder.close()
 
 
 def memory_over(
     database: Database, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], datetime]
 ) -> GlobalMemory:
-    """Put the parts together; nothing is opened yet."""
+    """Assemble the parts; nothing is opened yet."""
     relay = VectorRelay(database, index)
-    following = IndexSync(relay)
-    retrieval = KemQueries(database)
-    ranking = HybridSearch(SemanticSearch(index, retrieval), LexicalSearch(database), embedder)
+    index_sync = IndexSync(relay)
+    queries = KemQueries(database)
+    search = HybridSearch(SemanticSearch(index, queries), LexicalSearch(database), embedder)
     return GlobalMemory(
         database=database,
         index=index,
-        writing=KemStore(database, clock, index.space),
-        changing=KemUpdates(database, clock, index.space),
-        finding=PagedSearch(retrieval, ranking, following),
-        erasing=KemErasure(database),
+        store=KemStore(database, clock, index.space),
+        search=PagedSearch(queries, search, index_sync),
+        erasure=KemErasure(database),
         statistics=KemStatistics(database, index.space),
         relay=relay,
-        following=following,
-        filling=EmbeddingBacklog(database, embedder),
+        index_sync=index_sync,
+        backlog=EmbeddingBacklog(database, embedder),
     )
 
 
 def database_of(settings: Settings) -> Database:
-    """The global memory's own."""
+    """Database of the global memory."""
     return Database(settings.database_of("glm"), "glm", PRAGMAS)
 
 
 async def open_memory(database: Database, settings: Settings, clock: Callable[[], datetime]) -> GlobalMemory:
-    """With tables and vectors brought up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
+    """Memory with tables and vectors up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
     await upgrade(database, MIGRATIONS)
-    place = await placement_of(database, settings)
-    memory = memory_over(database, open_vector_index(settings, "glm", place.space), place.embedder, clock)
+    placement = await placement_of(database, settings)
+    index = open_vector_index(settings, "glm", placement.space)
+    memory = memory_over(database, index, placement.embedder, clock)
     try:
         await memory.start()
     except BaseException:
@@ -105,9 +104,9 @@ async def open_memory(database: Database, settings: Settings, clock: Callable[[]
 
 
 async def rebuild_vectors(database: Database, settings: Settings) -> int:
-    """Make the index anew from the rows; how many it has. Whoever calls it must be the only one to write."""
+    """Rebuild the vector index from the rows; returns the number of vectors. The caller must be the only writer."""
     await upgrade(database, MIGRATIONS)
-    index = open_vector_index(settings, "glm", await settled_space(database, settings))
+    index = open_vector_index(settings, "glm", await recorded_space(database, settings))
     try:
         return await VectorRelay(database, index).rebuild()
     finally:

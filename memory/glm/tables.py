@@ -24,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "glm"
-# As spec 000 §4.1.1 has them: after a power cut the last moments may be missing, after a crash nothing is.
+# Spec 000 §4.1.1: a power cut may lose the last transactions, a crash of the process loses none.
 PRAGMAS: dict[str, str | int] = {
     "journal_mode": "WAL",
     "synchronous": "NORMAL",
@@ -32,26 +32,26 @@ PRAGMAS: dict[str, str | int] = {
     "busy_timeout": 7500,
 }
 
-# Units that have yet to be embedded.
-_WANTING = sql("model IS NULL AND content IS NOT NULL")
+# Units without an embedding.
+_LACKS_VECTOR = sql("model IS NULL AND content IS NOT NULL")
 _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class GlmBase(DeclarativeBase):
-    """All tables of the global memory."""
+    """Declarative base of the global memory."""
 
     metadata = named_metadata()
 
 
 class KemRow(GlmBase):
-    """A unit, with its vector: the index of vectors can be made anew from these rows at any time."""
+    """Unit with its vector: the vector index can be rebuilt from these rows at any time."""
 
     __tablename__ = "kems"
     __table_args__ = (
         Index(None, "created_at", "id"),
         Index(None, "updated_at", "id"),
         Index(None, "owner"),
-        Index("ix_kems_wanting", "id", sqlite_where=_WANTING, postgresql_where=_WANTING),
+        Index("ix_kems_wanting", "id", sqlite_where=_LACKS_VECTOR, postgresql_where=_LACKS_VECTOR),
     )
     id: Mapped[str] = mapped_column(String(128), primary_key=True)
     owner: Mapped[str] = mapped_column(String(96))
@@ -72,7 +72,7 @@ class KemRow(GlmBase):
 
 
 class ReaderRow(GlmBase):
-    """Somebody other than the owner who may read a unit that is not public."""
+    """Reader, other than the owner, of a unit that is not public."""
 
     __tablename__ = "kem_readers"
     __table_args__ = (Index(None, "reader", "kem_id"),)
@@ -81,7 +81,7 @@ class ReaderRow(GlmBase):
 
 
 class FacetRow(GlmBase):
-    """A value in the metadata of a unit, in the column of its type."""
+    """Value in the metadata of a unit, in the column of its type."""
 
     __tablename__ = "kem_facets"
     __table_args__ = (Index(None, "key", "text", "kem_id"), Index(None, "key", "number", "kem_id"))
@@ -94,17 +94,17 @@ class FacetRow(GlmBase):
 
 
 class VectorWriteRow(GlmBase):
-    """A unit has changed, of which the index of vectors has yet to hear; what it is to hear, the unit's row says."""
+    """Outbox of the vector index: a unit has changed; what is to be written is read from its row."""
 
     __tablename__ = "vector_writes"
-    # SQLite would use numbers again, so that a change during a write could be taken for the one that was written.
+    # Without AUTOINCREMENT SQLite reuses numbers, and a change during a write could pass for the one written.
     __table_args__ = ({"sqlite_autoincrement": True},)
     seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
     kem_id: Mapped[str] = mapped_column(String(128))
 
 
 class TextRow(GlmBase):
-    """The content of a unit as stems, in their order; each database has its own index of words over these rows."""
+    """Stems of the content of a unit, in order; each database has a full-text index over these rows."""
 
     __tablename__ = "kem_texts"
     __table_args__ = (Index(None, "kem_id", unique=True), {"sqlite_autoincrement": True})
@@ -114,7 +114,7 @@ class TextRow(GlmBase):
 
 
 class NextVectorRow(GlmBase):
-    """The vector that a unit gets when memory goes over to another model, if it has not changed by then."""
+    """Vector of the next model for a unit, used at the end of the migration unless the unit has changed."""
 
     __tablename__ = "kem_next_vectors"
     kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
@@ -124,7 +124,7 @@ class NextVectorRow(GlmBase):
 
 
 class SpaceRow(GlmBase):
-    """The space that memory has gone over to; none as long as it never has."""
+    """The embedding space in use: one row."""
 
     __tablename__ = "spaces"
     number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)

@@ -1,7 +1,10 @@
-"""The ways in which the histories say no."""
+"""Errors of the histories."""
+
+from datetime import timedelta
 
 from bus_schema.replies import Code
-from mindbus.errors import Rejected
+from memory.redis_link import RedisAway
+from mindbus.errors import Rejected, TemporaryFailure
 
 
 class BrokenHistory(Rejected):
@@ -16,5 +19,9 @@ class NotForAgents(Rejected):
     code = Code.UNAUTHORIZED
 
 
-class HistoriesAway(Exception):
+class HistoriesAway(TemporaryFailure, RedisAway):
     """The Redis of the histories does not answer; nothing is half written, so ask again once it does."""
+
+    def __init__(self, reason: str) -> None:
+        # Readers wait for the answer: try again soon.
+        super().__init__(f"{self.__doc__} ({reason})", timedelta(seconds=1))

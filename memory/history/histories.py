@@ -1,4 +1,4 @@
-"""Conversations as a model is shown them: appended to by many, seen alike by all."""
+"""Histories of conversations, in OpenAI's format, as models are shown them."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _NOWHERE = -1
 
 
 def kept_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
-    """What is kept where there is room for `most`; a call that would lose its place goes with all its results."""
+    """The last `most` messages to be kept; tool results whose call is cut off are dropped too."""
     if len(messages) <= most:
         return tuple(messages)
     first = len(messages) - most
@@ -24,7 +24,7 @@ def kept_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
 
 
 def shown_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
-    """What a model is shown, who takes no call without all its results, no result without its call."""
+    """The last `most` messages for a model, without incomplete tool calls: a model needs call and results together."""
     first = max(0, len(messages) - most)
     calls, unanswered = _calls_of(messages)
     places = range(first, len(messages))
@@ -32,9 +32,9 @@ def shown_end(messages: Sequence[MessageT], most: int) -> tuple[MessageT, ...]:
 
 
 def _calls_of(messages: Sequence[ChatMessage]) -> tuple[list[int], set[int]]:
-    """For each message the place of the call that it goes with, its own if it is no result; the calls left unanswered.
+    """For each message the position of its call, its own if it is no result; and the calls without all results.
 
-    Results follow their call at once: what comes after another message answers nothing any more.
+    Results follow their call directly: after another message they answer nothing.
     """
     calls: list[int] = []
     unanswered: set[int] = set()
@@ -55,7 +55,7 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is new, how many messages are kept now."""
+    """Messages that were new, and the number of messages kept now."""
 
     messages: tuple[HistoryMessage, ...]
     length: int
@@ -63,14 +63,14 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """How much is kept under a key, how much of it a model is shown (spec 001)."""
+    """Numbers of messages that are kept per key and shown to a model (spec 001)."""
 
     max_history: int = 100
     chat_window: int = 10
     subagent_window: int = 50
 
     def window_of(self, key: str) -> int:
-        """How much of what is kept under the key is shown to whoever does not say."""
+        """Default number of messages shown of a history."""
         return self.chat_window if subagent_of(key) is None else self.subagent_window
 
 
@@ -86,16 +86,16 @@ class _Kept:
 
 
 class HistoryRepository:
-    """What it has read stays at hand; before any use the store says whether it is still so, and nothing else may be."""
+    """Histories over a store, with a cache that is validated against the store's digest before every use."""
 
     def __init__(self, store: HistoryStore, limits: HistoryLimits, cache_bytes: int = _CACHE_BYTES) -> None:
         self._store, self._limits = store, limits
-        self._at_hand: LRUCache[str, _Kept] = LRUCache(cache_bytes, getsizeof=lambda kept: kept.size)
+        self._cached: LRUCache[str, _Kept] = LRUCache(cache_bytes, getsizeof=lambda kept: kept.size)
 
     async def append(self, key: str, messages: Sequence[HistoryMessage]) -> Added:
-        """Add at the end, all or none, each message once. Raises BrokenHistory."""
+        """Append messages, all or none, each once. Raises BrokenHistory."""
         gone: set[str] = set()
-        kept = self._at_hand.get(key) or await self._read(key)
+        kept = self._cached.get(key) or await self._read(key)
         while True:
             new = _new(messages, kept.ids | gone)
             if not new:
@@ -108,26 +108,26 @@ class HistoryRepository:
             if outcome is None:
                 return Added(new, len(after))
             gone |= outcome
-            # Whoever lost has lost to another who won, so somebody always gets on.
+            # A lost race was won by another writer, so there is always progress.
             if not outcome:
                 kept = await self._read(key)
 
     async def end(self, key: str, window: int | None) -> tuple[tuple[ChatMessage, ...], int]:
-        """The last messages for a model, how many there are in all. Raises BrokenHistory."""
+        """Last messages for a model, and the number of all. Raises BrokenHistory."""
         kept = await self._read(key)
         shown = shown_end(kept.messages, window or self._limits.window_of(key))
         return tuple(_for_a_model(message) for message in shown), len(kept.messages)
 
     async def whole(self, key: str) -> tuple[HistoryMessage, ...]:
-        """All that is kept. Raises BrokenHistory."""
+        """All messages. Raises BrokenHistory."""
         return (await self._read(key)).messages
 
     async def page(self, chat_id: str | None, after: str, limit: int) -> list[HistorySummary]:
-        """What histories there are, after a key."""
+        """Summaries of the histories after a key, in order."""
         return [await self._summary(key) for key in await self._store.keys(chat_id, after, limit)]
 
     async def clear(self, key: str) -> int:
-        """Nothing is kept any more, also if it was no history; how many messages there were."""
+        """Delete a history, a broken one too; returns its number of messages."""
         while True:
             try:
                 kept = await self._read(key)
@@ -137,7 +137,7 @@ class HistoryRepository:
                 return len(kept.messages)
 
     async def forget(self, chat_id: str | None) -> dict[str, int]:
-        """All histories of a chat, or all there are; how many."""
+        """Delete the histories of a chat, or all; returns the numbers of histories and messages."""
         counts = {"histories": 0, "messages": 0}
         after = ""
         while keys := await self._store.keys(chat_id, after, _PAGE):
@@ -148,31 +148,31 @@ class HistoryRepository:
         return counts
 
     async def _read(self, key: str) -> _Kept:
-        known = self._at_hand.get(key)
+        known = self._cached.get(key)
         text = await self._store.read(key, known.digest if known else None)
         if text is None and known is not None:
             return known
-        return self._have(key, text or b"", parse_messages(key, text or b""))
+        return self._cache(key, text or b"", parse_messages(key, text or b""))
 
     async def _replace(
         self, key: str, kept: _Kept, after: tuple[HistoryMessage, ...], new: Iterable[HistoryMessage]
     ) -> frozenset[str] | None:
-        """None if it was done, else which messages have been there before."""
+        """None if done, else the ids of messages that were there before."""
         text = dump_messages(after) if after else b""
         added = tuple(message.id for message in new)
         dropped = (kept.ids | set(added)) - {message.id for message in after}
         outcome = await self._store.replace(HistoryChange(key, kept.digest, text, added, tuple(sorted(dropped))))
         if not outcome.is_done:
             return outcome.gone
-        self._have(key, text, after)
+        self._cache(key, text, after)
         return None
 
-    def _have(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...]) -> _Kept:
+    def _cache(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...]) -> _Kept:
         kept = _Kept(messages, digest_of(text), len(text) + len(key))
-        if kept.size <= self._at_hand.maxsize:
-            self._at_hand[key] = kept
+        if kept.size <= self._cached.maxsize:
+            self._cached[key] = kept
         else:
-            self._at_hand.pop(key, None)
+            self._cached.pop(key, None)
         return kept
 
     async def _summary(self, key: str) -> HistorySummary:

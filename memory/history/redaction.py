@@ -1,4 +1,4 @@
-"""What no log may tell, whoever has said it."""
+"""Redaction of secrets in log lines."""
 
 import re
 
@@ -10,7 +10,7 @@ _NAMES = (
     r"(?:(?:api|access|private|secret)[ _-]?key|client[ _-]?secret|secret|token|pass(?:word|wd|phrase)|pwd|credentials?"
     r"|парол[ьяюе]м?|токен\w{0,2}|секрет\w{0,2}|(?:api[ -]?)?ключ)"
 )
-# Each keeps what its first group has.
+# The first group is kept.
 _SECRETS = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
@@ -19,7 +19,7 @@ _SECRETS = tuple(
         r"(\bbearer\s+)[^\s\"',;]+",
         r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)",
         rf"({_NAMES}[\"']?\s*(?:=>|[:=]|—|\bis\b|\bэто\b)\s*[\"']?)[^\s\"',;]+",
-        # In a sentence, only what looks like one.
+        # Without a separator, only values that look like a secret.
         rf"({_NAMES}\s+)(?=[^\s,;]*\d)[^\s\"',;]{{6,}}",
         r"()\b(?:sk-|gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-)[\w-]{10,}",
         r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
@@ -30,7 +30,7 @@ _SECRETS = tuple(
 
 
 def redacted(text: str) -> str:
-    """The same without keys, tokens, passwords, as far as they can be told from other words."""
+    """The text without keys, tokens and passwords, as far as they can be recognised."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{REDACTED}", text)
     return without_signatures(text)

@@ -1,4 +1,4 @@
-"""Files of the sessions' logs: one for each chat, of limited size."""
+"""Session log files: one per chat, of limited size, rotated."""
 
 import hashlib
 import os
@@ -7,25 +7,25 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-# How many older files of a chat there are beside the one that is written.
+# Rotated files of a chat beside the current one.
 OLDER = 3
 _LONGEST = 120
-# Capitals are spelled out, too: some file systems take them for small letters.
+# Capitals are escaped too: some file systems ignore case.
 _UNSAFE = re.compile(r"[^a-z0-9@_.-]")
 
 
 class SessionFiles:
-    """Written from one thread at a time, or not at all if none may have a byte; only this user may read them."""
+    """Appends from one thread at a time, nothing if `max_bytes` is 0; files are readable by this user only."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder, self._max_bytes = folder, max_bytes
 
     def path_of(self, chat_id: str) -> Path:
-        """No two chats have the same, none leads out of the folder."""
+        """Path of a chat's file: unique per chat, always inside the folder."""
         return self._folder / f"memory_{_safe(chat_id)}.log"
 
     def write(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Append each line to its chat's file. Raises OSError."""
+        """Append (chat id, line) pairs. Raises OSError."""
         if not self._max_bytes:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class SessionFiles:
             self._append(self.path_of(chat_id), encoded)
 
     def remove(self, chat_id: str | None) -> int:
-        """Delete what there is of a chat, or of all; how many files. Raises OSError."""
+        """Delete the files of a chat, or of all; returns their number. Raises OSError."""
         if chat_id is None:
             files = list(self._folder.glob("memory_*.log*"))
         else:

@@ -1,4 +1,4 @@
-"""A log for each chat, beside the fleet's own: what was loaded, what was kept (spec 001)."""
+"""Log per chat, apart from the fleet's: requests, messages stored and histories loaded (spec 001)."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ _WAITING = 10_000
 _AT_ONCE = 500
 _LAST_WITHIN_S = 5.0
 _SHOWN = 300
-# Enough to tell that something is a secret whose end is not shown.
+# Long enough to recognise a secret whose end is not shown.
 _LOOKED_AT = 4000
 
 
 class SessionLog:
-    """Lines wait here for a thread that writes them: a slow disk holds up nobody, and loses lines before it does."""
+    """Queue of lines and a task that writes them in a thread; on a slow disk lines are lost, callers never wait."""
 
     def __init__(self, files: SessionFiles, clock: Callable[[], datetime]) -> None:
         self._files, self._clock = files, clock
@@ -33,7 +33,7 @@ class SessionLog:
         self._writing: asyncio.Task[None] | None = None
 
     def of(self, chat_id: str) -> FilteringBoundLogger:
-        """The log of a chat."""
+        """Logger of a chat."""
         log: FilteringBoundLogger = structlog.wrap_logger(
             _Lines(lambda line: self._add(chat_id, line)),
             processors=[self._stamped, _cleaned, _rendered],
@@ -42,12 +42,12 @@ class SessionLog:
         return log
 
     def start(self) -> None:
-        """Write from now on; again is as good as once."""
+        """Start writing; idempotent."""
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_for_ever(), name="session log")
 
     async def stop(self) -> None:
-        """Write what waits, then no more."""
+        """Write what is queued, then stop."""
         writing, self._writing = self._writing, None
         if writing is not None:
             with suppress(TimeoutError):
@@ -56,7 +56,7 @@ class SessionLog:
             await end(writing)
 
     async def remove(self, chat_id: str | None) -> int:
-        """Delete what was written of a chat, or of all; how many files. Raises OSError."""
+        """Delete the files of a chat, or of all; returns their number. Raises OSError."""
         await self._waiting.join()
         return await asyncio.to_thread(self._files.remove, chat_id)
 
@@ -74,8 +74,8 @@ class SessionLog:
                     lines.append(self._waiting.get_nowait())
             try:
                 await asyncio.to_thread(self._files.write, lines)
-            except OSError as trouble:
-                logger().warning("session log not written", lines=len(lines), reason=str(trouble))
+            except OSError as error:
+                logger().warning("session log not written", lines=len(lines), reason=str(error))
             finally:
                 for _line in lines:
                     self._waiting.task_done()
@@ -85,7 +85,7 @@ class SessionLog:
 
 
 class _Lines:
-    """What structlog takes for a logger."""
+    """Logger interface for structlog."""
 
     def __init__(self, add: Callable[[str], None]) -> None:
         self.info = add
@@ -112,13 +112,13 @@ _SAVED_OF_SUBAGENT = {"user": "task saved", "assistant": "final answer saved", "
 
 
 def log_request(log: FilteringBoundLogger, text: str) -> None:
-    """The user has said something."""
+    """Log a request of the user."""
     log.info(_RULE)
     log.info("new request", text=text)
 
 
 def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMessage]) -> None:
-    """These are new in a history."""
+    """Log messages that were appended to a history."""
     is_chat = subagent_of(key) is None
     bound = log.bind(**_named(key))
     for message in messages:
@@ -134,7 +134,7 @@ def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[History
 
 
 def log_loaded(log: FilteringBoundLogger, key: str, shown: int, length: int) -> None:
-    """A history has been read for a model."""
+    """Log that a history was read for a model."""
     named = _named(key)
     log.info("history loaded", **named, messages=shown, kept=length)
     if not length:
@@ -142,7 +142,7 @@ def log_loaded(log: FilteringBoundLogger, key: str, shown: int, length: int) -> 
 
 
 def log_cleared(log: FilteringBoundLogger, key: str, length: int) -> None:
-    """A history is no more."""
+    """Log that a history was cleared."""
     log.info("history cleared", **_named(key), messages=length)
 
 

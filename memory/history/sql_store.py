@@ -1,4 +1,4 @@
-"""Histories in a database: a row for each."""
+"""Histories in a database, a row per key."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,13 +15,13 @@ from mindbus.sql.tables import insert_or_ignore
 
 
 class SqlStore:
-    """A HistoryStore; each change is a transaction of its own, of those at the same time one gets through."""
+    """HistoryStore with a transaction per change; of concurrent changes one succeeds."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database, self._clock = database, clock
 
     async def open(self) -> None:
-        """Make or mend the tables."""
+        """Migrate the tables."""
         await upgrade(self._database, MIGRATIONS)
 
     async def close(self) -> None:
@@ -29,7 +29,6 @@ class SqlStore:
         await self._database.dispose()
 
     async def read(self, key: str, known: str | None) -> bytes | None:
-        """As in HistoryStore."""
         text = case((HistoryRow.digest != (known or ""), HistoryRow.messages))
         async with self._database.reading() as session:
             row = (await session.execute(select(text).where(HistoryRow.key == key))).one_or_none()
@@ -38,11 +37,10 @@ class SqlStore:
         return None if row[0] is None else str(row[0]).encode()
 
     async def replace(self, change: HistoryChange) -> ChangeOutcome:
-        """As in HistoryStore."""
         async with self._database.transaction() as session:
             if not await self._write(session, change):
                 return CHANGED
-            # After the write, which others wait for: what they dropped is known by now.
+            # After the write, which serialises writers: messages that others dropped are marked by now.
             gone = await _gone(session, change)
             if gone:
                 await session.rollback()
@@ -51,7 +49,6 @@ class SqlStore:
         return DONE
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
-        """As in HistoryStore."""
         query = select(HistoryRow.key).where(HistoryRow.key > after).order_by(HistoryRow.key).limit(limit)
         if chat_id is not None:
             query = query.where(HistoryRow.chat_id == chat_id)
@@ -59,20 +56,19 @@ class SqlStore:
             return list(await session.scalars(query))
 
     async def forget_old(self) -> None:
-        """As in HistoryStore."""
         async with self._database.transaction() as session:
             await session.execute(delete(GoneRow).where(GoneRow.gone_at < self._clock() - KNOWN_FOR))
 
     async def _write(self, session: AsyncSession, change: HistoryChange) -> bool:
-        """Whether what was there was still what is known."""
-        is_known = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
+        """Write the text if the stored digest is still the known one; False otherwise."""
+        is_unchanged = (HistoryRow.key == change.key, HistoryRow.digest == change.known)
         if not change.text:
-            removing = delete(HistoryRow).where(*is_known).returning(HistoryRow.key)
+            removing = delete(HistoryRow).where(*is_unchanged).returning(HistoryRow.key)
             return not change.known or await session.scalar(removing) is not None
         values = {"digest": digest_of(change.text), "messages": change.text.decode()}
         if change.known:
             return (
-                await session.scalar(update(HistoryRow).where(*is_known).values(values).returning(HistoryRow.key))
+                await session.scalar(update(HistoryRow).where(*is_unchanged).values(values).returning(HistoryRow.key))
                 is not None
             )
         new = insert_or_ignore(session, HistoryRow)

@@ -1,4 +1,4 @@
-"""Where histories are kept: each is a text that changes only for whoever knows it as it is."""
+"""Interface of the history stores: compare-and-set of a JSON array of messages per key."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 from bus_schema.history import HistoryMessage
 from memory.history.errors import BrokenHistory
 
-# How long it is known that a message was there which is there no more: longer than anything repeats it.
+# How long the id of a dropped message is known, so that a redelivery does not add it again.
 KNOWN_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """Under `key`, what has the digest `known` becomes `text`, nothing where it is empty.
+    """Replacement of the text under `key`, if its digest is `known`, by `text`; an empty text deletes it.
 
-    `added` are the ids of the messages that are new in it, `dropped` of those that are in it no more.
+    `added` and `dropped` are the ids of messages that are only in the new, or only in the old text.
     """
 
     key: str
@@ -31,7 +31,7 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """Whether it was done; if not, something else is kept there now, or `gone` have been there before."""
+    """Outcome of a change; if not done, the digest differs, or the messages `gone` were there before."""
 
     is_done: bool
     gone: frozenset[str] = frozenset()
@@ -42,23 +42,23 @@ CHANGED = ChangeOutcome(is_done=False)
 
 
 class HistoryStore(Protocol):
-    """Keeps texts through any crash. All of it raises HistoriesAway, or DatabaseAway."""
+    """Durable texts by key. All methods raise HistoriesAway or DatabaseAway."""
 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def read(self, key: str, known: str | None) -> bytes | None:
-        """What is kept, empty where nothing is; None where it still has the digest `known`."""
+        """The text, empty if there is none; None if its digest is `known`."""
 
     async def replace(self, change: HistoryChange) -> ChangeOutcome:
-        """All of it or nothing, whoever else writes."""
+        """Apply a change, atomically."""
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
-        """In their order, of one chat or of all."""
+        """Keys after `after` in alphabetical order, of one chat or of all."""
 
     async def forget_old(self) -> None:
-        """Ids that nobody repeats any more."""
+        """Delete marks that are older than KNOWN_FOR."""
 
 
 _ARRAY = TypeAdapter(list[dict[str, Any]])
@@ -66,29 +66,29 @@ _MESSAGES = TypeAdapter(tuple[HistoryMessage, ...])
 
 
 def dump_messages(messages: Sequence[HistoryMessage]) -> bytes:
-    """Letters as they are, so that who looks into the store can read them."""
+    """Stored form: one JSON array of messages in OpenAI's format, non-ASCII characters as they are."""
     return _ARRAY.dump_json([message.as_stored() for message in messages])
 
 
 def parse_messages(key: str, text: bytes) -> tuple[HistoryMessage, ...]:
-    """The messages of a history, none where nothing is kept. Raises BrokenHistory.
+    """Messages of a stored history; empty if there is none. Raises BrokenHistory.
 
-    One that was written before messages had ids is given some by place, which the next append keeps.
+    Messages stored before they had ids get ids by position, which the next append keeps.
     """
     if not text:
         return ()
     try:
-        found = _ARRAY.validate_json(text)
-        return _MESSAGES.validate_python([{"id": f"old-{place}"} | fields for place, fields in enumerate(found)])
+        messages = _ARRAY.validate_json(text)
+        return _MESSAGES.validate_python([{"id": f"old-{place}"} | fields for place, fields in enumerate(messages)])
     except ValidationError as invalid:
         raise BrokenHistory(key=key, reason=str(invalid.errors(include_input=False, include_url=False)[0])) from invalid
 
 
 def digest_of(text: bytes) -> str:
-    """By which a history is known to be still the same; SHA-1 is what Redis can count, and nobody is to be fooled."""
+    """Version of a stored history: SHA-1, which Redis can compute too; not for security."""
     return hashlib.sha1(text, usedforsecurity=False).hexdigest() if text else ""
 
 
 def mark_of(key: str, message_id: str) -> str:
-    """By which it is known again, yet which tells nobody of whom it was."""
+    """Hash by which a dropped message is recognised; it tells neither chat nor content."""
     return hashlib.sha256(f"{key}|{message_id}".encode()).hexdigest()

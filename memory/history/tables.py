@@ -1,4 +1,4 @@
-"""The tables of the histories."""
+"""Tables of the histories."""
 
 from datetime import datetime
 from pathlib import Path
@@ -9,18 +9,18 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from mindbus.sql.tables import Utc, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
-# In the order of their letters, as SQLite and Redis have them.
+# Ordered by code point, as in SQLite and Redis.
 _KEY = String(160).with_variant(String(160, collation="C"), "postgresql")
 
 
 class HistoryBase(DeclarativeBase):
-    """All tables of the histories."""
+    """Declarative base of the histories."""
 
     metadata = named_metadata()
 
 
 class HistoryRow(HistoryBase):
-    """What is kept under a key: the JSON array that Redis would have, with its digest."""
+    """History under a key: the same JSON array as in Redis, with its digest."""
 
     __tablename__ = "histories"
     key: Mapped[str] = mapped_column(_KEY, primary_key=True)
@@ -30,7 +30,7 @@ class HistoryRow(HistoryBase):
 
 
 class GoneRow(HistoryBase):
-    """A message that was kept once, so that it is not added again; it says neither of whom nor what."""
+    """Mark of a dropped message, so that it is not added again; tells neither chat nor content."""
 
     __tablename__ = "gone_messages"
     mark: Mapped[str] = mapped_column(String(64), primary_key=True)

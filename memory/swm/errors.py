@@ -1,6 +1,7 @@
-"""The ways in which the working memory says no."""
+"""Rejections of the working memory."""
 
 from bus_schema.replies import Code
+from memory.redis_link import RedisAway
 from mindbus.errors import Rejected
 
 
@@ -32,7 +33,7 @@ class NoSuchSubscription(Rejected):
     code = Code.NOT_FOUND
 
 
-class CoordinationAway(Rejected):
+class CoordinationAway(Rejected, RedisAway):
     """Locks, counters are unavailable while their Redis does not answer; nothing was changed for sure, so ask again."""
 
     code = Code.UNAVAILABLE

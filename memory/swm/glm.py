@@ -1,4 +1,4 @@
-"""The global memory, as the working memory meets it."""
+"""Interface of the global memory, as the working memory uses it."""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -6,19 +6,20 @@ from typing import Protocol
 from bus_schema.glm import BatchReport, KemPage
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
+from mindbus.errors import TemporaryFailure
 
 
-class GlmAway(Exception):
+class GlmAway(TemporaryFailure):
     """The global memory does not answer; start the glm worker, or wait for it."""
 
 
 class Glm(Protocol):
-    """It keeps to the rights of whoever asks, which is why it is asked in their names. All of it raises GlmAway."""
+    """Requests are made in the name of the principal, whose rights it checks. All methods raise GlmAway."""
 
     async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
-        """Those that there are, whoever may read them."""
+        """Those of these units that exist, whoever may read them."""
 
     async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
-        """Raises Rejected or the bus's own where it says no."""
+        """Raises Rejected."""
 
     async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport: ...

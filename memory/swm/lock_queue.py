@@ -1,4 +1,4 @@
-"""Whoever waits for a lock gets it in turn."""
+"""Fair queueing for locks."""
 
 import asyncio
 from collections import deque
@@ -10,59 +10,59 @@ from memory.swm.errors import LockNotFree, TooManyWait
 from memory.swm.stores import Clock, LockRequest, LockStore
 
 MAX_WAITING = 400
-# A lease may end sooner than it seemed: its holder lets go, or time is set.
-_LOOK_AGAIN_S = 0.2
+# A lease may end earlier than known: its holder releases it, or the clock is set.
+_RETRY_WITHIN_S = 0.2
 
 
 class LockQueue:
-    """The queues before locks, in the one instance that leads: whoever is first asks, the others wait for their turn.
+    """A FIFO queue per lock in the instance that leads: the first tries the lock, the others wait.
 
-    A message that was waiting when its instance died comes again, to wait with the next one.
+    A message that was waiting when its instance died is redelivered and queues anew.
     """
 
     def __init__(self, locks: LockStore, clock: Clock) -> None:
         self._locks, self._clock = locks, clock
-        self._lines: dict[str, deque[asyncio.Event]] = {}
+        self._queues: dict[str, deque[asyncio.Event]] = {}
 
     def waiting(self, name: str) -> int:
-        """How many wait for it."""
-        return len(self._lines.get(name, ()))
+        """Number of requests that wait for the lock."""
+        return len(self._queues.get(name, ()))
 
-    async def acquire(self, want: LockRequest, until: datetime) -> Lock:
-        """Raises LockNotFree where it is not this one's turn by then, TooManyWait."""
-        if sum(map(len, self._lines.values())) >= MAX_WAITING:
-            raise TooManyWait(name=want.name)
+    async def acquire(self, request: LockRequest, until: datetime) -> Lock:
+        """Raises LockNotFree if the lock is not acquired by then, TooManyWait."""
+        if sum(map(len, self._queues.values())) >= MAX_WAITING:
+            raise TooManyWait(name=request.name)
         turn = asyncio.Event()
-        line = self._lines.setdefault(want.name, deque())
-        line.append(turn)
+        queue = self._queues.setdefault(request.name, deque())
+        queue.append(turn)
         try:
-            return await self._in_turn(want, turn, line, until)
+            return await self._in_turn(request, turn, queue, until)
         finally:
-            line.remove(turn)
-            if line:
-                line[0].set()
+            queue.remove(turn)
+            if queue:
+                queue[0].set()
             else:
-                del self._lines[want.name]
+                del self._queues[request.name]
 
-    def left(self, name: str) -> None:
-        """The lock is free: the first in line may look."""
-        if line := self._lines.get(name):
-            line[0].set()
+    def released(self, name: str) -> None:
+        """Let the first in the queue try: the lock is free."""
+        if queue := self._queues.get(name):
+            queue[0].set()
 
     async def _in_turn(
-        self, want: LockRequest, turn: asyncio.Event, line: deque[asyncio.Event], until: datetime
+        self, request: LockRequest, turn: asyncio.Event, queue: deque[asyncio.Event], until: datetime
     ) -> Lock:
         while True:
             turn.clear()
-            look_again_s = (until - self._clock()).total_seconds()
-            if line[0] is turn:
-                taken = await self._locks.take(want)
+            retry_s = (until - self._clock()).total_seconds()
+            if queue[0] is turn:
+                taken = await self._locks.take(request)
                 if isinstance(taken, Lock):
                     return taken
                 left_s = (taken - self._clock()).total_seconds()
-                look_again_s = min(look_again_s, max(left_s, 0), _LOOK_AGAIN_S)
+                retry_s = min(retry_s, max(left_s, 0), _RETRY_WITHIN_S)
             if self._clock() >= until:
-                raise LockNotFree(name=want.name)
+                raise LockNotFree(name=request.name)
             with suppress(TimeoutError):
-                async with asyncio.timeout(look_again_s):
+                async with asyncio.timeout(retry_s):
                     await turn.wait()

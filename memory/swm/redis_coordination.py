@@ -1,57 +1,25 @@
-"""The Redis of locks with counters."""
+"""Locks and counters in a Redis that evicts nothing."""
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from bus_schema.swm import Lock, LockInfo
-from memory.redis_link import RedisAway, RedisLink
+from memory.redis_link import RedisLink
 from memory.swm.errors import CoordinationAway, CounterFull, LockNotHeld
-from memory.swm.stores import MAX_VALUE, Addition, Clock, LockRequest
+from memory.swm.stores import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, LockRequest
 from mindbus.logs import logger
-
-T = TypeVar("T")
-
-
-class CoordinationRedis:
-    """It must evict nothing: a lock that goes by itself guards nothing."""
-
-    def __init__(self, url: str) -> None:
-        self._link = RedisLink(url)
-
-    async def open(self) -> None:
-        """Raises WrongRedis where it would evict; one that is away is looked at by whoever uses it first."""
-        try:
-            await self._link.require_noeviction("locks with counters")
-        except RedisAway as away:
-            logger().warning("locks, counters are unavailable", reason=str(away))
-
-    async def run(self, script: str, keys: Sequence[str], *arguments: Any) -> Any:
-        """All of it at once. Raises CoordinationAway."""
-        return await self.ask(lambda redis: redis.eval(script, len(keys), *keys, *arguments))
-
-    async def ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Raises CoordinationAway."""
-        try:
-            return await self._link.ask(work)
-        except RedisAway as away:
-            raise CoordinationAway(reason=str(away)) from away
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._link.close()
-
 
 _LOCK_KEY = "swm_lock:"
 
-# Time is ours, in ms: one instance leads, so that it is the only one who says what time it is.
+# Times are this process's, in ms: one instance leads, so that there is one clock.
 _TAKE = """
 local held = redis.call('HMGET', KEYS[1], 'ticket', 'token', 'fencing', 'expires')
 local expires, now = tonumber(held[4] or '0'), tonumber(ARGV[1])
-for unheard = 6, #ARGV do
-    if held[2] == ARGV[unheard] then expires = 0 end
+for unanswered = 6, #ARGV do
+    if held[2] == ARGV[unanswered] then expires = 0 end
 end
 if expires > now then
     if held[1] ~= ARGV[2] then return {'', '0', held[4]} end
@@ -67,7 +35,7 @@ if held[1] ~= ARGV[2] or tonumber(held[3] or '0') <= tonumber(ARGV[1]) then retu
 redis.call('HSET', KEYS[1], 'expires', ARGV[3])
 return {held[1], held[2], ARGV[3]}
 """
-# A lock that was released ends at 0; to release it again is no loss.
+# A released lock expires at 0; releasing it again is no error.
 _RELEASE = """
 local held = redis.call('HMGET', KEYS[1], 'token', 'expires')
 local expires = tonumber(held[2] or '0')
@@ -78,50 +46,45 @@ return 1
 
 
 class RedisLocks:
-    """A LockStore for the one instance that leads."""
+    """LockStore of the instance that leads."""
 
-    def __init__(self, coordination: CoordinationRedis, clock: Clock) -> None:
-        self._redis, self._clock = coordination, clock
-        # Tokens with the ends of their leases: of which nobody has heard, for want of an answer.
-        self._unheard: dict[str, datetime] = {}
+    def __init__(self, link: RedisLink, clock: Clock) -> None:
+        self._link, self._clock = link, clock
+        # Tokens whose TAKE was not answered, with the ends of their leases.
+        self._unanswered: dict[str, datetime] = {}
 
-    async def take(self, want: LockRequest) -> Lock | datetime:
-        """As in LockStore; what Redis carries out when its asker has been refused long ago is nobody's lock."""
+    async def take(self, request: LockRequest) -> Lock | datetime:
+        """A lock that Redis grants after its requester was refused is treated as free."""
         now, new = self._clock(), secrets.token_hex(16)
-        self._unheard = {token: until for token, until in self._unheard.items() if until > now}
-        arguments = (_ms(now), want.ticket, new, want.holder, _ms(now + want.lease), *self._unheard)
+        self._unanswered = {token: until for token, until in self._unanswered.items() if until > now}
+        arguments = (_ms(now), request.ticket, new, request.holder, _ms(now + request.lease), *self._unanswered)
         try:
-            token, fencing, expires = await self._redis.run(_TAKE, [_LOCK_KEY + want.name], *arguments)
+            token, fencing, expires = await self._link.run(_TAKE, [_LOCK_KEY + request.name], *arguments)
         except (CoordinationAway, asyncio.CancelledError):
-            self._unheard[new] = now + want.lease
+            self._unanswered[new] = now + request.lease
             raise
         return _parse_lock((token, fencing, expires)) if token else _from_ms(expires)
 
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
-        """As in LockStore."""
         now = self._clock()
-        found = await self._redis.run(_RENEW, [_LOCK_KEY + name], _ms(now), token, _ms(now + lease))
-        if not found:
+        lock = await self._link.run(_RENEW, [_LOCK_KEY + name], _ms(now), token, _ms(now + lease))
+        if not lock:
             raise LockNotHeld(name=name)
-        return _parse_lock(found)
+        return _parse_lock(lock)
 
     async def release(self, name: str, token: str) -> None:
-        """As in LockStore."""
-        if not await self._redis.run(_RELEASE, [_LOCK_KEY + name], _ms(self._clock()), token):
+        if not await self._link.run(_RELEASE, [_LOCK_KEY + name], _ms(self._clock()), token):
             raise LockNotHeld(name=name)
 
     async def info(self, name: str) -> LockInfo:
-        """As in LockStore."""
-        holder, fencing, expires = await self._redis.ask(
-            lambda redis: redis.hmget(_LOCK_KEY + name, "holder", "fencing", "expires")
-        )
+        holder, fencing, expires = await self._link.call("hmget", _LOCK_KEY + name, "holder", "fencing", "expires")
         if expires is None or int(expires) <= _ms(self._clock()):
             return LockInfo(name=name, fencing=int(fencing or 0))
         return LockInfo(name=name, holder=holder.decode(), fencing=int(fencing), expires=_from_ms(expires))
 
 
-def _parse_lock(found: Sequence[Any]) -> Lock:
-    token, fencing, expires = found
+def _parse_lock(fields: Sequence[Any]) -> Lock:
+    token, fencing, expires = fields
     return Lock(token=token.decode(), fencing=int(fencing), expires=_from_ms(expires))
 
 
@@ -133,7 +96,6 @@ def _from_ms(ms: bytes) -> datetime:
     return datetime.fromtimestamp(int(ms) / 1000, UTC)
 
 
-OPERATIONS_KEPT = timedelta(days=1)
 _COUNTER_KEY = "swm_counter:"
 _OPERATION = "swm_counter_op:"
 
@@ -150,31 +112,28 @@ return text
 
 
 class RedisCounters:
-    """A CounterStore; an operation is known for a day."""
+    """CounterStore; Redis forgets operations by itself."""
 
-    def __init__(self, coordination: CoordinationRedis) -> None:
-        self._redis = coordination
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
 
     async def add(self, addition: Addition) -> int:
-        """As in CounterStore."""
-        # No name has a bar in it.
+        # Names contain no bar.
         keys = [_COUNTER_KEY + addition.name, f"{_OPERATION}{addition.name}|{addition.operation_id}"]
-        value = await self._redis.run(_ADD, keys, addition.by, round(OPERATIONS_KEPT.total_seconds() * 1000), MAX_VALUE)
+        value = await self._link.run(_ADD, keys, addition.by, round(OPERATIONS_KEPT.total_seconds() * 1000), MAX_VALUE)
         if not value:
             raise CounterFull(name=addition.name)
         return int(value)
 
     async def value(self, name: str) -> int:
-        """As in CounterStore."""
-        return int(await self._redis.ask(lambda redis: redis.get(_COUNTER_KEY + name)) or 0)
+        return int(await self._link.call("get", _COUNTER_KEY + name) or 0)
 
     async def forget_old(self) -> None:
-        """As in CounterStore: Redis does it."""
+        """Nothing to do: operations expire."""
 
     async def clear(self) -> int:
-        """As in CounterStore."""
-        operations = await self._redis.ask(lambda redis: _drop(redis, f"{_OPERATION}*"))
-        counters = await self._redis.ask(lambda redis: _drop(redis, f"{_COUNTER_KEY}*"))
+        operations = await self._link.ask(lambda redis: _drop(redis, f"{_OPERATION}*"))
+        counters = await self._link.ask(lambda redis: _drop(redis, f"{_COUNTER_KEY}*"))
         logger().info("counters cleared", counters=counters, operations=operations)
         return counters
 

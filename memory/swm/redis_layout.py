@@ -1,4 +1,8 @@
-"""Units as Redis hashes, hashes as units (spec 000 §4.3.1)."""
+"""Layout of cached units in Redis: a hash per unit, sets and sorted sets as indexes (spec 000 §4.3.1).
+
+A script changes a unit and its indexes atomically. Its KEYS are the unit's hash, then its reverse index; the first
+argument is its id. Scripts use keys that they read from the reverse index: for one Redis, not for a cluster.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +18,7 @@ KEM = "swm_kem:"
 BY_METADATA = "swm_idx:meta:"
 BY_CREATED = "swm_idx:date:created_at"
 BY_UPDATED = "swm_idx:date:updated_at"
-# Which indexes a unit is in: when its hash has been evicted, nothing else says so any more.
+# Reverse index, the indexes that a unit is in: after its hash is evicted, nothing else tells.
 REVERSE = "swm_idx:of:"
 
 _REST = ("owner", "visibility", "readers", "writers", "ref", "source", "version")
@@ -22,7 +26,7 @@ _rest = TypeAdapter(dict[str, Any])
 
 
 def fields_of(kem: Kem) -> dict[str, bytes]:
-    """The fields of the specification, then `rest`: rights, version, source as JSON; `model` is the vector's."""
+    """Fields of the specification; `rest` is rights, version and source as JSON, `model` the vector's."""
     rest = kem.model_dump(mode="json", include=set(_REST), exclude_none=True)
     fields = {
         "id": kem.id.encode(),
@@ -41,31 +45,31 @@ def fields_of(kem: Kem) -> dict[str, bytes]:
     return fields
 
 
-def kem_of(found: Mapping[bytes, bytes]) -> Kem:
-    """The unit that a hash keeps; numbers of a vector are little-endian float32, one after the other."""
-    vector = found.get(b"embeddings")
-    content = found.get(b"content")
+def kem_of(fields: Mapping[bytes, bytes]) -> Kem:
+    """The unit of a hash; vectors are little-endian float32."""
+    vector = fields.get(b"embeddings")
+    content = fields.get(b"content")
     return Kem.model_validate(
         {
-            "id": found[b"id"].decode(),
-            "content_type": found[b"content_type"].decode(),
+            "id": fields[b"id"].decode(),
+            "content_type": fields[b"content_type"].decode(),
             "content": None if content is None else content.decode(),
-            "metadata": from_json(found[b"metadata"]),
-            "embeddings": None if vector is None else Embedding.kept(found[b"model"].decode(), vector),
-            "created_at": found[b"created_at"].decode(),
-            "updated_at": found[b"updated_at"].decode(),
-            **_rest.validate_json(found[b"rest"]),
+            "metadata": from_json(fields[b"metadata"]),
+            "embeddings": None if vector is None else Embedding.kept(fields[b"model"].decode(), vector),
+            "created_at": fields[b"created_at"].decode(),
+            "updated_at": fields[b"updated_at"].decode(),
+            **_rest.validate_json(fields[b"rest"]),
         }
     )
 
 
 def by_metadata(key: str, text: str) -> str:
-    """The set of the units with this text under this key."""
+    """Key of the set of units with this text under this metadata key."""
     return f"{BY_METADATA}{key}:{text}"
 
 
 def seconds(time: datetime) -> int:
-    """As the indexes of times count."""
+    """Score in the time indexes: whole seconds of the epoch."""
     return int(time.timestamp() // 1)
 
 
@@ -78,7 +82,7 @@ redis.call('ZREM', '{BY_CREATED}', ARGV[1])
 local was_known = redis.call('ZREM', '{BY_UPDATED}', ARGV[1])
 """
 
-# Further arguments: how long it lives in ms, created, updated, how many indexes, those, its fields with their values.
+# Further arguments: time to live in ms, created, updated, number of indexes, the indexes, fields and values.
 PUT = f"""
 {_LEAVE_INDEXES}
 local first_field = 6 + tonumber(ARGV[5])
@@ -95,5 +99,5 @@ end
 
 DROP = f"{_LEAVE_INDEXES} return redis.call('DEL', KEYS[1])"
 
-# Of all who hear that a unit has been evicted, one alone finds it still known.
+# Returns 1 for the first of several listeners that clean up after the same eviction.
 CLEAN = f"if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end {_LEAVE_INDEXES} return was_known"

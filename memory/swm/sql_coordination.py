@@ -1,4 +1,4 @@
-"""Locks in the database of the working memory."""
+"""Locks and counters in the database of the working memory."""
 
 import secrets
 from collections.abc import Sequence
@@ -10,40 +10,37 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.swm import Lock, LockInfo
 from memory.swm.errors import CounterFull, LockNotHeld
-from memory.swm.stores import MAX_VALUE, Addition, Clock, LockRequest
+from memory.swm.stores import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, LockRequest
 from memory.swm.tables import LockRow, OperationRow, SharedCounterRow
 from mindbus.sdk.batches import Batches
 from mindbus.sql.database import Database
 
 
 class SqlLocks:
-    """A LockStore for the one instance that leads: its clock is the only one."""
+    """LockStore of the instance that leads, whose clock is the only one."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    async def take(self, want: LockRequest) -> Lock | datetime:
-        """As in LockStore."""
+    async def take(self, request: LockRequest) -> Lock | datetime:
         async with self._database.transaction() as session:
-            row, now = await session.get(LockRow, want.name, with_for_update=True), self._clock()
+            row, now = await session.get(LockRow, request.name, with_for_update=True), self._clock()
             if row is not None and row.expires_at is not None and row.expires_at > now:
-                return _as_lock(row) if row.ticket == want.ticket else row.expires_at
+                return _as_lock(row) if row.ticket == request.ticket else row.expires_at
             if row is None:
-                row = LockRow(name=want.name, fencing=0)
+                row = LockRow(name=request.name, fencing=0)
                 session.add(row)
-            row.ticket, row.token, row.holder = want.ticket, secrets.token_hex(16), want.holder
-            row.fencing, row.expires_at = row.fencing + 1, now + want.lease
+            row.ticket, row.token, row.holder = request.ticket, secrets.token_hex(16), request.holder
+            row.fencing, row.expires_at = row.fencing + 1, now + request.lease
             return _as_lock(row)
 
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
-        """As in LockStore."""
         async with self._database.transaction() as session:
             row = await self._held(session, name, token)
             row.expires_at = self._clock() + lease
             return _as_lock(row)
 
     async def release(self, name: str, token: str) -> None:
-        """As in LockStore."""
         async with self._database.transaction() as session:
             row = await session.get(LockRow, name, with_for_update=True)
             if row is None or row.token != token or (row.expires_at is not None and row.expires_at <= self._clock()):
@@ -51,7 +48,6 @@ class SqlLocks:
             row.expires_at = None
 
     async def info(self, name: str) -> LockInfo:
-        """As in LockStore."""
         async with self._database.reading() as session:
             row = await session.get(LockRow, name)
         if row is None or row.expires_at is None or row.expires_at <= self._clock():
@@ -70,14 +66,13 @@ def _as_lock(row: LockRow) -> Lock:
     return Lock(token=row.token, fencing=row.fencing, expires=row.expires_at)
 
 
-OPERATIONS_KEPT = timedelta(days=1)
 _AT_ONCE = 500
 
 
 @dataclass(slots=True)
-class _Order:
+class _Pending:
     addition: Addition
-    # None where there is no room for it.
+    # None if the counter is full.
     value: int | None = None
 
     @property
@@ -86,58 +81,54 @@ class _Order:
 
 
 class SqlCounters:
-    """A CounterStore for the one instance that leads: what comes at the same time is committed together."""
+    """CounterStore of the instance that leads; concurrent additions are committed together."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._batches: Batches[_Order] = Batches(self._save, most=_AT_ONCE, heaviest=_AT_ONCE)
+        self._batches: Batches[_Pending] = Batches(self._save, most=_AT_ONCE, heaviest=_AT_ONCE)
 
     def start(self) -> None:
-        """Commit from now on."""
+        """Start committing."""
         self._batches.start()
 
     async def stop(self) -> None:
-        """Commit no more; who still waits asks again."""
+        """Stop committing; requests that still wait are repeated by their senders."""
         await self._batches.stop()
 
     async def add(self, addition: Addition) -> int:
-        """As in CounterStore."""
-        order = _Order(addition)
-        await self._batches.add(order)
-        if order.value is None:
+        pending = _Pending(addition)
+        await self._batches.add(pending)
+        if pending.value is None:
             raise CounterFull(name=addition.name)
-        return order.value
+        return pending.value
 
     async def value(self, name: str) -> int:
-        """As in CounterStore."""
         async with self._database.reading() as session:
             return await session.scalar(select(SharedCounterRow.value).where(SharedCounterRow.name == name)) or 0
 
     async def forget_old(self) -> None:
-        """As in CounterStore."""
         async with self._database.transaction() as session:
             await session.execute(delete(OperationRow).where(OperationRow.made_at < self._clock() - OPERATIONS_KEPT))
 
     async def clear(self) -> int:
-        """As in CounterStore."""
         async with self._database.transaction() as session:
             await session.execute(delete(OperationRow))
             return len((await session.scalars(delete(SharedCounterRow).returning(SharedCounterRow.name))).all())
 
-    async def _save(self, orders: Sequence[_Order]) -> None:
+    async def _save(self, additions: Sequence[_Pending]) -> None:
         now = self._clock()
         async with self._database.transaction() as session:
-            made = await _made_operations(session, [order.key for order in orders])
-            counters = await _counter_rows(session, {order.addition.name for order in orders})
+            made = await _made_operations(session, [pending.key for pending in additions])
+            counters = await _counter_rows(session, {pending.addition.name for pending in additions})
             new = {}
-            for order in orders:
-                if order.key not in made:
-                    counter = counters[order.addition.name]
-                    if abs(counter.value + order.addition.by) > MAX_VALUE:
+            for pending in additions:
+                if pending.key not in made:
+                    counter = counters[pending.addition.name]
+                    if abs(counter.value + pending.addition.by) > MAX_VALUE:
                         continue
-                    counter.value += order.addition.by
-                    made[order.key] = new[order.key] = counter.value
-                order.value = made[order.key]
+                    counter.value += pending.addition.by
+                    made[pending.key] = new[pending.key] = counter.value
+                pending.value = made[pending.key]
             session.add_all(OperationRow(name=n, operation_id=o, value=v, made_at=now) for (n, o), v in new.items())
 
 

@@ -1,4 +1,4 @@
-"""Locks: who holds them, until when."""
+"""Interfaces of the stores of locks and counters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +9,15 @@ from bus_schema.swm import Lock, LockInfo
 
 Clock = Callable[[], datetime]
 
+# Counters stay within what a double holds exactly, as Redis' Lua and JSON need.
+MAX_VALUE = 2**53
+# How long an operation is known, so that a repetition is not counted again.
+OPERATIONS_KEPT = timedelta(days=1)
+
 
 @dataclass(frozen=True, slots=True)
 class LockRequest:
-    """Somebody wants a lock; the same ticket gets the same lock, however often it is asked for."""
+    """Request for a lock; requests with the same ticket get the same lock."""
 
     name: str
     holder: str
@@ -21,26 +26,23 @@ class LockRequest:
 
 
 class LockStore(Protocol):
-    """Keeps locks through any crash. All of it raises CoordinationAway, or DatabaseAway."""
+    """Durable locks. All methods raise CoordinationAway or DatabaseAway."""
 
-    async def take(self, want: LockRequest) -> Lock | datetime:
-        """The lock, else when its holder has to let go at the latest."""
+    async def take(self, request: LockRequest) -> Lock | datetime:
+        """The lock, or the time at which its holder's lease ends."""
 
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
-        """Raises LockLost."""
+        """Raises LockNotHeld."""
 
     async def release(self, name: str, token: str) -> None:
-        """Twice is as good as once. Raises LockLost where the lease had ended before."""
+        """Idempotent. Raises LockNotHeld where the lease had ended before."""
 
     async def info(self, name: str) -> LockInfo: ...
 
 
-MAX_VALUE = 2**53
-
-
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """So much is to be added; the same operation is made once, however often it is asked for."""
+    """Amount to be added to a counter, once per operation."""
 
     name: str
     by: int
@@ -48,15 +50,15 @@ class Addition:
 
 
 class CounterStore(Protocol):
-    """Keeps counters through any crash. All of it raises CoordinationAway, or DatabaseAway."""
+    """Durable counters. All methods raise CoordinationAway or DatabaseAway."""
 
     async def add(self, addition: Addition) -> int:
-        """What the counter stood at after it. Raises CounterFull."""
+        """Value after the addition. Raises CounterFull."""
 
     async def value(self, name: str) -> int: ...
 
     async def forget_old(self) -> None:
-        """Operations that nobody repeats any more."""
+        """Delete operations that nobody repeats any more."""
 
     async def clear(self) -> int:
-        """Have them all begin anew; how many there were."""
+        """Delete all counters; returns their number."""

@@ -1,4 +1,4 @@
-"""Who hears of what has happened to units (spec 000 §7.2.2)."""
+"""Subscriptions to changes of units: matching, rights and recipients (spec 000 §7.2.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,57 +21,57 @@ KemEventType = Literal["KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELET
 
 @dataclass(frozen=True, slots=True)
 class KemEvent:
-    """Of one that is gone there is the id alone; `is_told` where the global memory has told everybody already."""
+    """Change of a cached unit, without `kem` if it is gone; `is_published` if the global memory has sent the event."""
 
     event_type: KemEventType
     kem_id: str
     kem: Kem | None = None
-    is_told: bool = False
+    is_published: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKem:
-    """A unit as subscribers know it; `readers` is None where everybody may read it."""
+    """Unit as its subscribers last saw it; `readers` is None for a public unit."""
 
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     readers: frozenset[str] | None = frozenset()
 
-    def is_for(self, owner: str) -> bool:
-        """Whether they may have heard of it."""
+    def is_readable_by(self, owner: str) -> bool:
+        """True if the owner may read it."""
         return self.readers is None or owner in self.readers
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An agent that hears of what the filter describes."""
+    """Agent with the filter of its subscription."""
 
     subscription_id: str
     owner: str
-    wanted: Filter
+    filter: Filter
 
-    def wants(self, kem_id: str, told: KnownKem, *event_types: str) -> bool:
-        """Whether any of these would be told, of a unit that it may read."""
-        changes = (FilterSubject(event_type, kem_id, told.metadata) for event_type in event_types)
-        return told.is_for(self.owner) and any(map(self.wanted.matches, changes))
+    def matches(self, kem_id: str, known: KnownKem, *event_types: str) -> bool:
+        """True if the filter matches one of these event types of a unit that the agent may read."""
+        subjects = (FilterSubject(event_type, kem_id, known.metadata) for event_type in event_types)
+        return known.is_readable_by(self.owner) and any(map(self.filter.matches, subjects))
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A subscriber is to be told; `is_lost` where it must no longer read what it knew."""
+    """Subscription that gets an event; `is_lost` if it may no longer read a unit that it knew."""
 
     subscription_id: str
     is_lost: bool = False
 
 
 class Subscriptions:
-    """Kept in the database, together with what subscribers know of units: of one that is gone nothing else is left."""
+    """Subscriptions and the units known to subscribers, in the database: of a deleted unit nothing else is left."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._subscribers: dict[str, Subscriber] = {}
 
     async def open(self) -> None:
-        """Know those that there are."""
+        """Load the subscriptions."""
         async with self._database.reading() as session:
             rows = (await session.scalars(select(SubscriptionRow))).all()
         self._subscribers = {row.subscription_id: _subscriber(row) for row in rows}
@@ -79,7 +79,7 @@ class Subscriptions:
     async def add(
         self, subscription_id: str, agent_id: str, topics: Sequence[SubscriptionTopic], by: Principal
     ) -> None:
-        """Twice is as good as once. Raises MalformedFilter, NotYourSubscription."""
+        """Add or replace a subscription. Raises MalformedFilter, NotYourSubscription."""
         if owner_of(agent_id) != by.owner:
             raise NotYourSubscription(agent_id=agent_id)
         filters = [topic.filter_criteria for topic in topics]
@@ -98,64 +98,66 @@ class Subscriptions:
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id == subscription_id))
         del self._subscribers[subscription_id]
 
-    async def hearings(self, happening: KemEvent) -> list[Recipient]:
-        """Who is to be told; what they know of the unit is noted."""
+    async def recipients(self, event: KemEvent) -> list[Recipient]:
+        """Recipients of an event; records the unit as they know it now."""
         if not self._subscribers:
             return []
-        before = await self._told(happening.kem_id)
-        if happening.kem is None:
-            found = self._of_one_gone(happening, before or KnownKem())
-            if happening.event_type == "KEM_DELETED" and before is not None:
-                await self._forget(happening.kem_id)
-            return found
-        now = known_kem(happening.kem)
-        if any(each.wants(happening.kem_id, now, *EVENT_TYPES) for each in self._subscribers.values()):
-            await self._note(happening.kem_id, now)
+        before = await self._known(event.kem_id)
+        if event.kem is None:
+            recipients = self._recipients_of_removal(event, before or KnownKem())
+            if event.event_type == "KEM_DELETED" and before is not None:
+                await self._forget(event.kem_id)
+            return recipients
+        now = known_kem(event.kem)
+        if any(each.matches(event.kem_id, now, *EVENT_TYPES) for each in self._subscribers.values()):
+            await self._record(event.kem_id, now)
         elif before is not None:
-            await self._forget(happening.kem_id)
-        return self._of_one_there(happening.event_type, happening.kem_id, now, before)
+            await self._forget(event.kem_id)
+        return self._recipients_of_change(event.event_type, event.kem_id, now, before)
 
     async def clear(self, owner: str | None = None) -> int:
-        """Drop those of one owner, or all, with what subscribers know; how many there were."""
-        gone = [each for each in self._subscribers.values() if owner in (None, each.owner)]
+        """Remove the subscriptions of one owner, or all with all known units; returns their number."""
+        removed = [each for each in self._subscribers.values() if owner in (None, each.owner)]
         async with self._database.transaction() as session:
-            ids = [each.subscription_id for each in gone]
+            ids = [each.subscription_id for each in removed]
             await session.execute(delete(SubscriptionRow).where(SubscriptionRow.subscription_id.in_(ids)))
             if owner is None:
                 await session.execute(delete(KnownKemRow))
-        for each in gone:
+        for each in removed:
             del self._subscribers[each.subscription_id]
-        return len(gone)
+        return len(removed)
 
-    def _of_one_gone(self, happening: KemEvent, before: KnownKem) -> list[Recipient]:
+    def _recipients_of_removal(self, event: KemEvent, before: KnownKem) -> list[Recipient]:
         return [
             Recipient(each.subscription_id)
             for each in self._subscribers.values()
-            if each.wants(happening.kem_id, before, happening.event_type)
+            if each.matches(event.kem_id, before, event.event_type)
         ]
 
-    def _of_one_there(self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None) -> list[Recipient]:
-        """Whoever knew it hears of it even if it is no longer what it looks for, or no longer its to read."""
-        found = []
+    def _recipients_of_change(
+        self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None
+    ) -> list[Recipient]:
+        """Who knew the unit gets the event even if the filter no longer matches, or the unit is no longer readable."""
+        recipients = []
         for each in self._subscribers.values():
-            knew = before is not None and each.wants(kem_id, before, event_type)
-            if each.wants(kem_id, now, event_type) or (knew and now.is_for(each.owner)):
-                found.append(Recipient(each.subscription_id))
+            knew = before is not None and each.matches(kem_id, before, event_type)
+            if each.matches(kem_id, now, event_type) or (knew and now.is_readable_by(each.owner)):
+                recipients.append(Recipient(each.subscription_id))
             elif knew:
-                found.append(Recipient(each.subscription_id, is_lost=True))
-        return found
+                recipients.append(Recipient(each.subscription_id, is_lost=True))
+        return recipients
 
-    async def _told(self, kem_id: str) -> KnownKem | None:
+    async def _known(self, kem_id: str) -> KnownKem | None:
         async with self._database.reading() as session:
             row = await session.get(KnownKemRow, kem_id)
         if row is None:
             return None
         return KnownKem(row.facts, None if row.readers is None else frozenset(row.readers))
 
-    async def _note(self, kem_id: str, told: KnownKem) -> None:
-        readers = None if told.readers is None else sorted(told.readers)
+    async def _record(self, kem_id: str, known: KnownKem) -> None:
+        readers = None if known.readers is None else sorted(known.readers)
         async with self._database.transaction() as session:
-            await session.merge(KnownKemRow(kem_id=kem_id, facts=dict(told.metadata), readers=readers))
+            await session.merge(KnownKemRow(kem_id=kem_id, facts=dict(known.metadata), readers=readers))
 
     async def _forget(self, kem_id: str) -> None:
         async with self._database.transaction() as session:
@@ -163,7 +165,7 @@ class Subscriptions:
 
 
 def known_kem(kem: Kem) -> KnownKem:
-    """What there is to know of a unit that is at hand."""
+    """What subscribers know of a unit after an event."""
     readers = None if kem.visibility == "public" else frozenset({kem.owner, *kem.readers, *kem.writers})
     return KnownKem(kem.metadata, readers)
 

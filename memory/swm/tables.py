@@ -1,4 +1,4 @@
-"""The tables of the working memory: what must outlive its process."""
+"""Tables of the working memory."""
 
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +14,13 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations" / "swm"
 
 
 class SwmBase(DeclarativeBase):
-    """All tables of the working memory."""
+    """Declarative base of the working memory."""
 
     metadata = named_metadata()
 
 
 class WriteRow(SwmBase):
-    """A unit on its way into the global memory, or into a cache that is away; without a unit, one to be dropped."""
+    """Queued write of a unit to the global memory or to a cache that is away; without `kem` a removal."""
 
     __tablename__ = "writes"
     __table_args__ = (Index(None, "target", "seq"), Index(None, "kem_id"), {"sqlite_autoincrement": True})
@@ -28,13 +28,13 @@ class WriteRow(SwmBase):
     target: Mapped[str] = mapped_column(String(8))
     kem_id: Mapped[str] = mapped_column(String(128))
     kem: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    # Who says so, by which fields: the rest is as the global memory has it.
+    # Publisher and the fields that it gave; the global memory decides the others.
     publisher: Mapped[str] = mapped_column(String(160))
     given: Mapped[list[str]] = mapped_column(JSON)
 
 
 class LockRow(SwmBase):
-    """A lock, also when nobody holds it: `fencing` goes on counting. It is held until `expires_at`."""
+    """Lock, held until `expires_at`; the row outlives its holders because `fencing` goes on counting."""
 
     __tablename__ = "locks"
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
@@ -42,12 +42,12 @@ class LockRow(SwmBase):
     token: Mapped[str] = mapped_column(String(64))
     holder: Mapped[str] = mapped_column(String(160))
     fencing: Mapped[int] = mapped_column(BigInteger)
-    # None once it was released.
+    # None after a release.
     expires_at: Mapped[datetime | None] = mapped_column(Utc)
 
 
 class SharedCounterRow(SwmBase):
-    """What a counter stands at."""
+    """Value of a counter."""
 
     __tablename__ = "shared_counters"
     name: Mapped[str] = mapped_column(String(128), primary_key=True)
@@ -55,7 +55,7 @@ class SharedCounterRow(SwmBase):
 
 
 class OperationRow(SwmBase):
-    """An addition that has been made, with what the counter stood at then."""
+    """Addition that has been made, with the value after it."""
 
     __tablename__ = "counter_operations"
     __table_args__ = (Index(None, "made_at"),)
@@ -66,7 +66,7 @@ class OperationRow(SwmBase):
 
 
 class SubscriptionRow(SwmBase):
-    """Who wants to hear of what."""
+    """Subscription of an agent."""
 
     __tablename__ = "subscriptions"
     subscription_id: Mapped[str] = mapped_column(String(68), primary_key=True)
@@ -75,10 +75,10 @@ class SubscriptionRow(SwmBase):
 
 
 class KnownKemRow(SwmBase):
-    """A unit that subscribers have heard of, as they know it: of one that is gone, nothing else says who is to hear."""
+    """Unit as subscribers last saw it: after its deletion, nothing else tells who is to be notified."""
 
     __tablename__ = "told_kems"
     kem_id: Mapped[str] = mapped_column(String(128), primary_key=True)
     facts: Mapped[dict[str, JsonValue]] = mapped_column("metadata", JSON)
-    # None where everybody may read it.
+    # None for a public unit.
     readers: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))

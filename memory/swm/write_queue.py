@@ -1,4 +1,4 @@
-"""WriteQueue that are under way, in the order in which they were made."""
+"""Durable queue of writes to the global memory and to a cache that is away."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from mindbus.sql.database import Database
 
 Target = Literal["glm", "cache"]
 BATCH = 100
-# Where a write is kept that nobody can read: for whoever looks after the database.
+# Target of unreadable writes, which are kept for inspection.
 _BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedWrite:
-    """A unit for a target; without one, the cache is to drop it. `given` is what its publisher has said of it."""
+    """Unit to be written to a target; no unit means removal from the cache. `given` names the draft's fields."""
 
     target: Target
     kem_id: str
@@ -32,27 +32,27 @@ class QueuedWrite:
 
     @property
     def draft(self) -> KemDraft:
-        """What its publisher has said, no more: of the rest the global memory knows better."""
+        """The fields that the publisher gave; the global memory decides the others."""
         assert self.kem is not None
         fields: dict[str, Any] = {name: getattr(self.kem, name) for name in self.given}
         return KemDraft.model_validate(fields | {"id": self.kem_id})
 
 
 class WriteQueue:
-    """Kept in the database until they have arrived."""
+    """Writes in the order in which they were made, in the database until they are done."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Whether there may be some: mostly there are none, which need not be looked up again and again.
+        # False if the queue of a target is known to be empty, as it mostly is.
         self._may_wait: dict[Target, bool] = {}
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        """Another instance may have left some."""
+    def reset(self) -> None:
+        """Forget what is known to be empty: another instance may have written."""
         self._may_wait = {"glm": True, "cache": True}
 
     async def add(self, writes: Sequence[QueuedWrite]) -> None:
-        """From now on they are not lost."""
+        """Append writes, durably."""
         rows = [
             WriteRow(
                 target=write.target,
@@ -69,64 +69,64 @@ class WriteQueue:
             self._may_wait[write.target] = True
 
     async def next(self, target: Target, limit: int = BATCH) -> list[QueuedWrite]:
-        """Those that come first; what cannot be read is put aside, so that it does not keep the others."""
+        """The first writes of a target; unreadable ones are set aside."""
         if not self._may_wait[target]:
             return []
-        # Before it looks, for what comes meanwhile.
+        # Before the query, so that writes made meanwhile are not missed.
         self._may_wait[target] = False
         query = select(WriteRow).where(WriteRow.target == target).order_by(WriteRow.seq).limit(limit)
         async with self._database.reading() as session:
             rows = (await session.scalars(query)).all()
         self._may_wait[target] |= bool(rows)
-        found, broken = list[QueuedWrite](), list[int]()
+        writes, broken = list[QueuedWrite](), list[int]()
         for row in rows:
             try:
-                found.append(_as_write(row))
+                writes.append(_as_write(row))
             except ValidationError as invalid:
                 logger().error("a write cannot be read", kem_id=row.kem_id, seq=row.seq, reason=explain(invalid))
                 broken.append(row.seq)
         if broken:
             async with self._database.transaction() as session:
                 await session.execute(update(WriteRow).where(WriteRow.seq.in_(broken)).values(target=_BROKEN))
-        return found
+        return writes
 
     async def count(self, target: Target) -> int:
-        """How many there are."""
+        """Number of queued writes of a target."""
         query = select(func.count()).select_from(WriteRow).where(WriteRow.target == target)
         async with self._database.reading() as session:
             return await session.scalar(query) or 0
 
     async def pending(self, kem_ids: Collection[str]) -> set[str]:
-        """Which of these units are on their way into the global memory."""
+        """Those of these units that have queued writes to the global memory."""
         if not self._may_wait["glm"]:
             return set()
         query = select(WriteRow.kem_id).where(WriteRow.target == "glm", WriteRow.kem_id.in_(kem_ids))
         async with self._database.reading() as session:
             return set(await session.scalars(query))
 
-    async def arrived(self, seqs: Sequence[int]) -> None:
-        """They need not be kept any longer."""
+    async def remove(self, seqs: Sequence[int]) -> None:
+        """Remove writes that are done."""
         async with self._database.transaction() as session:
             await session.execute(delete(WriteRow).where(WriteRow.seq.in_(seqs)))
 
-    async def forget(self, kem_id: str) -> None:
-        """The unit has been deleted."""
+    async def cancel(self, kem_id: str) -> None:
+        """Remove all writes of a unit that was deleted."""
         async with self._database.transaction() as session:
             await session.execute(delete(WriteRow).where(WriteRow.kem_id == kem_id))
 
-    async def clear(self, is_meant: Callable[[Kem], bool]) -> int:
-        """Drop those of such units; how many there were."""
+    async def clear(self, is_selected: Callable[[Kem], bool]) -> int:
+        """Remove the writes of selected units; returns their number."""
         async with self._database.transaction() as session:
             rows = (await session.scalars(select(WriteRow))).all()
-            # Unchecked, since what cannot be read is to go as well.
-            gone = [row for row in rows if row.kem is not None and is_meant(Kem.model_construct(**row.kem))]
-            for row in gone:
+            # Unvalidated, since unreadable writes are removed as well.
+            selected = [row for row in rows if row.kem is not None and is_selected(Kem.model_construct(**row.kem))]
+            for row in selected:
                 await session.delete(row)
-        return len(gone)
+        return len(selected)
 
 
 def _as_write(row: WriteRow) -> QueuedWrite:
-    """Raises ValidationError, also where what was given makes no draft."""
+    """Raises ValidationError, also if the given fields make no draft."""
     kem = None if row.kem is None else Kem.model_validate(row.kem)
     target: Target = "glm" if row.target == "glm" else "cache"
     write = QueuedWrite(target, row.kem_id, kem, row.publisher, tuple(row.given), row.seq)

@@ -38,7 +38,7 @@ class CareDesk:
     async def check(self, _command: CheckMemory, context: MessageContext) -> MemoryReport:
         context.require_operator()
         with answering(context):
-            await self.memory.following.catch_up(_SETTLED_WITHIN_S)
+            await self.memory.index_sync.catch_up(_SETTLED_WITHIN_S)
             return await self.memory.relay.check()
 
     @on_command
@@ -59,7 +59,7 @@ class CareDesk:
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
-        kems = await self.memory.erasing.clear()
+        kems = await self.memory.erasure.clear()
         self.memory.after_commit()
         await self.remembered.forget()
         return Removed.of({"kems": kems})
@@ -70,9 +70,9 @@ class CareDesk:
     ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
         context.require_operator()
         user_id = command.user_id
-        forgotten = await self.memory.erasing.forget(user_id)
+        forgotten = await self.memory.erasure.erase_user(user_id)
         self.memory.after_commit()
         await self.remembered.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
-        removed = Removed.of({"kems": len(forgotten.gone), "rights": len(forgotten.changed)})
-        told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.gone)
+        removed = Removed.of({"kems": len(forgotten.deleted), "rights": len(forgotten.changed)})
+        told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.deleted)
         return (removed, *told, *(notice_of(kem, KemUpdated) for kem in forgotten.changed))

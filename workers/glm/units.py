@@ -37,8 +37,8 @@ class UnitDesk:
     @on_command
     async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
         with self.writing(context, command.kem.id) as principal:
-            (draft,) = await self.memory.filling.filled([command.kem])
-            kem = as_kem((await self.memory.writing.store(draft, principal)).row)
+            (draft,) = await self.memory.backlog.embed_drafts([command.kem])
+            kem = as_kem((await self.memory.store.store(draft, principal)).row)
         return kem, notice_of(kem, KemStored)
 
     @on_command
@@ -49,7 +49,7 @@ class UnitDesk:
             command.kems if command.ref is None else await self.drafts.read(command.ref, context)
         )
         with self.writing(context) as principal:
-            outcomes = await self.memory.writing.store_all(await self.memory.filling.filled(drafts), principal)
+            outcomes = await self.memory.store.store_all(await self.memory.backlog.embed_drafts(drafts), principal)
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
@@ -58,19 +58,19 @@ class UnitDesk:
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
         with answering(context) as principal:
-            return await self.memory.finding.find(query, principal)
+            return await self.memory.search.page(query, principal)
 
     @on_command
     async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:
         with self.writing(context, command.kem_id) as principal:
-            changes = await self.memory.filling.changed(command.changes)
-            kem = await self.memory.changing.update(command.model_copy(update={"changes": changes}), principal)
+            changes = await self.memory.backlog.embed_changes(command.changes)
+            kem = await self.memory.store.update(command.model_copy(update={"changes": changes}), principal)
         return kem, notice_of(kem, KemUpdated)
 
     @on_command
     async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
         with self.writing(context, command.kem_id) as principal:
-            await self.memory.changing.delete(command.kem_id, principal)
+            await self.memory.store.delete(command.kem_id, principal)
         return KemDeleted(kem_id=command.kem_id)
 
     @contextmanager
@@ -86,5 +86,5 @@ def _item(outcome: StoredKem | RejectedDraft) -> BatchItem:
         case StoredKem(row=row, is_new=is_new):
             times = {"created_at": row.created_at, "updated_at": row.updated_at, "version": row.version}
             return BatchItem(kem_id=row.id, status="stored" if is_new else "replaced", **times)
-        case RejectedDraft(kem_id=kem_id, refusal=refusal):
-            return BatchItem(kem_id=kem_id, status="refused", code=refusal.code, error=str(refusal))
+        case RejectedDraft(kem_id=kem_id, rejection=rejection):
+            return BatchItem(kem_id=kem_id, status="refused", code=rejection.code, error=str(rejection))

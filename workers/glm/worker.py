@@ -54,7 +54,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
     async def follow(self) -> None:
         """Carry vectors after each commit; while the index is away, they wait in the rows."""
         try:
-            await self.memory.following.step()
+            await self.memory.index_sync.step()
         except (IndexAway, DatabaseAway) as away:
             logger().warning("vectors wait", reason=str(away))
             await asyncio.sleep(_AGAIN_S)
@@ -63,7 +63,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
     async def fill(self) -> None:
         """Embed what came without a vector; while the embedder is away, such units are found by their words."""
         try:
-            await self.memory.filling.step()
+            await self.memory.backlog.step()
         except EmbedderFailure as failure:
             logger().warning("units wait for their vectors", reason=str(failure))
             await asyncio.sleep(_EMBED_AGAIN_S)
@@ -71,14 +71,14 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
             logger().warning("units wait for their vectors", reason=str(away))
             await asyncio.sleep(_AGAIN_S)
         else:
-            self.memory.following.wake()
+            self.memory.index_sync.notify()
 
     async def _go_over(self) -> None:
         """Answer from what memory has become; whoever still follows the older one is to look up."""
         older, self.memory = self.memory, await self._opening()
         self._opened = self.memory
-        older.wake()
-        await older.following.catch_up(_LAST_WITHIN_S)
+        older.notify()
+        await older.index_sync.catch_up(_LAST_WITHIN_S)
         await older.index.clear()
         await older.close()
         await self.memory.relay.reconcile()

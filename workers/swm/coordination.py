@@ -26,7 +26,7 @@ class CoordinationDesk:
 
     clock: Callable[[], datetime]
     locks: LockStore
-    turnstile: LockQueue
+    lock_queue: LockQueue
     counters: CounterStore
 
     @on_command
@@ -37,7 +37,7 @@ class CoordinationDesk:
         # A lock for nobody would keep everybody waiting.
         until = min(until, context.envelope.expirytime or until)
         with answering(context):
-            return await self.turnstile.acquire(want, until)
+            return await self.lock_queue.acquire(want, until)
 
     @on_command
     async def renew(self, command: RenewLock, context: MessageContext) -> Lock:
@@ -48,13 +48,13 @@ class CoordinationDesk:
     async def release(self, command: ReleaseLock, context: MessageContext) -> None:
         with answering(context):
             await self.locks.release(command.name, command.token)
-        self.turnstile.left(command.name)
+        self.lock_queue.released(command.name)
 
     @on_command
     async def look_at_lock(self, query: GetLockInfo, context: MessageContext) -> LockInfo:
         with answering(context):
             info = await self.locks.info(query.name)
-        return info.model_copy(update={"waiting": self.turnstile.waiting(query.name)})
+        return info.model_copy(update={"waiting": self.lock_queue.waiting(query.name)})
 
     @on_command
     async def increment(self, command: IncrementCounter, context: MessageContext) -> Count:

@@ -17,13 +17,13 @@ class DataDesk:
     """The part of the working memory that forgets; locks end by themselves, their fencing numbers must go on."""
 
     counters: CounterStore
-    keeping_up: CacheSync
+    cache_sync: CacheSync
     subscriptions: Subscriptions
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
-        counts = await _away_or(self.keeping_up.clear())
+        counts = await _away_or(self.cache_sync.clear())
         with answering(context):
             counts["counters"] = await self.counters.clear()
         return Removed.of(counts | {"subscriptions": await self.subscriptions.clear()})
@@ -31,7 +31,7 @@ class DataDesk:
     @on_command
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         context.require_operator()
-        counts = await _away_or(self.keeping_up.forget(command.user_id))
+        counts = await _away_or(self.cache_sync.erase_user(command.user_id))
         return Removed.of(counts | {"subscriptions": await self.subscriptions.clear(f"user.{command.user_id}")})
 
 

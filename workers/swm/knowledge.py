@@ -27,7 +27,7 @@ class KnowledgeDesk:
 
     drafts: DraftReader
     memory: WorkingMemory
-    keeping_up: CacheSync
+    cache_sync: CacheSync
     subscriptions: Subscriptions
 
     @on_command
@@ -74,12 +74,12 @@ class KnowledgeDesk:
 
     @on_event
     async def hear_of_end(self, event: KemDeleted) -> list[Telling]:
-        return await told(await self.keeping_up.deleted(event.kem_id), self.subscriptions)
+        return await told(await self.cache_sync.deleted(event.kem_id), self.subscriptions)
 
     @every(seconds=0.05)
     async def carry(self) -> list[Telling]:
         try:
-            return await told(await self.keeping_up.carry(), self.subscriptions)
+            return await told(await self.cache_sync.flush(), self.subscriptions)
         except GlmAway as away:
             logger().warning("writes wait for the global memory", reason=str(away))
             await asyncio.sleep(_AGAIN_S)
@@ -87,11 +87,11 @@ class KnowledgeDesk:
 
     @every(seconds=0.2)
     async def tell_of_evicted(self) -> list[Telling]:
-        return await told(await self.keeping_up.evicted(), self.subscriptions)
+        return await told(await self.cache_sync.evicted(), self.subscriptions)
 
     async def _changed(self, event: KemStored | KemUpdated, *, is_new: bool) -> list[Telling]:
         try:
-            happened = await self.keeping_up.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
+            happened = await self.cache_sync.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
         except GlmAway as away:
             raise TemporaryFailure(str(away)) from away
         return await told(happened, self.subscriptions)

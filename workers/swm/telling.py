@@ -17,9 +17,9 @@ async def told(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> li
     """To everybody what everybody may hear, unless that is done; to each subscriber what it may read."""
     telling: list[Telling] = []
     for happening in happened:
-        if not happening.is_told:
+        if not happening.is_published:
             telling.append(_notice(happening))
-        telling += _to_each(happening, await subscriptions.hearings(happening))
+        telling += _to_each(happening, await subscriptions.recipients(happening))
     return telling
 
 

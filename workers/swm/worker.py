@@ -44,11 +44,11 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
         writes, glm = WriteQueue(self._database), GlmLink(context.bus)
         self._shelf = BufferedCache(cache_of(settings), writes)
         self.memory = WorkingMemory(self._shelf, writes, glm, context.clock)
-        self.keeping_up = CacheSync(self._shelf, writes, glm)
+        self.cache_sync = CacheSync(self._shelf, writes, glm)
         self.subscriptions = Subscriptions(self._database)
         self._coordination = coordination_in(settings.redis_url, self._database, context.clock)
         self.locks, self.counters = self._coordination.locks, self._coordination.counters
-        self.turnstile = LockQueue(self.locks, context.clock)
+        self.lock_queue = LockQueue(self.locks, context.clock)
 
     async def start(self) -> None:
         """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""
@@ -57,7 +57,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
         await upgrade(self._database, MIGRATIONS)
         await self._coordination.open()
         await self._shelf.open()
-        await self.keeping_up.refill()
+        await self.cache_sync.refill()
         await self.subscriptions.open()
 
     async def stop(self) -> None:

@@ -147,36 +147,36 @@ async def test_a_lock_that_nobody_has_ever_held_is_free(stores: CoordinationStor
 
 
 async def test_whoever_waits_is_served_in_turn(stores: CoordinationStores, clock: Clock) -> None:
-    turnstile = LockQueue(stores.locks, clock)
+    lock_queue = LockQueue(stores.locks, clock)
     served: list[str] = []
-    first = await turnstile.acquire(want("0"), clock())
+    first = await lock_queue.acquire(want("0"), clock())
 
     async def visit(ticket: str) -> None:
-        lock = await turnstile.acquire(want(ticket), clock() + timedelta(minutes=1))
+        lock = await lock_queue.acquire(want(ticket), clock() + timedelta(minutes=1))
         served.append(ticket)
         await stores.locks.release("report", lock.token)
-        turnstile.left("report")
+        lock_queue.released("report")
 
     def waits(number: int) -> bool:
-        return turnstile.waiting("report") == number
+        return lock_queue.waiting("report") == number
 
     visits = []
     for number in range(1, 8):
         visits.append(asyncio.create_task(visit(str(number))))
         await until(partial(waits, number))
     await stores.locks.release("report", first.token)
-    turnstile.left("report")
+    lock_queue.released("report")
     await asyncio.gather(*visits)
 
     assert served == [str(number) for number in range(1, 8)]
-    assert turnstile.waiting("report") == 0
+    assert lock_queue.waiting("report") == 0
 
 
 async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: CoordinationStores, clock: Clock) -> None:
-    turnstile = LockQueue(stores.locks, clock)
-    await turnstile.acquire(want("0"), clock())
-    waiting = asyncio.create_task(turnstile.acquire(want("1"), clock() + timedelta(minutes=1)))
-    await until(lambda: turnstile.waiting("report") == 1)
+    lock_queue = LockQueue(stores.locks, clock)
+    await lock_queue.acquire(want("0"), clock())
+    waiting = asyncio.create_task(lock_queue.acquire(want("1"), clock() + timedelta(minutes=1)))
+    await until(lambda: lock_queue.waiting("report") == 1)
     clock.advance(seconds=30)
 
     assert (await waiting).fencing == 2
@@ -185,17 +185,17 @@ async def test_a_holder_that_dies_is_followed_when_its_lease_ends(stores: Coordi
 async def test_who_has_waited_long_enough_hears_no_and_leaves_the_line(
     stores: CoordinationStores, clock: Clock
 ) -> None:
-    turnstile = LockQueue(stores.locks, clock)
-    await turnstile.acquire(want("0"), clock())
+    lock_queue = LockQueue(stores.locks, clock)
+    await lock_queue.acquire(want("0"), clock())
 
     with pytest.raises(LockNotFree):
-        await turnstile.acquire(want("1"), clock())
-    waiting = asyncio.create_task(turnstile.acquire(want("2"), clock() + timedelta(seconds=10)))
-    await until(lambda: turnstile.waiting("report") == 1)
+        await lock_queue.acquire(want("1"), clock())
+    waiting = asyncio.create_task(lock_queue.acquire(want("2"), clock() + timedelta(seconds=10)))
+    await until(lambda: lock_queue.waiting("report") == 1)
     clock.advance(seconds=10)
     with pytest.raises(LockNotFree):
         await waiting
-    assert turnstile.waiting("report") == 0
+    assert lock_queue.waiting("report") == 0
 
 
 async def test_a_counter_counts_each_operation_once(stores: CoordinationStores) -> None:

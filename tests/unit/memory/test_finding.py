@@ -23,13 +23,13 @@ class Desk:
 
     def __init__(self, library: Library, path: Path) -> None:
         self.library, self.embedder = library, HashingEmbedder()
-        library.writing.space = library.changing.space = self.embedder.space
+        library.kems.space = self.embedder.space
         self.index = EmbeddedIndex(path, self.embedder.space)
         self.relay = VectorRelay(library.database, self.index)
         ranking = HybridSearch(
-            SemanticSearch(self.index, library.retrieval), LexicalSearch(library.database), self.embedder
+            SemanticSearch(self.index, library.queries), LexicalSearch(library.database), self.embedder
         )
-        self.finding = PagedSearch(library.retrieval, ranking, IndexSync(self.relay))
+        self.search = PagedSearch(library.queries, ranking, IndexSync(self.relay))
 
     async def fill(self) -> None:
         await self.relay.open()
@@ -43,7 +43,7 @@ class Desk:
 
     async def page(self, text: str, cursor: str | None = None, **fields: Any) -> KemPage:
         wanted = RetrieveKems.model_validate({"query": {"text_query": text}, "cursor": cursor} | fields)
-        return await self.finding.find(wanted, RESEARCHER)
+        return await self.search.page(wanted, RESEARCHER)
 
 
 @pytest.fixture

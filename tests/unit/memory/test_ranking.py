@@ -44,10 +44,10 @@ class Searcher:
         self.embedder = HashingEmbedder()
         self.index = FailingIndex(path, self.embedder.space)
         self.library = library
-        library.writing.space = library.changing.space = self.embedder.space
+        library.kems.space = self.embedder.space
         self.relay = VectorRelay(library.database, self.index)
         self.ranking = HybridSearch(
-            SemanticSearch(self.index, library.retrieval), LexicalSearch(library.database), self.embedder
+            SemanticSearch(self.index, library.queries), LexicalSearch(library.database), self.embedder
         )
 
     async def store(self, content: str, **fields: Any) -> None:
@@ -181,7 +181,7 @@ async def test_another_order_is_kept_among_the_best(search: Searcher) -> None:
 
 
 async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) -> None:
-    search.ranking.words = LexicalSearch(search.library.database, candidates=5)
+    search.ranking.lexical = LexicalSearch(search.library.database, candidates=5)
     search.embedder.away = True
     common = [a_draft("A common release moved again", id=f"common_{n}") for n in range(20)]
     await search.library.store_all(*common, a_draft("Zebra", id="rare"))
@@ -190,7 +190,7 @@ async def test_a_rare_word_is_not_lost_among_many_common_ones(search: Searcher) 
 
 
 async def test_of_common_words_the_newest_texts_that_have_them_all_are_judged(search: Searcher) -> None:
-    search.ranking.words = LexicalSearch(search.library.database, candidates=5, common=10)
+    search.ranking.lexical = LexicalSearch(search.library.database, candidates=5, common=10)
     search.embedder.away = True
     await search.library.store_all(*(a_draft("A common note", id=f"common_{n:02}") for n in range(20)))
     await search.library.store_all(*(a_draft("A common report", id=f"report_{n:02}") for n in range(20)))
@@ -203,7 +203,7 @@ async def test_of_common_words_the_newest_texts_that_have_them_all_are_judged(se
 
 
 async def test_a_common_word_is_little_evidence_however_many_texts_are_judged(search: Searcher) -> None:
-    search.ranking.words = LexicalSearch(search.library.database, candidates=5, common=10)
+    search.ranking.lexical = LexicalSearch(search.library.database, candidates=5, common=10)
     await search.library.store_all(*(a_draft("A common note", id=f"common_{n}") for n in range(60)))
 
     found = await search.ranked("common cats")

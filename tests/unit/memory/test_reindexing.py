@@ -30,7 +30,7 @@ class Move:
         self.older, self.newer = HashingEmbedder("older"), HashingEmbedder("newer", 32)
         self.live = EmbeddedIndex(folder / "older.vectors", self.older.space)
         self.next: EmbeddedIndex = EmbeddedIndex(folder / "newer.vectors", self.newer.space)
-        library.writing.space = library.changing.space = self.older.space
+        library.kems.space = self.older.space
         self.relay = VectorRelay(library.database, self.live)
 
     async def store(self, number: int, content: str | None = None) -> None:
@@ -44,7 +44,7 @@ class Move:
 
     async def near(self, text: str, embedder: HashingEmbedder, index: VectorIndex) -> str:
         vector = await embedder.query(text)
-        nearness = SemanticSearch(index, self.library.retrieval)
+        nearness = SemanticSearch(index, self.library.queries)
         return (await nearness.nearest(vector, KemQuery(), RESEARCHER, 1))[0].kem.id
 
     async def is_whole(self) -> bool:
@@ -70,14 +70,14 @@ async def move(library: Library, tmp_path: Path) -> AsyncIterator[Move]:
 
 
 async def test_all_units_get_a_vector_of_the_new_model(move: Move) -> None:
-    before = await move.library.retrieval.get("kem_3", RESEARCHER)
+    before = await move.library.queries.get("kem_3", RESEARCHER)
     assert await space_in_use(move.library.database) is None
 
     steps = await move.run()
 
     assert [(step.model, step.done, step.total) for step in steps] == [("newer", n, 10) for n in (3, 6, 9, 10)]
     assert await move.is_whole()
-    after = await move.library.retrieval.get("kem_3", RESEARCHER)
+    after = await move.library.queries.get("kem_3", RESEARCHER)
     assert after.embeddings is not None
     assert after.embeddings.model == "newer"
     assert after.model_copy(update={"embeddings": before.embeddings}) == before
@@ -199,4 +199,4 @@ async def test_what_says_nothing_by_itself_is_asked_for(move: Move) -> None:
 
     assert steps[-1].done == steps[-1].total == KEMS
     assert await move.near("zebra", move.newer, move.next) == "kem_0"
-    assert (await move.library.retrieval.get("kem_1", RESEARCHER)).embeddings is None
+    assert (await move.library.queries.get("kem_1", RESEARCHER)).embeddings is None

@@ -154,13 +154,13 @@ async def test_every_read_is_for_those_who_may(library: Library, rights: dict[st
     for principal in (RESEARCHER, Principal("agent.researcher.2"), CRITIC, ANNA, SWM):
         may = principal.is_trusted or principal.owner.split(".")[1] in readers
         assert await library.found(principal) == await library.found(principal, ids=["kem_1"]) == ["kem_1"] * may
-        assert await library.retrieval.count(query, principal) == may
-        assert await library.retrieval.among(["kem_1"], query, principal) == ({"kem_1": stored} if may else {})
+        assert await library.queries.count(query, principal) == may
+        assert await library.queries.among(["kem_1"], query, principal) == ({"kem_1": stored} if may else {})
         if may:
-            assert await library.retrieval.get("kem_1", principal) == stored
+            assert await library.queries.get("kem_1", principal) == stored
         else:
             with pytest.raises(NoSuchKem):
-                await library.retrieval.get("kem_1", principal)
+                await library.queries.get("kem_1", principal)
 
 
 async def test_what_was_shared_can_be_taken_back(library: Library) -> None:

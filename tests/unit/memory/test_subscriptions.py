@@ -51,7 +51,7 @@ DELETED = KemEvent("KEM_DELETED", "kem_1")
 
 
 async def heard(subscriptions: Subscriptions, happening: KemEvent) -> list[str]:
-    found = await subscriptions.hearings(happening)
+    found = await subscriptions.recipients(happening)
     return sorted(each.subscription_id + (" lost" if each.is_lost else "") for each in found)
 
 
@@ -66,7 +66,7 @@ async def test_a_match_on_any_topic_is_told(subscriptions: Subscriptions) -> Non
 async def test_what_has_gone_is_told_to_whoever_knew_it(subscriptions: Subscriptions) -> None:
     await subscribe(subscriptions, "a", ANNA, "metadata.project_id=alpha")
     await subscribe(subscriptions, "b", ANNA, "metadata.project_id=beta")
-    await subscriptions.hearings(published(metadata={"project_id": "alpha"}))
+    await subscriptions.recipients(published(metadata={"project_id": "alpha"}))
 
     assert await heard(subscriptions, EVICTED) == ["sub_a"]
     assert await heard(subscriptions, DELETED) == ["sub_a"]
@@ -88,7 +88,7 @@ async def test_of_private_units_their_readers_alone_hear(subscriptions: Subscrip
 async def test_whoever_may_no_longer_read_it_is_told_that_it_is_lost(subscriptions: Subscriptions) -> None:
     await subscribe(subscriptions, "owner", RESEARCHER)
     await subscribe(subscriptions, "reader", ANNA)
-    await subscriptions.hearings(published())
+    await subscriptions.recipients(published())
 
     assert await heard(subscriptions, updated(visibility="private")) == ["sub_owner", "sub_reader lost"]
     assert await heard(subscriptions, updated(visibility="private")) == ["sub_owner"]
@@ -96,7 +96,7 @@ async def test_whoever_may_no_longer_read_it_is_told_that_it_is_lost(subscriptio
 
 async def test_a_unit_that_ceases_to_match_is_told_once_more(subscriptions: Subscriptions) -> None:
     await subscribe(subscriptions, "a", ANNA, "metadata.project_id=alpha")
-    await subscriptions.hearings(published(metadata={"project_id": "alpha"}))
+    await subscriptions.recipients(published(metadata={"project_id": "alpha"}))
 
     assert await heard(subscriptions, updated(metadata={"project_id": "beta"})) == ["sub_a"]
     assert await heard(subscriptions, updated(metadata={"project_id": "beta"})) == []
@@ -111,7 +111,7 @@ async def test_kinds_of_event_can_be_chosen(subscriptions: Subscriptions) -> Non
 
 async def test_subscriptions_outlive_their_process(subscriptions: Subscriptions, database: Database) -> None:
     await subscribe(subscriptions, "a", ANNA, "metadata.project_id=alpha")
-    await subscriptions.hearings(published(metadata={"project_id": "alpha"}))
+    await subscriptions.recipients(published(metadata={"project_id": "alpha"}))
 
     again = Subscriptions(database)
     await again.open()

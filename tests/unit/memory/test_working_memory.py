@@ -112,7 +112,7 @@ async def test_what_is_to_be_kept_takes_the_times_of_the_global_memory(desk: Des
     desk.library.clock.advance(seconds=3)
     await desk.carry()
 
-    kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
+    kept = await desk.library.queries.get("kem_1", RESEARCHER)
     (at_hand,) = (await desk.memory.query(KemQuery(), RESEARCHER, None, 50)).items
     assert kept.owner == "agent.researcher"
     assert at_hand.kem == kept
@@ -155,7 +155,7 @@ async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> No
     again.glm.is_away = False
     await again.carry()
 
-    assert await desk.library.retrieval.count(KemQuery(), RESEARCHER) == 250
+    assert await desk.library.queries.count(KemQuery(), RESEARCHER) == 250
     assert again.glm.stored == [f"kem_{number}" for number in range(250)]
 
 
@@ -168,7 +168,7 @@ async def test_nobody_else_reads_what_may_be_private_until_somebody_can_say(desk
     assert await desk.found(RESEARCHER) == ["kem_1"]
     desk.glm.is_away = False
     await desk.carry()
-    kept = await desk.library.retrieval.get("kem_1", RESEARCHER)
+    kept = await desk.library.queries.get("kem_1", RESEARCHER)
     assert (kept.visibility, kept.content) == ("private", "new content")
 
 
@@ -181,7 +181,7 @@ async def test_what_the_global_memory_refuses_does_not_stay_at_hand(desk: Desk) 
 
     assert [(each.event_type, each.kem_id) for each in happened] == [("KEM_EVICTED", "kem_1")]
     assert await desk.found(RESEARCHER) == []
-    assert (await desk.library.retrieval.get("kem_1", ANNA)).content == "Anna's"
+    assert (await desk.library.queries.get("kem_1", ANNA)).content == "Anna's"
     assert await desk.writes.count("glm") == 0
 
 
@@ -200,8 +200,8 @@ async def test_a_write_that_nobody_can_read_does_not_keep_the_others(desk: Desk)
     async with desk.database.reading() as session:
         left = (await session.execute(select(WriteRow.kem_id, WriteRow.target).order_by(WriteRow.seq))).all()
     assert [tuple(row) for row in left] == [("kem_0", "broken"), ("kem_1", "broken")]
-    assert await desk.keeping_up.forget("anna") == {"kems at hand": 0, "kems under way": 0}
-    assert (await desk.keeping_up.clear())["kems under way"] == 2
+    assert await desk.cache_sync.erase_user("anna") == {"kems at hand": 0, "kems under way": 0}
+    assert (await desk.cache_sync.clear())["kems under way"] == 2
 
 
 async def test_loading_brings_what_the_asker_may_read(desk: Desk) -> None:
@@ -224,25 +224,25 @@ async def test_what_changes_in_the_global_memory_is_fresh_at_hand(desk: Desk) ->
     await desk.carry()
     desk.library.clock.advance(seconds=1)
     changed = await desk.library.update("kem_1", content="It is Monday.")
-    happened = await desk.keeping_up.changed("kem_1", changed.version, changed.updated_at, is_new=False)
+    happened = await desk.cache_sync.changed("kem_1", changed.version, changed.updated_at, is_new=False)
 
-    assert [(each.event_type, each.kem, each.is_told) for each in happened] == [("KEM_UPDATED", changed, True)]
+    assert [(each.event_type, each.kem, each.is_published) for each in happened] == [("KEM_UPDATED", changed, True)]
     assert await desk.cache.get("kem_1") == changed
     # What it knows already is no news.
-    assert await desk.keeping_up.changed("kem_1", changed.version, changed.updated_at, is_new=False) == []
+    assert await desk.cache_sync.changed("kem_1", changed.version, changed.updated_at, is_new=False) == []
 
 
 async def test_new_units_of_the_global_memory_are_not_fetched(desk: Desk) -> None:
     kem = await desk.library.store(id="kem_1")
     desk.glm.is_away = True
 
-    assert await desk.keeping_up.changed("kem_1", kem.version, kem.updated_at, is_new=True) == []
+    assert await desk.cache_sync.changed("kem_1", kem.version, kem.updated_at, is_new=True) == []
 
 
 async def test_what_is_deleted_goes_from_cache_and_queue(desk: Desk) -> None:
     desk.glm.is_away = True
     await desk.publish(id="kem_1", persist=True)
-    happened = await desk.keeping_up.deleted("kem_1")
+    happened = await desk.cache_sync.deleted("kem_1")
     desk.glm.is_away = False
     await desk.carry()
 
@@ -278,7 +278,7 @@ async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: Switc
     cache.is_away = True
     await desk.publish("kept", id="kem_1", persist=True)
     await desk.publish("shared", id="kem_2")
-    await desk.keeping_up.deleted("kem_0")
+    await desk.cache_sync.deleted("kem_0")
     await desk.carry()
     assert await desk.found() == ["kem_1"]
     with pytest.raises(CacheAway):
@@ -288,14 +288,14 @@ async def test_while_the_cache_is_away_no_write_is_lost(desk: Desk, cache: Switc
     await desk.shelf.catch_up()
     assert sorted(await desk.found()) == ["kem_1", "kem_2"]
     kept = await desk.cache.get("kem_1")
-    assert kept == await desk.library.retrieval.get("kem_1", RESEARCHER)
+    assert kept == await desk.library.queries.get("kem_1", RESEARCHER)
 
 
 async def test_until_the_cache_has_caught_up_it_is_not_believed(desk: Desk, cache: SwitchedCache) -> None:
     await desk.publish("old", id="kem_1", persist=True)
     await desk.carry()
     cache.is_away = True
-    await desk.keeping_up.deleted("kem_1")
+    await desk.cache_sync.deleted("kem_1")
     await desk.library.delete("kem_1")
     cache.is_away = False
 
@@ -308,12 +308,12 @@ async def test_forgetting_a_user_takes_what_is_theirs(desk: Desk) -> None:
     await desk.publish(id="kem_2", metadata={"user_id": "anna"})
     await desk.publish(id="kem_3", persist=True)
 
-    assert await desk.keeping_up.forget("anna") == {"kems at hand": 2, "kems under way": 1}
+    assert await desk.cache_sync.erase_user("anna") == {"kems at hand": 2, "kems under way": 1}
     assert await desk.found() == ["kem_3"]
-    assert await desk.keeping_up.clear() == {"kems at hand": 1, "kems under way": 1}
+    assert await desk.cache_sync.clear() == {"kems at hand": 1, "kems under way": 1}
 
 
 async def test_glm_away_is_said_so(desk: Desk) -> None:
     desk.glm.is_away = True
     with pytest.raises(GlmAway):
-        await desk.keeping_up.changed("kem_1", 2, desk.library.clock(), is_new=False)
+        await desk.cache_sync.changed("kem_1", 2, desk.library.clock(), is_new=False)

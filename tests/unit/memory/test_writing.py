@@ -41,7 +41,7 @@ async def test_a_unit_comes_back_as_it_was_stored(library: Library) -> None:
     assert stored.id.startswith("kem_")
     assert (stored.owner, stored.version) == ("agent.researcher", 1)
     assert stored.created_at == stored.updated_at == library.clock()
-    assert await library.retrieval.get(stored.id, RESEARCHER) == stored
+    assert await library.queries.get(stored.id, RESEARCHER) == stored
     assert stored.embeddings is not None
     assert list(stored.embeddings.floats) == [1, 2, 3, 4]
 
@@ -50,7 +50,7 @@ async def test_an_artifact_may_be_the_content(library: Library) -> None:
     ref = {"artifact_id": "art_1", "version": 1, "sha256": "a" * 64, "size_bytes": 3, "content_type": "image/png"}
     stored = await library.store(a_draft(content=None, ref=ref, content_type="image/png"))  # type: ignore[arg-type]
 
-    assert (await library.retrieval.get(stored.id, CRITIC)).ref == stored.ref
+    assert (await library.queries.get(stored.id, CRITIC)).ref == stored.ref
 
 
 async def test_a_replacement_keeps_when_it_was_created(library: Library) -> None:
@@ -101,11 +101,11 @@ async def test_in_a_batch_each_unit_is_for_itself(library: Library) -> None:
         a_draft("later", id="kem_new"),
     )
 
-    kinds = [type(each.refusal) if isinstance(each, RejectedDraft) else each.is_new for each in outcomes]
+    kinds = [type(each.rejection) if isinstance(each, RejectedDraft) else each.is_new for each in outcomes]
     assert kinds == [True, KemIdTaken, False, WrongVector, False]
-    assert (await library.retrieval.get("kem_hers", ANNA)).content == "hers"
-    assert (await library.retrieval.get("kem_new", ANNA)).content == "later"
-    assert (await library.retrieval.get("kem_new", ANNA)).version == 2
+    assert (await library.queries.get("kem_hers", ANNA)).content == "hers"
+    assert (await library.queries.get("kem_new", ANNA)).content == "later"
+    assert (await library.queries.get("kem_new", ANNA)).version == 2
 
 
 async def test_a_refused_replacement_leaves_the_older_one_whole(library: Library) -> None:
@@ -115,7 +115,7 @@ async def test_a_refused_replacement_leaves_the_older_one_whole(library: Library
         await library.store(id="kem_1", content="new", embeddings=a_vector(1, 2, 3))
 
     assert refused.value.details == {"given": {"model": "tiny", "dim": 3}, "expected": {"model": "tiny", "dim": 4}}
-    assert await library.retrieval.get("kem_1", RESEARCHER) == older
+    assert await library.queries.get("kem_1", RESEARCHER) == older
     assert await library.found(metadata_filters={"a": 1}) == ["kem_1"]
 
 
@@ -134,7 +134,7 @@ async def test_an_update_changes_what_it_names(library: Library) -> None:
     library.clock.advance(minutes=5)
     updated = await library.update("kem_1", metadata={"a": 2})
 
-    assert updated == await library.retrieval.get("kem_1", RESEARCHER)
+    assert updated == await library.queries.get("kem_1", RESEARCHER)
     assert (updated.content, updated.metadata, updated.version) == ("old", {"a": 2}, 2)
     assert updated.updated_at == library.clock() > updated.created_at
     assert updated.embeddings is not None
