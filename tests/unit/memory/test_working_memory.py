@@ -150,7 +150,7 @@ async def test_while_the_global_memory_is_away_nothing_is_lost(desk: Desk) -> No
     again = another(another(desk))
     again.glm.is_away = True
     await again.shelf.open()
-    await again.keeping_up.refill()
+    await again.cache_sync.refill()
     assert len(await again.found(order_by="id asc")) == 50
     again.glm.is_away = False
     await again.carry()
@@ -256,8 +256,8 @@ async def test_what_has_no_room_is_told_as_evicted(desk: Desk) -> None:
     for number in range(4):
         await small.publish(id=f"kem_{number}")
 
-    assert [each.kem_id for each in await small.keeping_up.evicted()] == ["kem_0"]
-    assert await small.keeping_up.evicted() == []
+    assert [each.kem_id for each in await small.cache_sync.evicted()] == ["kem_0"]
+    assert await small.cache_sync.evicted() == []
 
 
 async def test_while_the_cache_is_away_reads_fall_through_with_the_same_rights(
