@@ -1,4 +1,4 @@
-"""One episode, one layer down: read, packed, proposed to long-term memory."""
+"""Layer transition of one episode: read it, pack it, apply the pack to long-term memory."""
 
 import asyncio
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Step:
-    """What became of an episode, with its words before and after."""
+class TransitionResult:
+    """Result for an episode, with its words before and after."""
 
     packed: Packed
     words_before: int = 0
@@ -36,33 +36,33 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Descent:
-    """Packs what memory gives it; memory takes a pack only of the version that was read, only if it holds."""
+class LayerTransition:
+    """Takes episodes down by one layer; memory accepts only verified packs of the version that was read."""
 
     bus: Client
     model: LanguageModel
 
-    async def one_down(self, episode_id: str, to: Layer, at: datetime | None) -> Step:
-        """Towards this layer. Raises Rejected, TemporaryFailure, BusUnavailable."""
-        episode = await self.ask(f"get/{episode_id}/{to}", GetEpisode(episode_id=episode_id, at=at))
+    async def apply(self, episode_id: str, to: Layer, at: datetime | None) -> TransitionResult:
+        """Take an episode one layer down, at most to `to`. Raises Rejected, TemporaryFailure, BusUnavailable."""
+        episode = await self.request(f"get/{episode_id}/{to}", GetEpisode(episode_id=episode_id, at=at))
         if episode.layer in (to, Layer.COLD):
-            return Step(Packed(episode_id=episode_id, outcome="unchanged", layer=episode.layer))
+            return TransitionResult(Packed(episode_id=episode_id, outcome="unchanged", layer=episode.layer))
         if episode.is_anchor and episode.layer is Layer.WARM:
-            return _refused(episode, "an anchor never goes cold; let it be none first")
+            return _refused(episode, "an anchor never goes cold; remove the anchor first")
         try:
-            pack = await self._made(episode, await self._proposal(episode))
-            return await self._applied(episode, pack, at)
-        except PackingFailed as trouble:
-            logger().error("pack does not hold", episode_id=episode_id, reason=str(trouble))
+            pack = await self._pack(episode, await self._proposal(episode))
+            return await self._apply(episode, pack, at)
+        except PackingFailed as error:
+            logger().error("pack fails verification", episode_id=episode_id, reason=str(error))
             return _refused(episode, str(PackingFailed.__doc__))
 
-    async def ask(self, scope: str, command: Command[ResultT]) -> ResultT:
-        """Under ids of its own: what is gone on with asks something else than what was cut short."""
+    async def request(self, scope: str, command: Command[ResultT]) -> ResultT:
+        """Send a command with ids of the scope and the attempt, so that a retry is not answered with old results."""
         context = current_message()
         return await in_id_scope(f"{scope}/{context.attempt if context else 0}", lambda: request(self.bus, command))
 
     async def _proposal(self, episode: Episode) -> Proposal | None:
-        """What a language model would keep, where there is one that helps."""
+        """The model's proposal, if it makes one."""
         content = episode.content
         if isinstance(content, HotContent):
             reading = await read_warm(content.raw_messages, self.model)
@@ -73,33 +73,33 @@ class Descent:
             return Proposal(self.model.name, headline) if headline else None
         return None
 
-    async def _made(self, episode: Episode, proposal: Proposal | None) -> Pack:
+    async def _pack(self, episode: Episode, proposal: Proposal | None) -> Pack:
         content = episode.content
         if isinstance(content, HotContent):
             return await asyncio.to_thread(pack_warm, content.raw_messages, proposal)
         if isinstance(content, WarmContent):
             return await asyncio.to_thread(pack_cold, content, episode.words, proposal)
-        raise PackingFailed("nothing is below cold")
+        raise PackingFailed("there is no layer below cold")
 
-    async def _applied(self, episode: Episode, pack: Pack, at: datetime | None) -> Step:
-        """What memory does not take from a model, it is offered without."""
+    async def _apply(self, episode: Episode, pack: Pack, at: datetime | None) -> TransitionResult:
+        """Apply a pack; where memory rejects a model's, apply one by rules."""
         report = pack.report
-        proposed = {"expected_version": episode.version, "to": pack.content.layer, "content": pack.content}
-        command = ApplyPack.model_validate({"episode_id": episode.id, "report": report, "at": at, **proposed})
+        content = {"expected_version": episode.version, "to": pack.content.layer, "content": pack.content}
+        command = ApplyPack.model_validate({"episode_id": episode.id, "report": report, "at": at, **content})
         try:
-            await self.ask(f"apply/{episode.id}/{episode.version}/{report.maker}", command)
-        except Rejected as no:
-            if no.code is Code.CONFLICT:
-                unchanged = Packed(episode_id=episode.id, outcome="unchanged", layer=episode.layer, reason=str(no))
-                return Step(unchanged)
-            if no.code is not Code.INVALID:
+            await self.request(f"apply/{episode.id}/{episode.version}/{report.maker}", command)
+        except Rejected as error:
+            if error.code is Code.CONFLICT:
+                unchanged = Packed(episode_id=episode.id, outcome="unchanged", layer=episode.layer, reason=str(error))
+                return TransitionResult(unchanged)
+            if error.code is not Code.INVALID:
                 raise
-            logger().warning("memory refuses a pack", episode_id=episode.id, maker=report.maker, details=no.details)
+            logger().warning("pack rejected", episode_id=episode.id, maker=report.maker, details=error.details)
             if report.maker == OFFLINE:
-                return _refused(episode, str(no))
-            return await self._applied(episode, await self._made(episode, None), at)
+                return _refused(episode, str(error))
+            return await self._apply(episode, await self._pack(episode, None), at)
         logger().info("episode packed", episode_id=episode.id, layer=command.to.value, maker=report.maker)
-        return Step(_packed(command), report.words_before, report.words_after)
+        return TransitionResult(_packed(command), report.words_before, report.words_after)
 
 
 def _packed(command: ApplyPack) -> Packed:
@@ -114,5 +114,5 @@ def _packed(command: ApplyPack) -> Packed:
     )
 
 
-def _refused(episode: Episode, reason: str) -> Step:
-    return Step(Packed(episode_id=episode.id, outcome="refused", layer=episode.layer, reason=reason))
+def _refused(episode: Episode, reason: str) -> TransitionResult:
+    return TransitionResult(Packed(episode_id=episode.id, outcome="refused", layer=episode.layer, reason=reason))
