@@ -12,12 +12,12 @@ from storage_service.blobs import TEMPORARY, Declared, Labels, NotGuaranteed, St
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore
 from storage_service.s3_promotion import ObjectVanished, Promotion
 
-# Larger ones the store copies by itself; several may be read at once.
+# Larger objects are copied within the store; several smaller ones may be in memory at once.
 WHOLE_BYTES = 2 * 1024 * 1024
 
 
 class S3Blobs:
-    """Objects that the store itself writes once, where it was seen to do that; no guarantee is needed."""
+    """Blobs over an ObjectStore; its conditions are used where a probe has shown that it keeps them."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class S3Blobs:
         self._probe, self._must_write_once = probe, must_write_once
 
     async def prepare(self) -> None:
-        """As in Blobs; until then nothing is taken for granted."""
+        """Probe the store; until then no guarantee is assumed."""
         if self._probe is not None:
             self.guarantees = await self._probe()
             logger().info("object store probed", **asdict(self.guarantees))
@@ -41,25 +41,23 @@ class S3Blobs:
             raise NotGuaranteed(f"{NotGuaranteed.__doc__} (seen: {asdict(self.guarantees)})")
 
     async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
-        """As in Blobs."""
-        described = {
+        metadata = {
             "artifact-id": labels.artifact_id,
             "created-by": labels.created_by,
             "sha256": declared.sha256,
             "size-bytes": str(declared.size_bytes),
         }
-        promotion = Promotion(self.objects, self.guarantees, upload, key, declared, described)
+        promotion = Promotion(self.objects, self.guarantees, upload, key, declared, metadata)
         if declared.size_bytes <= self._whole_bytes:
             await promotion.whole()
         else:
             await promotion.within_the_store()
 
     async def discard(self, upload: str) -> None:
-        """As in Blobs."""
         await self.objects.delete(upload)
 
     async def sweep_temporary(self, before: datetime) -> int:
-        """As in Blobs; parts of uploads that were never completed are such leftovers, too."""
+        """Remove old temporary objects and multipart uploads that were never completed."""
         removed = 0
         async for stored in self.objects.list(f"{TEMPORARY}/"):
             if stored.modified < before:
@@ -68,24 +66,20 @@ class S3Blobs:
         return removed + await self.objects.abort_uploads(before)
 
     async def listing(self, folder: str) -> AsyncIterator[StoredFile]:
-        """As in Blobs."""
         async for stored in self.objects.list(f"{folder.rstrip('/')}/"):
             yield StoredFile(stored.key, stored.size_bytes, stored.modified)
 
     async def size_bytes(self, key: str) -> int | None:
-        """As in Blobs."""
         found = await self.objects.head(key)
         return None if found is None else found.size_bytes
 
     async def labels(self, key: str) -> Labels | None:
-        """As in Blobs."""
         found = await self.objects.head(key)
         if found is None or not {"artifact-id", "created-by"} <= found.labels.keys():
             return None
         return Labels(artifact_id=found.labels["artifact-id"], created_by=found.labels["created-by"])
 
     async def digest(self, key: str) -> Declared:
-        """As in Blobs."""
         digest, size_bytes = hashlib.sha256(), 0
         async for piece in self.objects.read(key):
             await asyncio.to_thread(digest.update, piece)
@@ -93,30 +87,26 @@ class S3Blobs:
         return Declared(digest.hexdigest(), size_bytes)
 
     async def move(self, key: str, target: str) -> bool:
-        """As in Blobs."""
         found = await self.objects.head(key)
         if found is None:
             return await self.objects.head(target) is not None
-        is_refused = self.guarantees.copies_once
+        is_conditional = self.guarantees.copies_once
         try:
-            if not is_refused and await self.objects.head(target) is not None:
+            if not is_conditional and await self.objects.head(target) is not None:
                 raise ObjectExists(target)
-            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=is_refused)
+            await self.objects.copy(key, target, found.labels, if_match=found.etag, if_absent=is_conditional)
         except ObjectExists:
-            pass  # An earlier try came so far.
-        except (ObjectChanged, FileNotFoundError) as gone:
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})") from gone
+            pass  # An earlier attempt has copied it.
+        except (ObjectChanged, FileNotFoundError) as error:
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})") from error
         await self.objects.delete(key)
         return True
 
     async def delete(self, key: str) -> None:
-        """As in Blobs."""
         await self.objects.delete(key)
 
     async def write(self, key: str, content: bytes) -> None:
-        """As in Blobs."""
         await self.objects.put(key, content, NO_LABELS, if_absent=False)
 
     async def read(self, key: str) -> bytes:
-        """As in Blobs."""
         return b"".join([piece async for piece in self.objects.read(key)])

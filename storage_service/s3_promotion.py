@@ -1,4 +1,4 @@
-"""How staged bytes become an object where no folder can be locked, no link made."""
+"""Promotion of a staged upload to a permanent object in an object store, which has neither locks nor links."""
 
 import asyncio
 import errno
@@ -13,21 +13,21 @@ from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged
 from storage_service.errors import ContentMismatch, StagedFileMissing
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore, StoredObject
 
-_TRIES = 3
+_ATTEMPTS = 3
 
 
 class ObjectVanished(OSError):
-    """An object was there and is gone; try again."""
+    """An object has disappeared; try again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """One upload on its way to one key: what is published is what was hashed, whoever writes to the upload meanwhile.
+    """One upload and its key: the published bytes are the hashed ones, whoever writes to the upload meanwhile.
 
-    A small one is read whole, then written. A large one the store copies by itself: the very version that was read,
-    or that the store itself vouches for, where the store was seen to refuse any other. An ETag is mostly an MD5, which
-    two files may share on purpose, so that the copy is compared by sha256 besides. Where the store keeps less, it
-    copies to where only storage writes; there it is read, from there it is published.
+    A small upload is read whole, then written. A large one is copied within the store: the very version that was read,
+    or whose digest the store itself reports, where the store was seen to refuse any other. An ETag is mostly an MD5,
+    which two files may share on purpose, so the copy is compared by SHA-256 as well. A store with fewer guarantees
+    copies to where only storage writes; there the copy is hashed, from there it is published.
     """
 
     objects: ObjectStore
@@ -38,32 +38,32 @@ class Promotion:
     labels: Mapping[str, str]
 
     async def whole(self) -> None:
-        """For what fits into memory. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
+        """For uploads that fit into memory. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
         content = await self._content()
         try:
-            await self._require_untaken(is_refused=self.guarantees.puts_once)
+            await self._require_untaken(is_conditional=self.guarantees.puts_once)
             await self.objects.put(self.key, content, self.labels, if_absent=self.guarantees.puts_once)
         except ObjectExists:
             await self._require_same()
 
     async def within_the_store(self) -> None:
         """For any size. Raises StagedFileMissing, ContentMismatch, ObjectDamaged."""
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             staged = await self._staged()
             try:
-                if self._is_pinned(staged):
+                if self._has_checked_version(staged):
                     await self._copy_this_version(staged)
                 else:
-                    await self._copy_aside(staged)
+                    await self._copy_via_temporary(staged)
             except ObjectChanged:
                 continue
-            except FileNotFoundError as missing:
-                raise StagedFileMissing from missing
+            except FileNotFoundError as error:
+                raise StagedFileMissing from error
             else:
                 return
         self._differ(None, "it was being written to")
 
-    def _is_pinned(self, staged: StoredObject) -> bool:
+    def _has_checked_version(self, staged: StoredObject) -> bool:
         has_digest = staged.sha256 is not None or staged.composite is not None
         return self.guarantees.writes_once and self.guarantees.checks_sha256 and has_digest
 
@@ -78,51 +78,51 @@ class Promotion:
         else:
             await self._require_copied(staged)
 
-    async def _copy_aside(self, staged: StoredObject) -> None:
-        aside = f"{TEMPORARY}/{uuid.uuid4().hex}"
+    async def _copy_via_temporary(self, staged: StoredObject) -> None:
+        temporary = f"{TEMPORARY}/{uuid.uuid4().hex}"
         try:
-            await self.objects.copy(self.upload, aside, NO_LABELS, if_match=staged.etag, if_absent=False)
-            copied = await self._found(aside)
+            await self.objects.copy(self.upload, temporary, NO_LABELS, if_match=staged.etag, if_absent=False)
+            copied = await self._found(temporary)
             sha256 = await self._digest(copied)
             if sha256 != self.declared.sha256:
                 self._differ(sha256, copied.size_bytes)
-            is_refused = self.guarantees.copies_once
-            await self._require_untaken(is_refused=is_refused)
-            await self._publish(aside, copied.etag, is_refused=is_refused)
+            is_conditional = self.guarantees.copies_once
+            await self._require_untaken(is_conditional=is_conditional)
+            await self._publish(temporary, copied.etag, is_conditional=is_conditional)
         except ObjectExists:
             await self._require_same()
         finally:
-            await self.objects.delete(aside)
+            await self.objects.delete(temporary)
 
-    async def _publish(self, aside: str, etag: str, *, is_refused: bool) -> None:
+    async def _publish(self, temporary: str, etag: str, *, is_conditional: bool) -> None:
         try:
-            await self.objects.copy(aside, self.key, self.labels, if_match=etag, if_absent=is_refused)
-        except (ObjectChanged, FileNotFoundError) as swept:
-            # After a stall of a day; that says nothing of the upload.
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({aside})") from swept
+            await self.objects.copy(temporary, self.key, self.labels, if_match=etag, if_absent=is_conditional)
+        except (ObjectChanged, FileNotFoundError) as error:
+            # Swept after a stall of a day; that says nothing about the upload.
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({temporary})") from error
 
-    async def _require_untaken(self, *, is_refused: bool) -> None:
-        """Raises ObjectExists where the store would not; two who write at once write the same bytes then."""
-        if not is_refused and await self.objects.head(self.key) is not None:
+    async def _require_untaken(self, *, is_conditional: bool) -> None:
+        """Raise ObjectExists where the store would not; two concurrent writers then write the same bytes."""
+        if not is_conditional and await self.objects.head(self.key) is not None:
             raise ObjectExists(self.key)
 
     async def _require_copied(self, staged: StoredObject) -> None:
-        """The copy has the digest of what was read, by the store's own word or by reading it."""
+        """Check the digest of the copy, as the store reports it or by reading the copy."""
         copied = await self._found(self.key)
         is_vouched_for = copied.sha256 == self.declared.sha256 or (
             copied.composite is not None and copied.composite == staged.composite
         )
         if is_vouched_for or await self._digest(copied) == self.declared.sha256:
             return
-        # Nobody else can have taken it for the object: whoever finds it there compares, as here.
+        # Nobody else can have used it: whoever finds the object compares it, as here.
         await self.objects.delete(self.key)
         self._differ(None, copied.size_bytes)
 
     async def _require_same(self) -> None:
-        """What is there already is the same. Raises ObjectDamaged."""
+        """Check that the existing object is the same. Raises ObjectDamaged."""
         found = await self._found(self.key)
         if found.size_bytes == self.declared.size_bytes:
-            # Only a copy of this very version can have been made before it was compared.
+            # Only a copy of this version can exist before it was compared.
             may_be_wrong = found.composite is not None or (found.sha256 is None and self.guarantees.checks_sha256)
             sha256 = await self._digest(found) if may_be_wrong else found.sha256
             if sha256 in (None, self.declared.sha256):
@@ -151,23 +151,23 @@ class Promotion:
                     content += piece
                     if len(content) > self.declared.size_bytes:
                         self._differ(None, f"more than {self.declared.size_bytes}")
-        except FileNotFoundError as missing:
-            raise StagedFileMissing from missing
+        except FileNotFoundError as error:
+            raise StagedFileMissing from error
         sha256 = hashlib.sha256(content).hexdigest()
         if (sha256, len(content)) != (self.declared.sha256, self.declared.size_bytes):
             self._differ(sha256, len(content))
         return bytes(content)
 
     async def _digest(self, stored: StoredObject) -> str:
-        """Of this version. Raises ObjectVanished; for the upload ObjectChanged, FileNotFoundError."""
+        """SHA-256 of this version. Raises ObjectVanished; for the upload ObjectChanged, FileNotFoundError."""
         digest = hashlib.sha256()
         try:
             async for piece in self.objects.read(stored.key, if_match=stored.etag):
                 await asyncio.to_thread(digest.update, piece)
-        except (ObjectChanged, FileNotFoundError) as gone:
+        except (ObjectChanged, FileNotFoundError) as error:
             if stored.key == self.upload:
                 raise
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({stored.key})") from gone
+            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({stored.key})") from error
         return digest.hexdigest()
 
     def _differ(self, sha256: str | None, size_bytes: int | str) -> NoReturn:
