@@ -1,23 +1,23 @@
-"""Who may do what with an artifact: decided here, nowhere else."""
+"""Access control of artifacts: the only place that decides who may do what."""
 
 from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from mindbus.principal import Principal
-from storage_service.errors import NoSuchArtifact
+from storage_service.errors import NoSuchArtifact, NotAnOperator
 from storage_service.tables import ManifestRow, TraceMemberRow
 
-# As it is, or the place in a statement where it comes with each execution.
-Given = str | BindParameter[str]
+# A value, or a parameter of a prepared statement.
+Value = str | BindParameter[str]
 
 
 def readable_by(principal: Principal) -> ColumnElement[bool]:
-    """The condition on a manifest; every read carries it, so that what is denied looks exactly like what is absent."""
+    """Condition on a manifest; every read has it, so that a denied artifact looks exactly like an absent one."""
     return readable_as(principal.owner, principal.trace_id)
 
 
-def readable_as(owner: Given, trace: Given | None) -> ColumnElement[bool]:
-    """The same in a statement that serves many askers."""
+def readable_as(owner: Value, trace: Value | None) -> ColumnElement[bool]:
+    """`readable_by` for a statement that serves many requesters."""
     is_theirs = or_(
         ManifestRow.visibility == "public",
         ManifestRow.owner == owner,
@@ -27,18 +27,24 @@ def readable_as(owner: Given, trace: Given | None) -> ColumnElement[bool]:
 
 
 async def not_found(session: AsyncSession, artifact_id: str) -> NoSuchArtifact:
-    """The one refusal for the absent as for the denied; it costs both the same time."""
+    """The error for an absent as for a denied artifact; both take the same time."""
     found = await session.scalar(select(ManifestRow.id).where(ManifestRow.id == artifact_id))
     return NoSuchArtifact(artifact_id=artifact_id, is_denied=found is not None)
 
 
 def supersedable_by(principal: Principal) -> ColumnElement[bool]:
-    """The condition on a predecessor; that everybody may read it does not make it everybody's to correct."""
+    """Condition on a predecessor; being readable by everybody does not make it replaceable by everybody."""
     takes_part = _takes_part(principal.owner, principal.trace_id)
     return or_(ManifestRow.owner == principal.owner, and_(ManifestRow.visibility != "private", takes_part))
 
 
-def _takes_part(owner: Given, trace: Given | None) -> ColumnElement[bool]:
+def require_operator(principal: Principal) -> None:
+    """Raises NotAnOperator."""
+    if not principal.is_operator:
+        raise NotAnOperator(requester=principal.identity)
+
+
+def _takes_part(owner: Value, trace: Value | None) -> ColumnElement[bool]:
     members = exists().where(TraceMemberRow.trace_id == ManifestRow.trace_id).correlate(ManifestRow)
     listed = members.where(TraceMemberRow.member == owner)
     if trace is None:

@@ -1,4 +1,4 @@
-"""What agents keep between messages, each in its own namespace."""
+"""Values that agents keep between messages, each in its own namespace."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,13 +13,13 @@ from storage_service.tables import AgentDatumRow
 
 
 class AgentData:
-    """Values under keys; the version tells whether somebody else has changed one meanwhile."""
+    """Versioned values by agent, namespace and key."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database, self.clock = database, clock
 
     async def put(self, wanted: PutAgentData) -> int:
-        """The version that the value has now, together with the message at hand. Raises AgentDatumConflict."""
+        """Store a value within the current transaction; returns its version. Raises AgentDatumConflict."""
         session = self.database.session
         key = {"agent": wanted.agent, "namespace": wanted.namespace, "key": wanted.key}
         row = await session.get(AgentDatumRow, key, with_for_update=True)
@@ -36,12 +36,12 @@ class AgentData:
             row.value, row.version, row.updated_at = wanted.value, version + 1, self.clock()
             await session.flush()
         elif not await insert_unless_taken(session, AgentDatumRow, **key, **fields):
-            # Somebody else was the first; their value is there to be replaced, or to be told of.
+            # Another transaction has inserted it first: replace its value, or report its version.
             return await self.put(wanted)
         return version + 1
 
     async def page(self, wanted: GetAgentData) -> AgentDataPage:
-        """In order of keys; the cursor is the last one."""
+        """A page in order of keys; the cursor is the last key."""
         query = select(AgentDatumRow).where(
             AgentDatumRow.agent == wanted.agent, AgentDatumRow.namespace == wanted.namespace
         )

@@ -1,4 +1,4 @@
-"""Bytes by digest: what storage asks of the place where they lie."""
+"""The blob store as storage uses it: staged uploads, objects by digest, small files."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from mindbus.files.bulk_io import BackgroundSha256
 from storage_service.errors import ContentMismatch
 
 CHUNK_BYTES = 1024 * 1024
-OBJECTS = "objects/sha256"
 TEMPORARY = "objects/.tmp"
 STAGING = "staging"
 ORPHANS = "orphans"
@@ -19,7 +18,7 @@ ORPHANS = "orphans"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The bytes that a manifest promises."""
+    """Digest and size of the bytes that a manifest declares."""
 
     sha256: str
     size_bytes: int
@@ -27,7 +26,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Whose artifact an object was published for: what is left of a manifest where the database is lost."""
+    """Artifact and producer that an object was published for: all that is left of a manifest without the database."""
 
     artifact_id: str
     created_by: str
@@ -35,7 +34,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as it lies in the store; `modified` is by the store's own clock."""
+    """A file in the store; `modified` is by the store's own clock."""
 
     key: str
     size_bytes: int
@@ -43,7 +42,7 @@ class StoredFile:
 
 
 class NotGuaranteed(MindBusError):
-    """The store writes over what is there: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
+    """The store overwrites objects: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
 
     code = Code.INVALID
 
@@ -53,62 +52,57 @@ class ObjectDamaged(OSError):
 
 
 class Blobs(Protocol):
-    """Staged uploads become objects here; an object, once it is seen under its key, is whole and never changes.
+    """A store in which staged uploads become objects; an object is complete when it appears and never changes.
 
     Where the store fails, every method raises OSError.
     """
 
     async def prepare(self) -> None:
-        """Find out what the store keeps, once at start. Raises NotGuaranteed where that is too little."""
+        """Probe the guarantees of the store, once at start. Raises NotGuaranteed where they are too few."""
 
     async def promote(self, upload: str, key: str, declared: Declared, labels: Labels) -> None:
-        """Publish the staged bytes under `key`, if they are what was declared; again is as good as once.
+        """Publish the staged bytes under `key`, if they are as declared; idempotent.
 
-        The staged bytes are read even where the object exists: to know a digest is no right to what it stands for.
+        The staged bytes are read even where the object exists: knowing a digest gives no right to its content.
         Raises StagedFileMissing, NotAPlainFile, ContentMismatch.
         """
 
     async def discard(self, upload: str) -> None:
-        """Remove a staged upload; gone already is as good."""
+        """Remove a staged upload, if it exists."""
 
     async def sweep_temporary(self, before: datetime) -> int:
-        """Remove what was left half-written or empty before then, by the store's clock; how many things."""
+        """Remove partial files and empty folders older than `before`, by the store's clock; returns their number."""
 
     def listing(self, folder: str) -> AsyncIterator[StoredFile]:
-        """Everything under a folder, in any order, while it may change; a file that is gone by then is left out."""
+        """Files under a folder, in any order, while it may change."""
 
     async def size_bytes(self, key: str) -> int | None:
-        """How large it is; None where there is none."""
+        """Size of a file, or None."""
 
     async def labels(self, key: str) -> Labels | None:
-        """Whom it was published for, where the store keeps that."""
+        """Labels of an object, or None."""
 
     async def digest(self, key: str) -> Declared:
-        """What its bytes are, read anew. Raises FileNotFoundError."""
+        """Digest and size of a file, by reading it. Raises FileNotFoundError."""
 
     async def move(self, key: str, target: str) -> bool:
-        """Have it under `target` instead, whole at every moment; whether it is there now.
+        """Move a file, complete at every moment; whether it is at `target` now.
 
-        Again is as good as once; a target that is there already is kept.
+        Idempotent; an existing target is kept.
         """
 
     async def delete(self, key: str) -> None:
-        """Remove it; gone already is as good."""
+        """Remove a file, if it exists."""
 
     async def write(self, key: str, content: bytes) -> None:
-        """Keep a small file, whole or not at all, instead of any that is there."""
+        """Write or replace a small file, atomically."""
 
     async def read(self, key: str) -> bytes:
-        """A small file's content. Raises FileNotFoundError."""
-
-
-def object_key(sha256: str, generation: int) -> str:
-    """The permanent key of one generation of a content."""
-    return f"{OBJECTS}/{sha256[:2]}/{sha256[2:4]}/{sha256}/{generation}"
+        """Content of a small file. Raises FileNotFoundError."""
 
 
 def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object], declared: Declared) -> None:
-    """Copy, hashing the very bytes that are written, never reading beyond one byte more than declared.
+    """Copy while hashing the bytes that are written, reading at most one byte more than declared.
 
     Raises ContentMismatch.
     """

@@ -1,4 +1,4 @@
-"""What exists, for those who may see it."""
+"""Reads of manifests, versions and lineage, under the condition of the ACL."""
 
 from sqlalchemy import select
 
@@ -15,7 +15,7 @@ from storage_service.tables import InputRow, ManifestRow
 
 
 class Catalog:
-    """Reads of manifests, each under the one condition of the ACL."""
+    """Manifests by id, by search and by version."""
 
     def __init__(self, database: Database, pace: SearchTuning | None = None) -> None:
         self.database = database
@@ -31,7 +31,10 @@ class Catalog:
         return as_manifest(row)
 
     async def search(self, wanted: SearchArtifacts, principal: Principal) -> ManifestPage:
-        """In order of commit, so that what is committed between two pages comes after both. Raises InvalidCursor."""
+        """A page in order of commit, so that what is committed between two pages comes after both.
+
+        Raises InvalidCursor.
+        """
         after = position_of(wanted.cursor)
         async with self.database.reading() as session:
             search = ManifestSearch(session, wanted, principal, self.pace)
@@ -60,7 +63,7 @@ MAX_EDGES = 2000
 
 
 class LineageReader:
-    """Walks the provenance graph level by level; what the asker may not see is not there, nor what lies behind it."""
+    """The provenance graph, read level by level; a hidden artifact ends the walk."""
 
     def __init__(self, database: Database, max_edges: int = MAX_EDGES) -> None:
         self.database = database

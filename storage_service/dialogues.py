@@ -1,4 +1,4 @@
-"""What was said, each user's dialogue in order."""
+"""Dialogues: messages in order, fragments, buffers."""
 
 from collections.abc import Sequence
 
@@ -26,13 +26,13 @@ from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
 
 class Messages:
-    """Messages of dialogues: stored once, never changed."""
+    """Messages, stored once and never changed."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def save(self, message: DialogueMessage) -> Saved:
-        """Together with the message at hand. Raises MessageIdTaken."""
+        """Store a message within the current transaction. Raises MessageIdTaken."""
         session = self.database.session
         dialogue = await locked_dialogue(session, message)
         query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
@@ -76,7 +76,7 @@ class Messages:
 
 
 async def locked_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
-    """The row of its user's dialogue, held until the transaction ends, begun where it is their first word."""
+    """The row of the user's dialogue, created if it is new, locked until the transaction ends."""
     begun = {"user_id": message.user_id, "last_position": 0, "fragmented_position": 0, "last_activity": message.time}
     await insert_unless_taken(session, DialogueRow, **begun)
     query = select(DialogueRow).where(DialogueRow.user_id == message.user_id).with_for_update()
@@ -94,26 +94,26 @@ async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMe
 
 
 def as_message(row: DialogueMessageRow) -> DialogueMessage:
-    """The message as it was said."""
+    """The message of a row."""
     columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
     return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
 
 
 def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:
-    # When it was said may be told anew by whoever says it again.
+    # A repetition may have another time.
     return stored.model_copy(update={"time": message.time}) == DialogueMessage.model_validate(
         message.model_dump(include=set(DialogueMessage.model_fields))
     )
 
 
 class Fragments:
-    """Every message belongs to one fragment at most, every fragment to one user; buffers are what is left."""
+    """Fragments: a message belongs to at most one; the buffer is the rest of a dialogue."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def save(self, fragment: DialogueFragment) -> bool:
-        """Whether it is new, together with the message at hand. Raises FragmentMismatch."""
+        """Store a fragment within the current transaction; whether it is new. Raises FragmentMismatch."""
         session = self.database.session
         query = select(DialogueRow).where(DialogueRow.user_id == fragment.user_id).with_for_update()
         dialogue = await session.scalar(query)
@@ -122,8 +122,8 @@ class Fragments:
         if dialogue is None:
             raise FragmentMismatch(fragment_id=fragment.fragment_id)
         first, last = dialogue.fragmented_position + 1, dialogue.fragmented_position + len(fragment.message_ids)
-        said = await _rows_between(session, fragment.user_id, first, last)
-        if tuple(row.message_id for row in said) != fragment.message_ids:
+        rows = await _rows_between(session, fragment.user_id, first, last)
+        if tuple(row.message_id for row in rows) != fragment.message_ids:
             raise FragmentMismatch(fragment_id=fragment.fragment_id)
         dialogue.fragmented_position = last
         columns = fragment.model_dump(include={"fragment_id", "user_id", "started_at", "ended_at", "reason"})
@@ -133,19 +133,19 @@ class Fragments:
         return True
 
     async def get(self, wanted: GetDialogueFragment) -> DialogueFragment:
-        """As it was saved. Raises NoSuchFragment."""
+        """A fragment as it was saved. Raises NoSuchFragment."""
         async with self.database.reading() as session:
             row = await session.get(FragmentRow, wanted.fragment_id)
             if row is None:
                 raise NoSuchFragment(fragment_id=wanted.fragment_id)
-            said = await _rows_between(session, row.user_id, row.first_position, row.last_position)
+            rows = await _rows_between(session, row.user_id, row.first_position, row.last_position)
         columns = {name: getattr(row, name) for name in ("fragment_id", "user_id", "started_at", "ended_at", "reason")}
-        messages = () if row.ref else tuple(map(as_message, said))
-        ids = tuple(each.message_id for each in said)
+        messages = () if row.ref else tuple(map(as_message, rows))
+        ids = tuple(each.message_id for each in rows)
         return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
 
     async def active(self, wanted: GetAllActiveDialogues) -> ActiveDialogues:
-        """Dialogues with a buffer, by user id, which is the cursor as well."""
+        """A page of dialogues with a buffer, by user id; the cursor is the last id."""
         query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
         if wanted.user_id is not None:
             query = query.where(DialogueRow.user_id == wanted.user_id)
@@ -181,13 +181,13 @@ async def _state(session: AsyncSession, dialogue: DialogueRow) -> DialogueState:
 
 
 class DialogueDirectory:
-    """Everybody with whom something was said."""
+    """All dialogues."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def page(self, wanted: ListDialogues) -> DialoguePage:
-        """The latest first; the cursor is where the page before ended. Raises InvalidCursor."""
+        """A page of dialogues, the latest first. Raises InvalidCursor."""
         query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
         if wanted.cursor is not None:
             query = query.where(_before(wanted.cursor))

@@ -1,4 +1,4 @@
-"""The ways in which storage says no."""
+"""Errors of storage that reach the requester."""
 
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
@@ -87,7 +87,7 @@ class LineageTooLarge(Rejected):
 
 
 class MessageIdTaken(Rejected):
-    """A message of this id was said with other words; what was said never changes, so mint a new id."""
+    """A message of this id exists with another content; messages never change, so mint a new id."""
 
     code = Code.CONFLICT
 

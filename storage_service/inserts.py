@@ -1,4 +1,4 @@
-"""Inserts that lose a race quietly, on either database."""
+"""Inserts that tolerate a concurrent one, numbers in order of commit, and id ranges by time of creation."""
 
 from datetime import datetime
 from functools import cache
@@ -13,31 +13,31 @@ from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow
 
 
 async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
-    """Whether the row went in; it does not where any key or unique column of it is taken."""
-    # Asked for a row, both databases say what went in; not every driver counts it.
+    """Insert a row; False where any key or unique column of it is taken."""
+    # RETURNING works on both databases; not every driver counts inserted rows.
     statement = upserting(session, table).values(values).on_conflict_do_nothing().returning(literal(1))
     return (await session.execute(statement)).first() is not None
 
 
 async def next_number(session: AsyncSession, counter: str) -> int:
-    """The next number, in order of commit: whoever draws one holds off the others until its transaction ends."""
+    """The next number, in order of commit: the counter stays locked until the transaction ends."""
     statement = upserting(session, SequenceRow).values(name=counter, value=1)
     drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": SequenceRow.value + 1})
     return int((await session.execute(drawn.returning(SequenceRow.value))).scalar_one())
 
 
 def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
-    """An insert that can say what is to happen where the row is there already."""
+    """An INSERT with ON CONFLICT, of either dialect."""
     dialects = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
     return dialects[session.get_bind().dialect.name](table.__table__)  # type: ignore[arg-type]  # a mapped class's Table
 
 
-# How many commits a stretch is; a migration knows it, too.
+# Commits per range; a migration has the same number.
 RANGE_COMMITS = 256
 
 
 async def next_position(session: AsyncSession, created_at: datetime) -> int:
-    """As next_number for a manifest, whose time of creation is noted with it."""
+    """The next position of a manifest; its time of creation widens the range of the position."""
     position = await next_number(session, ManifestRow.__tablename__)
     made = upserting(session, CreationRangeRow).values(
         stretch=position // RANGE_COMMITS, earliest=created_at, latest=created_at
@@ -58,7 +58,7 @@ async def next_position(session: AsyncSession, created_at: datetime) -> int:
 async def positions_of(
     session: AsyncSession, position: int, made_after: datetime | None, made_before: datetime | None
 ) -> tuple[int, int] | None:
-    """The first from this one on, with the last, at which an artifact made in that time may be; none without any."""
+    """The first position from `position` on and the last at which an artifact made in that time may be, or None."""
     query = _overlapping(made_after is not None, made_before is not None)
     values = {"stretch": position // RANGE_COMMITS, "made_after": made_after, "made_before": made_before}
     found = (await session.execute(query, values)).one()

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from mindbus.files.bulk_io import WriteBehindFile
+from mindbus.files.keys import OBJECTS
 from storage_service.blobs import (
-    OBJECTS,
     ORPHANS,
     STAGING,
     TEMPORARY,
@@ -29,49 +29,97 @@ from storage_service.errors import NotAPlainFile, StagedFileMissing
 from storage_service.local_folders import NEW, PLAIN, Folders, move_file
 
 _PAGE = 500
+_NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
+_READ_ONLY = 0o440
+_OWNERSHIP_CHECKS = 6
 
 
-class LocalFiles:
-    """Lists, moves, reads what lies in a folder; every change is on the disk before it is told."""
+class LocalBlobs:
+    """Read-only files, linked into place whole; links in staging are never followed.
+
+    Every change is on the disk before a method returns.
+    """
 
     def __init__(self, root: Path, orphans: Path | None = None) -> None:
         self.root = root
         self.folders = Folders(root, orphans)
 
+    async def prepare(self) -> None:
+        """Nothing to probe: link(2) is exclusive in every folder."""
+
+    async def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
+        await asyncio.to_thread(self._promote, upload, key, declared)
+
+    async def discard(self, upload: str) -> None:
+        await asyncio.to_thread(self._discard, upload)
+
+    async def sweep_temporary(self, before: datetime) -> int:
+        return await asyncio.to_thread(self._sweep_temporary, before)
+
     async def listing(self, folder: str) -> AsyncIterator[StoredFile]:
-        """As in Blobs."""
         walk = self.folders.walk(folder)
         while page := await asyncio.to_thread(lambda: list(islice(walk, _PAGE))):
             for found in page:
                 yield found
 
     async def size_bytes(self, key: str) -> int | None:
-        """As in Blobs."""
         return await asyncio.to_thread(self._size_bytes, key)
 
     async def labels(self, _key: str) -> Labels | None:
-        """As in Blobs; a file has none."""
+        """None: a file has no labels."""
         return None
 
     async def digest(self, key: str) -> Declared:
-        """As in Blobs."""
         return await asyncio.to_thread(self._digest, key)
 
     async def move(self, key: str, target: str) -> bool:
-        """As in Blobs."""
         return await asyncio.to_thread(self._move, key, target)
 
     async def delete(self, key: str) -> None:
-        """As in Blobs."""
         await asyncio.to_thread(self._delete, key)
 
     async def write(self, key: str, content: bytes) -> None:
-        """As in Blobs."""
         await asyncio.to_thread(self._write_whole, key, content)
 
     async def read(self, key: str) -> bytes:
-        """As in Blobs."""
         return await asyncio.to_thread(self._read, key)
+
+    def _promote(self, upload: str, key: str, declared: Declared) -> None:
+        part = uuid.uuid4().hex
+        folder, name = _split(key)
+        with self._staged(upload) as staged, self.folders.made(TEMPORARY) as temporary:
+            try:
+                self._write(staged, temporary[-1], part, declared)
+                with self.folders.made(folder) as folders:
+                    _publish(temporary[-1], part, folders[-1], name)
+                    # The object may have been linked by a process that died before its folders reached the disk.
+                    for each in reversed(folders):
+                        os.fsync(each)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=temporary[-1])
+
+    def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
+        with os.fdopen(os.open(part, NEW, 0o600, dir_fd=temporary), "wb") as target:
+            copy_declared(staged.read, WriteBehindFile(target).write, declared)
+            target.flush()
+            os.fchmod(target.fileno(), _READ_ONLY)
+            os.fsync(target.fileno())
+
+    def _discard(self, upload: str) -> None:
+        folder, name = _split(upload)
+        with suppress(FileNotFoundError), self.folders.reached(folder) as folders:
+            os.unlink(name, dir_fd=folders[-1])
+
+    def _sweep_temporary(self, before: datetime) -> int:
+        removed = 0
+        with self.folders.made(TEMPORARY) as folders:
+            for name in os.listdir(folders[-1]):
+                with suppress(FileNotFoundError):
+                    if os.stat(name, dir_fd=folders[-1], follow_symlinks=False).st_mtime < before.timestamp():
+                        os.unlink(name, dir_fd=folders[-1])
+                        removed += 1
+        return removed + sum(self.folders.prune(folder, before) for folder in (STAGING, ORPHANS, "claims"))
 
     def _size_bytes(self, key: str) -> int | None:
         folder, name = _split(key)
@@ -107,8 +155,8 @@ class LocalFiles:
             targets = stack.enter_context(self.folders.made(target_folder))
             if not _is_in(targets[-1], target_name):
                 move_file((folders[-1], name), (targets[-1], target_name))
-            for made in reversed(targets):
-                os.fsync(made)
+            for each in reversed(targets):
+                os.fsync(each)
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folders[-1])
             os.fsync(folders[-1])
@@ -128,8 +176,8 @@ class LocalFiles:
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(part, dir_fd=temporary[-1])
-            for made in reversed(folders):
-                os.fsync(made)
+            for each in reversed(folders):
+                os.fsync(each)
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[IO[bytes]]:
@@ -140,6 +188,48 @@ class LocalFiles:
             if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
                 raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, key)
             yield reader
+
+    @contextmanager
+    def _staged(self, upload: str) -> Iterator[IO[bytes]]:
+        folder, name = _split(upload)
+        try:
+            with self.folders.reached(folder) as folders:
+                staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
+                try:
+                    _require_single_name(staged.fileno(), name, folders[-1])
+                except BaseException:
+                    staged.close()
+                    raise
+        except FileNotFoundError as error:
+            raise StagedFileMissing from error
+        except OSError as error:
+            if error.errno in _NOT_PLAIN:
+                raise NotAPlainFile from error
+            raise
+        with staged:
+            yield staged
+
+
+def _publish(temporary: int, part: str, folder: int, name: str) -> None:
+    # A link, unlike a rename, never replaces: an object that exists has the same bytes, its key says so.
+    with suppress(FileExistsError):
+        os.link(part, name, src_dir_fd=temporary, dst_dir_fd=folder, follow_symlinks=False)
+    expected = os.stat(part, dir_fd=temporary, follow_symlinks=False)
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(found.st_mode) or found.st_size != expected.st_size:
+        raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, name)
+
+
+def _require_single_name(staged: int, name: str, folder: int) -> None:
+    """Check that the file has this name alone. Raises NotAPlainFile, FileNotFoundError."""
+    # A second name may be a hard link to a file that its creator could not read. An attacker who removes the first
+    # name for the moment in which names are counted has to restore it for the next check, again and again.
+    for _ in range(_OWNERSHIP_CHECKS):
+        opened = os.fstat(staged)
+        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
+            raise NotAPlainFile
+        if not os.path.samestat(opened, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+            raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)
 
 
 def _split(key: str) -> tuple[str, str]:
@@ -160,103 +250,3 @@ def _drop_empty(key: str, folders: list[int]) -> None:
     if key.startswith(f"{OBJECTS}/"):
         with suppress(OSError):
             os.rmdir(PurePosixPath(key).parent.name, dir_fd=folders[-2])
-
-
-_NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
-_READ_ONLY = 0o440
-_LOOKS = 6
-
-
-class LocalBlobs(LocalFiles):
-    """Objects as read-only files, linked into place whole; links in staging are never followed."""
-
-    async def prepare(self) -> None:
-        """As in Blobs: a link is made once or not at all, in every folder."""
-
-    async def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
-        """As in Blobs; copying and hashing run in a thread."""
-        await asyncio.to_thread(self._promote, upload, key, declared)
-
-    async def discard(self, upload: str) -> None:
-        """As in Blobs."""
-        await asyncio.to_thread(self._discard, upload)
-
-    async def sweep_temporary(self, before: datetime) -> int:
-        """As in Blobs."""
-        return await asyncio.to_thread(self._sweep_temporary, before)
-
-    def _promote(self, upload: str, key: str, declared: Declared) -> None:
-        part = uuid.uuid4().hex
-        with self._staged(upload) as staged, self.folders.made(TEMPORARY) as temporary:
-            try:
-                self._write(staged, temporary[-1], part, declared)
-                with self.folders.made(str(Path(key).parent)) as folders:
-                    self._publish(temporary[-1], part, folders[-1], Path(key).name)
-                    # The object may have been linked by one who died before its folders reached the disk.
-                    for folder in reversed(folders):
-                        os.fsync(folder)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=temporary[-1])
-
-    def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
-        with os.fdopen(os.open(part, NEW, 0o600, dir_fd=temporary), "wb") as target:
-            copy_declared(staged.read, WriteBehindFile(target).write, declared)
-            target.flush()
-            os.fchmod(target.fileno(), _READ_ONLY)
-            os.fsync(target.fileno())
-
-    def _publish(self, temporary: int, part: str, folder: int, name: str) -> None:
-        # A link, unlike a rename, never replaces: an object that exists has the same bytes, its key says so.
-        with suppress(FileExistsError):
-            os.link(part, name, src_dir_fd=temporary, dst_dir_fd=folder, follow_symlinks=False)
-        expected = os.stat(part, dir_fd=temporary, follow_symlinks=False)
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if not stat.S_ISREG(found.st_mode) or found.st_size != expected.st_size:
-            raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, name)
-
-    def _discard(self, upload: str) -> None:
-        with suppress(FileNotFoundError), self.folders.reached(str(Path(upload).parent)) as folders:
-            os.unlink(Path(upload).name, dir_fd=folders[-1])
-
-    def _sweep_temporary(self, before: datetime) -> int:
-        removed = 0
-        with self.folders.made(TEMPORARY) as folders:
-            for name in os.listdir(folders[-1]):
-                with suppress(FileNotFoundError):
-                    if os.stat(name, dir_fd=folders[-1], follow_symlinks=False).st_mtime < before.timestamp():
-                        os.unlink(name, dir_fd=folders[-1])
-                        removed += 1
-        return removed + sum(self.folders.prune(folder, before) for folder in (STAGING, ORPHANS, "claims"))
-
-    @contextmanager
-    def _staged(self, upload: str) -> Iterator[IO[bytes]]:
-        name = Path(upload).name
-        try:
-            with self.folders.reached(str(Path(upload).parent)) as folders:
-                staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
-                try:
-                    _require_own(staged.fileno(), name, folders[-1])
-                except BaseException:
-                    staged.close()
-                    raise
-        except FileNotFoundError as missing:
-            raise StagedFileMissing from missing
-        except OSError as other:
-            if other.errno in _NOT_PLAIN:
-                raise NotAPlainFile from other
-            raise
-        with staged:
-            yield staged
-
-
-def _require_own(staged: int, name: str, folder: int) -> None:
-    """It is a file with this one name. Raises NotAPlainFile, FileNotFoundError."""
-    # A second name may be a hard link to a file that its maker could not read. Whoever takes the first one away for
-    # the moment in which names are counted has to put it back for the next, again and again.
-    for _ in range(_LOOKS):
-        opened = os.fstat(staged)
-        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
-            raise NotAPlainFile
-        if not os.path.samestat(opened, os.stat(name, dir_fd=folder, follow_symlinks=False)):
-            raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)

@@ -1,4 +1,4 @@
-"""One file from folder to folder, whichever disk they are on."""
+"""Folders of a store on disk, opened without following a link; moves between disks."""
 
 import errno
 import os
@@ -12,25 +12,25 @@ from pathlib import Path
 
 from storage_service.blobs import CHUNK_BYTES, ORPHANS, StoredFile
 
-# Without O_NONBLOCK, opening a pipe that nobody writes to would hang for ever.
+# Without O_NONBLOCK, opening a pipe without a writer would hang for ever.
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def move_file(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """Move a name in a folder to another, whole at every moment; what lies on another disk is left for its remover."""
+    """Move a file between folders, complete at every moment; on another disk it is copied and the source left."""
     try:
         os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
-    except OSError as trouble:
-        if trouble.errno != errno.EXDEV:
+    except OSError as error:
+        if error.errno != errno.EXDEV:
             raise
         _copy(source, target)
 
 
 def _copy(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """To another file system: whole under another name first, so that nobody takes a half for it."""
+    """Copy to another file system, under a temporary name first."""
     part = f".{uuid.uuid4().hex}.part"
-    # A link or a pipe is nothing to keep.
+    # A link or a pipe is not kept.
     if not stat.S_ISREG(os.stat(source[1], dir_fd=source[0], follow_symlinks=False).st_mode):
         return
     with (
@@ -45,15 +45,15 @@ def _copy(source: tuple[int, str], target: tuple[int, str]) -> None:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# No key has longer names: an owner's is the longest.
+# The longest name in a key is an owner's.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]{0,127}")
-# Deeper than any key; whoever may write to staging could nest folders until every descriptor is used up.
+# Deeper than any key; nested folders in staging could otherwise use up all descriptors.
 _MAX_DEPTH = 8
 _GONE_OR_SHUT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 class Folders:
-    """Everything under one root, orphans perhaps under another."""
+    """Folders under one root, orphans possibly under another."""
 
     def __init__(self, root: Path, orphans: Path | None = None) -> None:
         self.root = root
@@ -71,7 +71,7 @@ class Folders:
 
     @contextmanager
     def made(self, path: str) -> Iterator[list[int]]:
-        """The same, made where it is missing."""
+        """As `reached`, creating missing folders."""
         root, names = self._within(path)
         root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -83,7 +83,7 @@ class Folders:
             yield folders
 
     def walk(self, path: str) -> Iterator[StoredFile]:
-        """Every entry under a folder that is no folder itself; what no key can name is left out."""
+        """Every file under a folder whose name is valid in a key."""
         with ExitStack() as stack:
             try:
                 folders = stack.enter_context(self.reached(path))
@@ -92,7 +92,7 @@ class Folders:
             yield from _walked(folders[-1], path, _MAX_DEPTH)
 
     def prune(self, path: str, before: datetime) -> int:
-        """Remove old empty folders under this one, as well as old files that no key can name; how many."""
+        """Remove old empty folders under this one, and old files whose name no key can have; returns their number."""
         try:
             with self.reached(path) as folders:
                 return _pruned(folders[-1], before.timestamp(), _MAX_DEPTH)

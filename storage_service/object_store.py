@@ -1,4 +1,4 @@
-"""What storage asks of an object store: one request each, with the store's own conditions."""
+"""The object store as storage uses it: single requests with the store's own conditions."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class ObjectExists(Exception):
-    """There is an object under this key already; it is left as it was."""
+    """There is an object under this key already; it is unchanged."""
 
 
 class ObjectChanged(Exception):
-    """The object is no longer the one of this ETag; look again."""
+    """The object no longer has this ETag; read it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
     """An object as the store describes it; its ETag tells versions apart, it is no digest.
 
-    `labels` are the object's metadata: artifact-id, sha256, size-bytes, created-by. `sha256` is what the store itself
-    says that it found when it took the bytes; `composite`, the same of an object that came in parts, stands for these
-    bytes alone, too, but cannot be compared with their digest.
+    `labels` are the object's metadata: artifact-id, sha256, size-bytes, created-by. `sha256` is the digest
+    that the store itself computed; `composite`, the checksum of an object written in parts, identifies these bytes,
+    too, but cannot be compared with their digest.
     """
 
     key: str
@@ -37,7 +37,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Guarantees:
-    """What a store was seen to keep; what it does not keep, storage makes sure of itself."""
+    """Guarantees that a probe has shown; storage makes up for those that are missing."""
 
     puts_once: bool = False
     copies_once: bool = False
@@ -49,21 +49,21 @@ class Guarantees:
 
     @property
     def writes_once(self) -> bool:
-        """Whether no object is ever written over, nor made of anything but what was seen."""
+        """Whether no object is overwritten, nor copied from another version than requested."""
         return self.puts_once and self.copies_once and self.copies_what_was_seen
 
 
 class ObjectStore(Protocol):
-    """Objects by key. Where the store or the way to it fails, every method raises OSError, so that it is retried."""
+    """Objects by key. Where the store or the connection fails, every method raises OSError, so that it is retried."""
 
     async def head(self, key: str) -> StoredObject | None:
-        """The object, or None where there is none."""
+        """The object, or None."""
 
     def read(self, key: str, *, if_match: str | None = None, start: int = 0) -> AsyncGenerator[bytes, None]:
         """Its bytes from `start`, in pieces. Raises ObjectChanged, FileNotFoundError."""
 
     async def put(self, key: str, content: bytes, labels: Mapping[str, str], *, if_absent: bool) -> None:
-        """Write a small object, whole or not at all. Raises ObjectExists."""
+        """Write a small object. Raises ObjectExists."""
 
     async def copy(
         self, source: str, target: str, labels: Mapping[str, str], *, if_match: str, if_absent: bool
@@ -74,10 +74,10 @@ class ObjectStore(Protocol):
         """
 
     async def delete(self, key: str) -> None:
-        """Remove it; gone already is as good."""
+        """Remove an object, if it exists."""
 
     def list(self, prefix: str) -> AsyncIterator[StoredObject]:
-        """Every object whose key begins so, in the order of keys, a page at a time; without labels."""
+        """Objects by prefix, in order of keys, without labels."""
 
     async def abort_uploads(self, before: datetime) -> int:
-        """Give up the multipart uploads that were begun before then and never completed; how many."""
+        """Abort the multipart uploads begun before a moment; returns their number."""

@@ -1,7 +1,6 @@
-"""What a downloaded artifact is called, without a letter that a header or a file system might misread."""
+"""Presigned addresses of an object store: each good for one request, one object, a few minutes."""
 
 import base64
-import errno
 import hashlib
 import hmac
 import mimetypes
@@ -13,7 +12,6 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from bus_schema.uploads import PresignedGet, PresignedPut
-from mindbus.files.s3_errors import CredentialsRefused
 from mindbus.files.store import FileStore
 from storage_service.blobs import Declared
 
@@ -24,14 +22,14 @@ _UNKNOWN = "application/octet-stream"
 
 
 def file_name(name: str, content_type: str) -> str:
-    """An artifact's id with the usual ending of its type."""
+    """File name of a download, safe in headers: the artifact's id with the usual suffix of its type."""
     stem = name if _NAME.fullmatch(name) else "artifact"
     ending = mimetypes.guess_extension(content_type.split(";")[0].strip(), strict=False) or ""
     return stem + (ending if _ENDING.fullmatch(ending) else "")
 
 
 def content_type_of(claimed: str) -> str:
-    """A producer's claim, where it can stand in a header as it is."""
+    """The declared MIME type, where it is safe in a header; else application/octet-stream."""
     return claimed if _PLAIN_TYPE.fullmatch(claimed) else _UNKNOWN
 
 
@@ -44,7 +42,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class SigningAccount:
-    """What is signed with, for the store as agents reach it: its address is part of what is signed."""
+    """Credentials, and the store's address as agents reach it, which is part of what is signed."""
 
     endpoint_url: str
     region: str
@@ -55,9 +53,9 @@ class SigningAccount:
 
 @dataclass(frozen=True, slots=True)
 class Presigner:
-    """Signs for whoever asks storage, which has asked the ACL; to sign is to compute, nothing is sent.
+    """Signs addresses after the ACL has been checked; nothing is sent.
 
-    `account` is asked each time, since the key of a machine's role is replaced every few hours; it may block.
+    `account` is called each time, since the key of a machine's role is replaced every few hours; it may block.
     """
 
     bucket: str
@@ -66,7 +64,7 @@ class Presigner:
     clock: Callable[[], datetime]
 
     def put(self, key: str, declared: Declared) -> PresignedPut:
-        """For the declared bytes alone, under a key that nothing has yet."""
+        """An upload of the declared bytes alone, under a key that has no object yet."""
         headers = {
             "content-length": str(declared.size_bytes),
             "if-none-match": "*",
@@ -78,7 +76,7 @@ class Presigner:
         )
 
     def get(self, key: str, name: str, content_type: str) -> PresignedGet:
-        """Of the object, as a file to be saved: no browser shows it in the name of the store's host."""
+        """A download as an attachment: no browser shows it under the store's host."""
         shown = {
             "response-content-disposition": f'attachment; filename="{file_name(name, content_type)}"',
             "response-content-type": content_type_of(content_type),
@@ -94,7 +92,7 @@ class Presigner:
         query: Mapping[str, str],
         valid: tuple[datetime, timedelta],
     ) -> str:
-        """Signature Version 4 in the query, as S3 documents it: the path is encoded once, the payload not signed."""
+        """AWS Signature Version 4 in the query: the path is encoded once, the payload is not signed."""
         begins, lasts = valid
         account = self.account()
         scheme, host = urlsplit(account.endpoint_url).scheme, _host_of(account.endpoint_url)
@@ -112,15 +110,17 @@ class Presigner:
         }
         if account.session_token is not None:
             parameters["X-Amz-Security-Token"] = account.session_token
-        asked = "&".join(sorted(f"{_quoted(name)}={_quoted(value)}" for name, value in parameters.items()))
+        query_string = "&".join(sorted(f"{_quoted(name)}={_quoted(value)}" for name, value in parameters.items()))
         lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
-        request = "\n".join([method, path, asked, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
+        request = "\n".join([method, path, query_string, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
         to_sign = "\n".join([_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
-        return f"{scheme}://{host}{path}?{asked}&X-Amz-Signature={_signature(account.secret_key, scope, to_sign)}"
+        return (
+            f"{scheme}://{host}{path}?{query_string}&X-Amz-Signature={_signature(account.secret_key, scope, to_sign)}"
+        )
 
 
 def _host_of(url: str) -> str:
-    """As a client will name it: without the port that its scheme implies."""
+    """Host as a client sends it: without the default port of the scheme."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{host}:{parts.port}" if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}"
@@ -140,7 +140,7 @@ def _signature(secret_key: str, scope: str, to_sign: str) -> str:
 def open_presigner(
     files: FileStore, clock: Callable[[], datetime], public_endpoint_url: str | None = None
 ) -> Presigner | None:
-    """For a store of objects, in the name of whom storage itself is there; for a folder there is nothing to sign."""
+    """The presigner of an object store, with storage's own credentials; None for a folder."""
     if files.local_root is not None:
         return None
     from mindbus.files.s3_store import S3Files
@@ -152,15 +152,18 @@ def open_presigner(
 
 
 async def _account(fs: Any, public_endpoint_url: str | None) -> SigningAccount:
+    # Imported here: S3 is an extra.
+    from mindbus.files.s3_errors import CredentialsRefused
+
     client = await fs.set_session()
     region = client.meta.region_name
     endpoint_url = public_endpoint_url or client.meta.endpoint_url
-    # The name that AWS's library gives to no region at all; it signs in that of the first one.
+    # botocore's name for no region at all; it signs for us-east-1 then.
     region = "us-east-1" if region in (None, "aws-global") else region
     if fs.key is not None:
         return SigningAccount(endpoint_url, region, fs.key, fs.secret, fs.token)
     found = await fs.session.get_credentials()
     if found is None:
-        raise CredentialsRefused(errno.EACCES, CredentialsRefused.__doc__)
+        raise CredentialsRefused(CredentialsRefused.number, CredentialsRefused.__doc__)
     frozen = await found.get_frozen_credentials()
     return SigningAccount(endpoint_url, region, frozen.access_key, frozen.secret_key, frozen.token)

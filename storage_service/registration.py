@@ -1,4 +1,4 @@
-"""How a staged file becomes an artifact: promote, commit, clean."""
+"""Registration: a staged file becomes an artifact in three steps: promote, commit, clean up."""
 
 import re
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Protocol
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
 from mindbus.errors import Rejected
+from mindbus.files.keys import object_key
 from mindbus.principal import Principal
-from storage_service.blobs import Blobs, Declared, Labels, object_key
+from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, SecretInParameters
 from storage_service.maintenance.manifest_copies import SpentUploads
 from storage_service.registry import Overtaken
@@ -26,7 +27,7 @@ _BREAK = re.compile(r"[\W_]+")
 
 
 def admit(manifest: Manifest, principal: Principal, *, max_bytes: int) -> None:
-    """Raises NotTheProducer, ArtifactTooLarge, SecretInParameters."""
+    """Check a manifest before any byte is read. Raises NotTheProducer, ArtifactTooLarge, SecretInParameters."""
     if owner_of(manifest.created_by) != principal.owner or manifest.owner != principal.owner:
         raise NotTheProducer(requester=principal.identity)
     if manifest.size_bytes > max_bytes:
@@ -44,33 +45,33 @@ def _looks_secret(name: str) -> bool:
 
 
 class Registry(SpentUploads, Protocol):
-    """What registration reads and writes, each method one effect; none of it asks who may see the result."""
+    """The database as registration sees it; it does not check who may read the result."""
 
     async def find(self, artifact_id: str) -> Manifest | None:
-        """The committed manifest of this id, whoever's it is."""
+        """The committed manifest of this id, of any owner."""
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
         """The id of version 1. Raises NoSuchArtifact, NotYoursToSupersede, NotTheNextVersion, Forked."""
 
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
-        """Raises NoSuchInput for what does not exist, as for what its producer may not read."""
+        """Raises NoSuchInput where an input does not exist, or its producer may not read it."""
 
     async def pin(self, sha256: str) -> int:
-        """Hold a content against collection while it is copied; the generation that its key must name."""
+        """Protect a content from collection while it is copied; returns the generation for its key."""
 
     async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
-        """Make it an artifact, together with the message at hand. Raises PinLost, Overtaken, Forked."""
+        """Insert the manifest within the current transaction. Raises PinLost, Overtaken, Forked."""
 
     async def spend(self, upload: str, artifact_id: str) -> None:
-        """Note, together with the message at hand, that a staged file is needed no more."""
+        """Note within the current transaction that a staged file can be removed."""
 
     async def has_expired(self, artifact_id: str) -> bool:
-        """Whether nobody can read it any more."""
+        """Whether the artifact has expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The artifact as it stands; `is_new` where this very registration made it."""
+    """The artifact; `is_new` where this registration made it."""
 
     manifest: Manifest
     is_new: bool
@@ -78,11 +79,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRegistrar:
-    """Carries a registration through effects that may each be the last one before a crash.
+    """Registers artifacts in steps, each of which may be the last before a crash.
 
-    The bytes are published before the manifest is committed and the staged file is removed after it, so that at every
-    moment a manifest has its bytes; whatever else a crash leaves behind is repeated or collected. The commit is that
-    of the message at hand: nothing has happened until its transaction ends.
+    The bytes are published before the manifest is committed and the staged file is removed after it, so that a manifest
+    always has its bytes; whatever else a crash leaves is repeated or collected. The manifest is committed with the
+    transaction of the current message.
     """
 
     registry: Registry
@@ -98,19 +99,19 @@ class ArtifactRegistrar:
             return await self._settle(existing, manifest, upload)
         try:
             return Registered(await self._promote_and_commit(manifest, principal, upload), is_new=True)
-        except (Rejected, Overtaken) as no:
-            # A twin of this delivery may have committed, then cleaned, while this one was stalled: not our no to say.
+        except (Rejected, Overtaken) as error:
+            # Another delivery of the message may have committed and cleaned up meanwhile.
             existing = await self._own(manifest)
             if existing is not None:
                 return await self._settle(existing, manifest, upload)
-            if isinstance(no, Overtaken):
-                raise IdTaken(artifact_id=manifest.id) from no
+            if isinstance(error, Overtaken):
+                raise IdTaken(artifact_id=manifest.id) from error
             raise
 
     async def _own(self, manifest: Manifest) -> Manifest | None:
-        """What its owner has registered under this id.
+        """The manifest that the owner has registered under this id.
 
-        That an id is another's, only they are told who would have got it: whoever merely asks learns nothing.
+        That an id is another owner's is reported only to those who would have got it.
         """
         existing = await self.registry.find(manifest.id)
         return existing if existing is not None and existing.owner == manifest.owner else None
@@ -125,7 +126,7 @@ class ArtifactRegistrar:
         return await self.registry.commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
 
     async def _settle(self, existing: Manifest, manifest: Manifest, upload: str) -> Registered:
-        """Same id: the same bytes are as good as done, others are a conflict."""
+        """The same id with the same bytes is done already; other bytes are a conflict."""
         if existing.checksum != manifest.checksum:
             raise IdTaken(artifact_id=manifest.id, existing=existing.ref.model_dump())
         if await self.registry.has_expired(manifest.id):

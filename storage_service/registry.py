@@ -1,4 +1,4 @@
-"""The rows behind registration: pins, the commit, spent uploads."""
+"""The registry in storage's own database: pins, commits, spent uploads."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -7,6 +7,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.artifacts import Manifest
+from mindbus.errors import TemporaryFailure
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import not_found, readable_by, supersedable_by
@@ -26,33 +27,32 @@ from storage_service.tables import (
     TraceMemberRow,
 )
 
-# Longer than a copy may take; a pin that runs out is renewed by the redelivery.
+# Longer than a copy may take; a redelivery renews a pin that runs out.
 PINNED_FOR = timedelta(hours=1)
+_SOON = timedelta(seconds=1)
 
 
-class PinLost(Exception):
-    """The content has been collected since it was pinned; register again, under its next generation."""
+class PinLost(TemporaryFailure):
+    """The content has been collected since it was pinned; registered again, it gets its next generation."""
 
 
 class Overtaken(Exception):
-    """Another delivery has committed an artifact of this id meanwhile; read it."""
+    """Another delivery has committed an artifact of this id."""
 
 
 class SqlRegistry:
-    """The registry in storage's own database."""
+    """Registry and SpentUploads in SQL."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database = database
         self.clock = clock
 
     async def find(self, artifact_id: str) -> Manifest | None:
-        """As in Registry."""
         async with self.database.reading() as session:
             row = await session.get(ManifestRow, artifact_id)
         return None if row is None else as_manifest(row)
 
     async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
-        """As in Registry."""
         if manifest.supersedes is None:
             return manifest.id
         may_supersede = supersedable_by(principal).label("may_supersede")
@@ -72,7 +72,6 @@ class SqlRegistry:
         return str(predecessor.logical_id)
 
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
-        """As in Registry."""
         wanted = _inputs_of(manifest)
         if not wanted:
             return
@@ -83,7 +82,6 @@ class SqlRegistry:
             raise NoSuchInput(missing=missing)
 
     async def pin(self, sha256: str) -> int:
-        """As in Registry."""
         async with self.database.transaction() as session:
             await insert_unless_taken(session, BlobRow, sha256=sha256, generation=0, state=GONE)
             blob = await _locked(session, sha256)
@@ -94,11 +92,10 @@ class SqlRegistry:
             return blob.generation
 
     async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
-        """Make it an artifact, together with the message at hand. Raises PinLost, Overtaken, Forked."""
         session = self.database.session
         blob = await _locked(session, manifest.sha256)
         if blob.state not in (PINNED, LIVE) or blob.generation != generation:
-            raise PinLost(PinLost.__doc__)
+            raise PinLost(delay=_SOON)
         row = as_row(manifest, logical_id=logical_id, generation=generation, now=self.clock())
         row["position"] = await next_position(session, row["created_at"])
         if not await insert_unless_taken(session, ManifestRow, **row):
@@ -115,24 +112,20 @@ class SqlRegistry:
         return as_manifest(await session.get_one(ManifestRow, manifest.id))
 
     async def spend(self, upload: str, artifact_id: str) -> None:
-        """As in Registry."""
         spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
         await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
 
     async def has_expired(self, artifact_id: str) -> bool:
-        """As in Registry."""
         async with self.database.reading() as session:
             query = select(ManifestRow.expired_at).where(ManifestRow.id == artifact_id)
             return await session.scalar(query) is not None
 
     async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
-        """As in Spending."""
         query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)
         async with self.database.reading() as session:
             return [SpentUpload(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
 
     async def copy_of(self, artifact_id: str) -> ManifestCopy:
-        """As in Spending."""
         async with self.database.reading() as session:
             row = await session.get(ManifestRow, artifact_id)
             if row is None:
@@ -148,13 +141,12 @@ class SqlRegistry:
             )
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
-        """As in Registry."""
         async with self.database.transaction() as session:
             await session.execute(delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads)))
 
 
 async def _locked(session: AsyncSession, sha256: str) -> BlobRow:
-    # SQLite has no row locks, nor a need of them: its transactions that write are one after the other.
+    # SQLite has no row locks and needs none: its write transactions are serial.
     return (await session.scalars(select(BlobRow).where(BlobRow.sha256 == sha256).with_for_update())).one()
 
 

@@ -1,4 +1,4 @@
-"""Manifests in and out of their table."""
+"""Conversion of manifests to and from rows."""
 
 from datetime import datetime
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from sqlalchemy import Row
 
 from bus_schema.artifacts import AIContext, Manifest, retention_of
-from storage_service.blobs import object_key
+from mindbus.files.keys import object_key
 from storage_service.tables import ManifestRow
 
 
 def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetime) -> dict[str, Any]:
-    """The columns of a manifest committed now, all but its position."""
+    """Columns of a manifest committed now, without its position."""
     kept = retention_of(manifest.retention)
     unchanged = manifest.model_dump(exclude={"checksum", "uri", "status", "context"})
     return unchanged | {
@@ -25,7 +25,7 @@ def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetim
 
 
 def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
-    """The manifest as it is told: complete, with its permanent key."""
+    """The manifest of a row, with its permanent key."""
     return Manifest(
         id=row.id,
         version=row.version,

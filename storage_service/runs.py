@@ -1,4 +1,4 @@
-"""Runs in their tables: the row is the truth about a run."""
+"""Runs of the orchestrator: tables, conversion, queries. The row is the truth about a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 
 
 class RunBase(DeclarativeBase):
-    """All of the orchestrator's tables; storage has its own, in another database or schema."""
+    """Base of the orchestrator's tables, in a database or schema of their own."""
 
     metadata = named_metadata()
 
 
 class RunRow(RunBase):
-    """A run; `version` counts its changes, so that two who change it at once cannot both succeed."""
+    """A run; `version` counts its changes, so that of two concurrent changes one fails."""
 
     __tablename__ = "runs"
     __table_args__ = (Index(None, "started_at", "run_id"),)
@@ -46,7 +46,7 @@ class RunRow(RunBase):
 
 
 class StepRow(RunBase):
-    """A step of a run; `due_at` is its timer: an attempt's end, a pause's end, the time to miss its artifact."""
+    """A step of a run; `due_at` is its timer: end of an attempt, of a pause, or of the wait for its artifact."""
 
     __tablename__ = "steps"
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.run_id"), primary_key=True)
@@ -68,7 +68,7 @@ inbox_tables = add_inbox_tables(RunBase.metadata)
 
 
 def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
-    """The run as it is told."""
+    """The run of a row."""
     return Run(
         run_id=row.run_id,
         card_name=row.card_name,
@@ -86,12 +86,12 @@ def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
 
 
 def as_step(row: StepRow) -> Step:
-    """The step as it is told."""
+    """The step of a row."""
     return Step.model_validate({name: getattr(row, name) for name in Step.model_fields})
 
 
 def run_columns(run: Run) -> dict[str, Any]:
-    """The columns of a run that change."""
+    """Columns of a run that change."""
     return {
         "status": run.status.value,
         "finished_at": run.finished_at,
@@ -101,7 +101,7 @@ def run_columns(run: Run) -> dict[str, Any]:
 
 
 def step_columns(step: Step) -> dict[str, Any]:
-    """All columns of a step but its run and its place in it."""
+    """Columns of a step without its run and position."""
     columns = step.model_dump(mode="python")
     columns["status"] = step.status.value
     columns["artifact"] = step.artifact.model_dump(mode="json") if step.artifact else None
@@ -113,12 +113,12 @@ _AT_ONCE = 500
 
 
 class RunChangedMeanwhile(Exception):
-    """Somebody else changed this run at the same time; read it again, then decide anew."""
+    """The run was changed concurrently; read it again, then decide again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run as it was read, with what only the orchestrator needs of it."""
+    """A run as it was read, with its card, digest and version."""
 
     run: Run
     card: Card
@@ -127,7 +127,7 @@ class StoredRun:
 
 
 async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: str) -> bool:
-    """Whether it went in; it does not where its id is taken."""
+    """Insert a run; False where its id is taken."""
     row = {
         **run_columns(run),
         "run_id": run.run_id,
@@ -149,7 +149,7 @@ async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: s
 
 
 async def run_to_change(session: AsyncSession, run_id: str) -> StoredRun | None:
-    """A run, locked until the transaction ends: who else wants to change it waits."""
+    """A run, locked until the transaction ends."""
     locked = select(RunRow).where(RunRow.run_id == run_id).with_for_update()
     row = await session.scalar(locked.execution_options(populate_existing=True))
     if row is None:
@@ -159,7 +159,7 @@ async def run_to_change(session: AsyncSession, run_id: str) -> StoredRun | None:
 
 
 async def save_run(session: AsyncSession, stored: StoredRun, run: Run) -> None:
-    """Put down where a run has got to since it was read. Raises RunChangedMeanwhile."""
+    """Store the changes of a run since it was read. Raises RunChangedMeanwhile."""
     changed = await session.execute(
         update(RunRow)
         .where(RunRow.run_id == run.run_id, RunRow.version == stored.version)
@@ -179,7 +179,7 @@ async def save_run(session: AsyncSession, stored: StoredRun, run: Run) -> None:
 
 
 async def read_run(session: AsyncSession, run_id: str) -> Run | None:
-    """A run as it stands."""
+    """A run, or None."""
     row = await session.get(RunRow, run_id)
     return None if row is None else (await _with_steps(session, [row]))[0]
 
@@ -200,32 +200,32 @@ async def list_runs(
 
 
 async def starting_runs(session: AsyncSession, limit: int) -> tuple[Run, ...]:
-    """Runs whose members storage has not confirmed yet, oldest first."""
+    """Runs whose trace members storage has not confirmed, oldest first."""
     waiting = select(RunRow).where(RunRow.status == RunStatus.STARTING).order_by(RunRow.started_at).limit(limit)
     return await _with_steps(session, (await session.scalars(waiting)).all())
 
 
 async def due_runs(session: AsyncSession, now: datetime, limit: int) -> tuple[str, ...]:
-    """Runs with a step whose time has come, the longest overdue first."""
+    """Runs with a step whose timer has expired, the longest overdue first."""
     due = select(StepRow.run_id).where(StepRow.due_at <= now).order_by(StepRow.due_at).limit(limit)
     return tuple(dict.fromkeys((await session.scalars(due)).all()))
 
 
 async def claim_runs(session: AsyncSession, run_ids: Sequence[str]) -> tuple[str, ...]:
-    """Those of the runs that nobody else is changing just now, locked."""
+    """The runs that no other transaction is changing, locked."""
     free = select(RunRow.run_id).where(RunRow.run_id.in_(run_ids)).order_by(RunRow.run_id)
     return tuple((await session.scalars(free.with_for_update(skip_locked=True))).all())
 
 
 async def awaited_artifacts(session: AsyncSession, limit: int) -> tuple[tuple[str, ArtifactRef], ...]:
-    """What lies in agents' buffers, with the runs that wait for it; the newest, lest lost ones hide them."""
+    """Artifacts that wait in agents' buffers, with their runs; the newest, so that lost ones do not hide them."""
     waiting = select(StepRow).where(StepRow.status == StepStatus.PENDING_STORAGE)
     steps = (await session.scalars(waiting.order_by(StepRow.started_at.desc()).limit(limit))).all()
     return tuple((step.run_id, ArtifactRef.model_validate(step.artifact)) for step in steps)
 
 
 async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple[Run, ...]:
-    """All runs, or those that somebody has started."""
+    """All runs, or those that a user has started."""
     found = select(RunRow).order_by(RunRow.run_id)
     if started_by is not None:
         found = found.where(RunRow.started_by == started_by)
@@ -233,7 +233,7 @@ async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple
 
 
 async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
-    """As if they had never been."""
+    """Delete runs and their steps."""
     for first in range(0, len(run_ids), _AT_ONCE):
         for table in (StepRow, RunRow):
             gone = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))

@@ -1,4 +1,4 @@
-"""A page of manifests at a price that depends neither on how many there are nor on how many are hidden."""
+"""Search of manifests; the cost of a page depends neither on their number nor on how many are hidden."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _END = 2**62
 
 @dataclass(frozen=True, slots=True)
 class SearchTuning:
-    """How far to look at once, how much is still little."""
+    """Positions per step, and the thresholds below which traces and rows count as few."""
 
     stride: int = 1024
     longest_stride: int = 4096
@@ -31,27 +31,27 @@ DEFAULT_TUNING = SearchTuning()
 
 @dataclass(frozen=True)
 class ManifestSearch:
-    """Looks for what one asker may read of what it wants.
+    """One search in the name of one requester.
 
-    Several ways come past all of that: along what a filter selects, along what the asker may read. Which of them has
-    the fewest others on it differs from place to place, so that each stretch is gone the way that leads farthest; where
-    nothing was found, all ways are asked where there can be something next. The ways say only where to look: whether a
-    manifest is readable, the ACL says of each.
+    Several paths contain every result: the index of each filter, the indexes of what the requester may read. The most
+    selective path differs from place to place, so each step goes along the path whose stride reaches farthest; where
+    nothing was found, all paths are asked where the next result can be. Paths only narrow the search: every manifest is
+    checked against the ACL.
     """
 
     session: AsyncSession
-    wanted: SearchArtifacts
+    request: SearchArtifacts
     principal: Principal
     pace: SearchTuning = DEFAULT_TUNING
 
     async def places(self, after: int, count: int) -> list[int]:
-        """Where the next ones are, in order of commit."""
+        """Positions of the next results, in order of commit."""
         after, end = await self._made(after)
-        queries = queries_of(self._shape, await self._theirs(after))
+        queries = queries_of(self._shape, await self._trace_reach(after))
         found: list[int] = []
         stride = self._first_stride
         while after < end and len(found) < count:
-            way, until = await self._farthest(queries, after, stride)
+            way, until = await self._farthest_path(queries, after, stride)
             until = min(until, end)
             places = await self._places(queries.along[way], after, until, count - len(found))
             found += places
@@ -62,12 +62,12 @@ class ManifestSearch:
         return found
 
     async def manifests(self, page: Sequence[int]) -> Sequence[Row[Any]]:
-        """Those at some places, as long as they may be read."""
+        """Manifests at some positions that may be read."""
         query = queries_of(self._shape, "nothing").manifests
         found: Sequence[Row[Any]] = (await self.session.execute(query, self._values | {"page": page})).all()
         return found
 
-    async def _theirs(self, after: int) -> TraceReach:
+    async def _trace_reach(self, after: int) -> TraceReach:
         if self._shape.is_of_trace:
             return "nothing"
         here = self.principal.trace_id
@@ -81,23 +81,23 @@ class ManifestSearch:
         (size,) = await self._all(SIZE, after=after, most=self.pace.few_rows + 1)
         return "little" if size <= self.pace.few_rows else "much"
 
-    async def _farthest(self, queries: Queries, after: int, stride: int) -> tuple[int, int]:
-        """The way on which a stride leads farthest, with where to."""
+    async def _farthest_path(self, queries: Queries, after: int, stride: int) -> tuple[int, int]:
+        """Index of the path on which a stride reaches farthest, and the position it reaches."""
         ends = await self._positions(queries, queries.reach, after=after, skipped=stride - 1)
         reached = [min(_END if end is None else end for end in each) for each in ends]
         best = max(range(len(reached)), key=reached.__getitem__)
         return best, reached[best]
 
     async def _skipped(self, queries: Queries, after: int) -> int:
-        """The last position before which there is nothing to be found."""
+        """The last position before which there can be no result."""
         nearest = await self._positions(queries, queries.nearest, after=after)
         return max(min(_END if each is None else each - 1 for each in way) for way in nearest)
 
     async def _made(self, after: int) -> tuple[int, int]:
-        """The same, as far as the time is concerned in which it was made, with the last position of that time."""
+        """The position before the first possible result by time of creation, and the last such position."""
         if not self._shape.is_timed:
             return after, _END
-        made_after, made_before = self.wanted.created_after, self.wanted.created_before
+        made_after, made_before = self.request.created_after, self.request.created_before
         found = await positions_of(self.session, after + 1, made_after, made_before)
         return (_END, _END) if found is None else (found[0] - 1, found[1])
 
@@ -105,21 +105,21 @@ class ManifestSearch:
         return await self._all(along, after=after, until=until, most=count)
 
     async def _positions(self, queries: Queries, asked: Select[Any], **values: int) -> list[list[int | None]]:
-        return queries.by_way((await self.session.execute(asked, self._values | values)).one())
+        return queries.by_path((await self.session.execute(asked, self._values | values)).one())
 
     async def _all(self, asked: Select[Any], **values: int) -> Sequence[Any]:
         return (await self.session.scalars(asked, self._values | values)).all()
 
     @cached_property
     def _first_stride(self) -> int:
-        """The more is asked for besides what one way leads along, the less of what lies along it is wanted."""
+        """The stride grows with the number of filters besides the path's own: fewer rows along it are results."""
         others = max(0, len(self._shape.equal) - 1) + self._shape.is_timed
         return min(self.pace.stride << 2 * others, self.pace.longest_stride)
 
     @cached_property
     def _shape(self) -> Shape:
-        return shape_of(self.wanted, self.principal)
+        return shape_of(self.request, self.principal)
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        return values_of(self.wanted, self.principal)
+        return values_of(self.request, self.principal)

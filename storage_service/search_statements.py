@@ -1,6 +1,6 @@
-"""What a search asks the database, put together once for all searches of one shape.
+"""SQL statements of a search, built once for all searches of one shape.
 
-The values come with each execution: `values_of` names them. To put a statement together takes longer than to run it.
+The values come with each execution, named by `values_of`: building a statement takes longer than running it.
 """
 
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from storage_service.search_streams import (
 )
 from storage_service.tables import ManifestRow, TraceMemberRow
 
-# Streams in which together everything is that is wanted, each in one of them.
+# Streams that together contain every result, each result once.
 Path = tuple[Stream, ...]
-# How many traces, or how much in them, the asker may read for taking part: it decides how to look through them.
+# What the requester may read as a member of traces; it decides how these are read.
 TraceReach = Literal["nothing", "little", "much", "many traces"]
 
 _COLUMNS: dict[str, Any] = {
-    # Only an owner registers, so the owner is every instance that may have made it.
+    # Only an owner registers, so the owner stands for all its instances.
     "agent": ManifestRow.owner,
     "step_id": ManifestRow.step_id,
     "artifact_type": ManifestRow.artifact_type,
@@ -51,7 +51,7 @@ _PAGE = ManifestRow.position.in_(bindparam("page", expanding=True))
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked for, but for the values."""
+    """The filters of a search without their values."""
 
     equal: tuple[str, ...]
     is_of_trace: bool
@@ -61,45 +61,45 @@ class Shape:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it matters when something was made."""
+        """Whether there is a filter on the time of creation."""
         return self.is_made_after or self.is_made_before
 
 
-def shape_of(wanted: SearchArtifacts, principal: Principal) -> Shape:
+def shape_of(request: SearchArtifacts, principal: Principal) -> Shape:
     """The shape of one search."""
     return Shape(
-        equal=tuple(name for name in _COLUMNS if getattr(wanted, name) is not None),
-        is_of_trace=wanted.trace_id is not None,
+        equal=tuple(name for name in _COLUMNS if getattr(request, name) is not None),
+        is_of_trace=request.trace_id is not None,
         is_here=principal.trace_id is not None,
-        is_made_after=wanted.created_after is not None,
-        is_made_before=wanted.created_before is not None,
+        is_made_after=request.created_after is not None,
+        is_made_before=request.created_before is not None,
     )
 
 
-def values_of(wanted: SearchArtifacts, principal: Principal) -> dict[str, Any]:
-    """The values of one search, by the names that its statements have for them."""
+def values_of(request: SearchArtifacts, principal: Principal) -> dict[str, Any]:
+    """The parameters of one search."""
     return {
         "me": principal.owner,
         "here": principal.trace_id,
-        "trace": wanted.trace_id,
-        "agent": None if wanted.agent is None else owner_of(wanted.agent),
-        "step_id": wanted.step_id,
-        "artifact_type": wanted.artifact_type,
-        "made_after": wanted.created_after,
-        "made_before": wanted.created_before,
+        "trace": request.trace_id,
+        "agent": None if request.agent is None else owner_of(request.agent),
+        "step_id": request.step_id,
+        "artifact_type": request.artifact_type,
+        "made_after": request.created_after,
+        "made_before": request.created_before,
     }
 
 
 @dataclass(frozen=True)
 class Queries:
-    """The statements of all searches of one shape."""
+    """Statements of all searches of one shape."""
 
     shape: Shape
     theirs: TraceReach
 
     @cached_property
-    def ways(self) -> list[Path]:
-        """All of them; each leads past everything that is wanted."""
+    def paths(self) -> list[Path]:
+        """All paths; each contains every result."""
         equal: list[Path] = [(of_value(_COLUMNS[name], _BOUND[name]),) for name in self.shape.equal]
         if self.shape.is_of_trace:
             shown = of_trace(_TRACE, "public"), of_trace(_TRACE, "trace")
@@ -108,29 +108,29 @@ class Queries:
 
     @cached_property
     def reach(self) -> Select[Any]:
-        """For each stream of each way the position of the one that is so many further on."""
-        return select(*(stream.reach() for way in self.ways for stream in way))
+        """For each stream of each path the position that a stride reaches."""
+        return select(*(stream.reach() for path in self.paths for stream in path))
 
     @cached_property
     def nearest(self) -> Select[Any]:
-        """For each stream of each way a position before which it has nothing."""
-        return select(*(stream.next() for way in self.ways for stream in way))
+        """For each stream of each path a position before which it has nothing."""
+        return select(*(stream.next() for path in self.paths for stream in path))
 
     @cached_property
     def manifests(self) -> Select[Any]:
-        """Those of a page of places; the ACL has the last word."""
+        """The manifests of a page of positions, under the condition of the ACL."""
         found = select(ManifestRow.__table__).where(_PAGE, self._readable)
         return found.order_by(ManifestRow.position)
 
     @cached_property
     def along(self) -> list[Select[int]]:
-        """For each way the places of what is wanted between two positions, the first ones of them."""
-        return [self._along(way) for way in self.ways]
+        """For each path the positions of the first results between two positions."""
+        return [self._along(path) for path in self.paths]
 
-    def by_way(self, positions: Row[Any]) -> list[list[int | None]]:
-        """What `reach` or `nearest` has answered."""
+    def by_path(self, positions: Row[Any]) -> list[list[int | None]]:
+        """The row of `reach` or `nearest`, split by path."""
         answers = iter(positions)
-        return [[next(answers) for _ in way] for way in self.ways]
+        return [[next(answers) for _ in path] for path in self.paths]
 
     @property
     def _of_their_traces(self) -> Path:
@@ -144,9 +144,9 @@ class Queries:
             case "many traces":
                 return (of_others_in_any(is_of_member=False, is_here=False),)
 
-    def _along(self, way: Path) -> Select[int]:
+    def _along(self, path: Path) -> Select[int]:
         place = ManifestRow.position
-        parts = [stream.places().where(*self._conditions).order_by(place).limit(MOST) for stream in way]
+        parts = [stream.places().where(*self._conditions).order_by(place).limit(MOST) for stream in path]
         found = union_all(*(select(part.subquery()) for part in parts)).subquery()
         return select(found.c.position).order_by(found.c.position).limit(MOST)
 
@@ -156,7 +156,7 @@ class Queries:
 
     @cached_property
     def _conditions(self) -> list[ColumnElement[bool]]:
-        """What a manifest must meet, put so that no database looks for it along another index than the way's."""
+        """Conditions on a manifest, written so that no database uses another index than the path's."""
         conditions = [self._readable]
         conditions += [_COLUMNS[name] + "" == _BOUND[name] for name in self.shape.equal]
         if self.shape.is_of_trace:
@@ -170,5 +170,5 @@ class Queries:
 
 @cache
 def queries_of(shape: Shape, theirs: TraceReach) -> Queries:
-    """There are some hundred shapes."""
+    """Statements by shape, cached: there are some hundred shapes."""
     return Queries(shape, theirs)

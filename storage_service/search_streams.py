@@ -1,4 +1,4 @@
-"""Manifests in order of commit, each stream of them along one index."""
+"""Streams of manifests in order of commit, each along one index."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from storage_service.tables import ManifestRow, TraceMemberRow
 
-# The values come with each execution.
+# Parameters of the statements.
 AFTER, UNTIL = bindparam("after", type_=BigInteger), bindparam("until", type_=BigInteger)
 SKIPPED, MOST = bindparam("skipped", type_=BigInteger), bindparam("most", type_=BigInteger)
 ME, HERE = bindparam("me", type_=ManifestRow.owner.type), bindparam("here", type_=ManifestRow.trace_id.type)
@@ -28,28 +28,28 @@ _UNEXPIRED = ManifestRow.expired_at.is_(None)
 
 @dataclass(frozen=True)
 class Stream:
-    """Those with one value in each of the columns that an index has before the position.
+    """Manifests with one value in each column that an index has before the position.
 
-    To read on costs the same wherever in it one is. What another stream of the same way has, `besides` leaves out.
+    Reading on costs the same at any position. `besides` leaves out what another stream of the same path has.
     """
 
     where: tuple[ColumnElement[bool], ...]
     besides: tuple[ColumnElement[bool], ...] = ()
 
     def reach(self) -> ColumnElement[Any]:
-        """The position of the one after so many that are skipped; null where there are not so many."""
+        """The position after SKIPPED manifests; null where there are fewer."""
         return self._beyond().order_by(ManifestRow.position).limit(1).offset(SKIPPED).scalar_subquery()
 
     def next(self) -> ColumnElement[Any]:
-        """A position before which none of them can be of use; null where none can any more."""
+        """A position before which there is no result; null where there is none any more."""
         return self._beyond().order_by(ManifestRow.position).limit(1).scalar_subquery()
 
     def size(self) -> Select[int]:
-        """How many there are, counted only so far."""
+        """Number of manifests, counted up to MOST."""
         return select(func.count()).select_from(self._beyond().limit(MOST).subquery())
 
     def places(self) -> Select[int]:
-        """Those between two positions, the latter being one of them."""
+        """Positions after AFTER up to UNTIL."""
         return self._beyond().where(*self.besides, ManifestRow.position <= UNTIL)
 
     def _beyond(self) -> Select[int]:
@@ -58,22 +58,21 @@ class Stream:
 
 @dataclass(frozen=True)
 class OfTraces(Stream):
-    """What some traces may read, all of it in one stretch: for when that is little."""
+    """What some traces may read, read at once: for few rows."""
 
     def reach(self) -> ColumnElement[Any]:
-        """As in Stream."""
         return null()
 
 
 @dataclass(frozen=True)
 class OfAllTraces(Stream):
-    """What any trace may read: where somebody takes part in many of them, no small part of it is of use."""
+    """What any trace may read: for a member of many traces."""
 
     is_of_member: bool = False
     is_here: bool = False
 
     def next(self) -> ColumnElement[Any]:
-        """As in Stream; for a member of not too many, the nearest of what each of its own has next."""
+        """The nearest position of any stream, or of the member's own traces where these are not too many."""
         if not self.is_of_member:
             return super().next()
         of_theirs = Stream((ManifestRow.trace_id == TraceMemberRow.trace_id, ManifestRow.visibility == "trace"))
@@ -86,37 +85,37 @@ class OfAllTraces(Stream):
 
 
 def public() -> Stream:
-    """What everybody may read."""
+    """Public manifests."""
     return Stream((_literally("public"),))
 
 
 def of_owner(*visibilities: str) -> Stream:
-    """What the asker owns, as far as it is shown so."""
+    """The requester's manifests of some visibilities."""
     return Stream((ManifestRow.owner == ME,), (or_(*(ManifestRow.visibility == each for each in visibilities)),))
 
 
 def of_value(column: Any, value: BindParameter[str]) -> Stream:
-    """Those that have this value."""
+    """Manifests with a value in a column."""
     return Stream((column == value,))
 
 
 def of_trace(trace: BindParameter[str], visibility: str) -> Stream:
-    """What one trace has of one visibility."""
+    """Manifests of one trace and visibility."""
     return Stream((ManifestRow.trace_id == trace, ManifestRow.visibility == visibility))
 
 
 def of_others_in_each() -> OfTraces:
-    """What some traces may read, but for what the asker owns."""
+    """What some traces may read, without the requester's own."""
     traces = bindparam("traces", expanding=True, type_=ManifestRow.trace_id.type)
     where = (ManifestRow.trace_id.in_(traces), ManifestRow.visibility == "trace")
     return OfTraces(where, (ManifestRow.owner != ME,))
 
 
 def of_others_in_any(*, is_of_member: bool, is_here: bool) -> OfAllTraces:
-    """What any trace may read, but for what the asker owns."""
+    """What any trace may read, without the requester's own."""
     return OfAllTraces((_literally("trace"),), (ManifestRow.owner != ME,), is_of_member, is_here)
 
 
 def _literally(visibility: str) -> ColumnElement[bool]:
-    # SQLite takes an index of some rows only where the query names them as the index does.
+    # SQLite uses a partial index only where the query repeats its condition literally.
     return ManifestRow.visibility == literal_column(f"'{visibility}'")

@@ -30,17 +30,14 @@ from storage_service.uploads import Uploads
 
 
 class NoBlobs(TypeError):
-    """Storage keeps artifacts in a folder or in an object store, in nothing else."""
+    """Storage keeps artifacts in a folder or in an object store."""
 
 
 def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once: bool = False) -> Blobs:
-    """Those of a folder can refuse links, those of an object store have its conditions.
-
-    The orphans of a folder may lie in another one.
-    """
+    """The blob store over a file store; `orphans` may be another folder."""
     if files.local_root is not None:
         return LocalBlobs(files.local_root, orphans)
-    # Imported here: whoever keeps files in a folder need not pay for it.
+    # Imported here: S3 is an extra, and slow to import.
     from mindbus.files.s3_store import S3Files
     from storage_service.s3_blobs import S3Blobs
     from storage_service.s3_objects import S3Objects, S3ProbedObjects
@@ -58,7 +55,7 @@ _NO_RULES = MaintenanceRules()
 
 @dataclass(frozen=True, slots=True)
 class StorageService:
-    """What the storage worker listens for."""
+    """The parts of storage, for the storage worker."""
 
     database: Database
     registry: Registry
@@ -78,14 +75,14 @@ class StorageService:
     clock: Callable[[], datetime]
 
     async def start(self) -> None:
-        """Bring the tables up to date, look what the store keeps, remove what dead processes left half-written."""
+        """Migrate the database, probe the store, remove partial files of dead processes."""
         await upgrade(self.database, MIGRATIONS)
         await self.blobs.prepare()
         if removed := await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT):
             logger().info("temporary files swept", count=removed)
 
     async def clean(self) -> None:
-        """Copy the manifests of what is committed into the store, remove its staged files, then what is forgotten."""
+        """Copy committed manifests into the store, remove their staged files, then erased files."""
         async with self.care.copying:
             await clean(self.registry, self.blobs)
         await self.care.erase()
@@ -99,7 +96,7 @@ def open_storage(
     presigner: Presigner | None = None,
     rules: MaintenanceRules = _NO_RULES,
 ) -> StorageService:
-    """Put the parts together."""
+    """Compose storage over a database and a file store."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
     care_registry = SqlMaintenanceRegistry(database, clock, rules.retention)

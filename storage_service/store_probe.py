@@ -1,4 +1,4 @@
-"""What an object store keeps of what it may promise, found out by trying."""
+"""Probe of the guarantees of an object store, by trying each."""
 
 import asyncio
 import errno
@@ -13,34 +13,34 @@ from storage_service.blobs import TEMPORARY
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore
 
 _AT_ONCE = 3
-# Does all that can be done before the moment that counts.
+# Prepares a write; awaiting the result performs it.
 Begin = Callable[[str], Awaitable[Awaitable[None]]]
 _ONE, _OTHER = b"one", b"two, which is longer"
 
 
 class UnsoundStore(OSError):
-    """The object store does not show what was just written to it; no artifact is safe there, use another."""
+    """The object store does not return what was just written to it; no artifact is safe there, use another."""
 
 
 class ProbedStore(ObjectStore, Protocol):
-    """What is asked of a store only to find out what it keeps."""
+    """Requests that only the probe makes."""
 
     async def put_claiming(self, key: str, content: bytes, sha256: str) -> None:
-        """Write it with a digest that may be wrong. Raises OSError where the store refuses."""
+        """Write with a digest that may be wrong. Raises OSError where the store refuses."""
 
     async def begin_parts(self, key: str, content: bytes) -> str:
         """Begin a multipart upload of one part; returns what `complete_parts` needs."""
 
     async def complete_parts(self, key: str, begun: str) -> None:
-        """Make it the object, unless there is one. Raises ObjectExists."""
+        """Complete the upload, unless there is an object. Raises ObjectExists."""
 
     async def put_signed(self, key: str, content: bytes, signed_for: bytes) -> bool:
-        """Write it to an address that was signed for other bytes; whether the store took it."""
+        """Write to an address signed for other bytes; whether the store accepted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreProbe:
-    """One look at a store, under keys of its own that are swept if it dies on the way."""
+    """One probe of a store, under keys of its own that are swept after a crash."""
 
     objects: ProbedStore
 
@@ -82,7 +82,7 @@ class StoreProbe:
             raise UnsoundStore(errno.EIO, UnsoundStore.__doc__)
 
     async def _keeps_once(self, folder: str, name: str, begin: Begin) -> bool:
-        """A key that is taken stays as it is; of several who write at once, one is told that it did."""
+        """Whether an existing object stays unchanged, and exactly one of several concurrent writes succeeds."""
         taken, raced = f"{folder}/{name}-taken", f"{folder}/{name}-raced"
         await self.objects.put(taken, _OTHER, NO_LABELS, if_absent=False)
         if await _was_written(await begin(taken)) or await self._content(taken) != _OTHER:
@@ -116,7 +116,7 @@ class StoreProbe:
         return False
 
     async def _checks_sha256(self, folder: str) -> bool:
-        """Refuses bytes of another digest; says of others which digest they have."""
+        """Whether it rejects bytes of another digest, and reports the digest of others."""
         wrong, right = f"{folder}/claimed-wrong", f"{folder}/claimed"
         if await _was_written(self.objects.put_claiming(wrong, _ONE, hashlib.sha256(_OTHER).hexdigest())):
             return False
@@ -140,7 +140,7 @@ class StoreProbe:
 
 
 async def _was_written(writing: Awaitable[None]) -> bool:
-    """A store that knows no such condition may refuse the whole request; that is no guarantee of the kind sought."""
+    """False where the write failed: a store without the condition may reject the whole request."""
     try:
         await writing
     except (ObjectExists, OSError):

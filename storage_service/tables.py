@@ -1,4 +1,4 @@
-"""The tables of storage."""
+"""Tables of storage."""
 
 from datetime import datetime
 from pathlib import Path
@@ -40,22 +40,22 @@ def _shown_to(visibility: str) -> Index:
 
 
 class StorageBase(DeclarativeBase):
-    """All of storage's tables."""
+    """Base of storage's tables."""
 
     metadata = named_metadata()
 
 
 class ManifestRow(StorageBase):
-    """A committed manifest: the artifact exists because of this row; it is inserted once, then changed never.
+    """A committed manifest, inserted once: the artifact exists because of this row.
 
-    Only that it expires, or that its maker is forgotten, is written into it: it keeps its id, so that nothing else ever
-    gets it, as well as its place in lineages. `position` counts commits, `logical_id` is the id of version 1.
+    Only its expiry and the erasure of its owner change it; the id stays, so that it is never reused, as does its place
+    in lineages. `position` counts commits, `logical_id` is the id of version 1.
     """
 
     __tablename__ = "artifact_manifests"
     __table_args__ = (
         UniqueConstraint("logical_id", "version"),
-        # What a search goes along, in order of commit.
+        # Indexes of searches, in order of commit.
         _shown_to("public"),
         _shown_to("trace"),
         Index(None, "trace_id", "visibility", "position", **_UNEXPIRED),
@@ -70,7 +70,7 @@ class ManifestRow(StorageBase):
     position: Mapped[int] = mapped_column(BigInteger, unique=True)
     logical_id: Mapped[str] = mapped_column(String(80))
     version: Mapped[int] = mapped_column(Integer)
-    # Unique: a thing has one next version, so its history is a line.
+    # Unique: a version has one successor, so a history is linear.
     supersedes: Mapped[str | None] = mapped_column(ForeignKey("artifact_manifests.id"), unique=True)
     trace_id: Mapped[str] = mapped_column(String(128))
     step_id: Mapped[str | None] = mapped_column(String(64))
@@ -101,7 +101,7 @@ class InputRow(StorageBase):
 class BlobRow(StorageBase):
     """One content, by digest: the row is the lock on its bytes, its generation part of their key.
 
-    The row outlives the bytes, so that no generation is ever used twice: whoever wakes late with an old key can
+    The row outlives the bytes, so that no generation is used twice: a process that resumes late with an old key can
     harm nothing that a manifest points at.
     """
 
@@ -116,7 +116,7 @@ class BlobRow(StorageBase):
 
 
 class TraceRow(StorageBase):
-    """A trace that somebody opened: what it made is kept while it runs, then as long as its retention says."""
+    """A trace: its artifacts are kept while it runs, then as long as its retention says."""
 
     __tablename__ = "traces"
     trace_id: Mapped[str] = mapped_column(String(128), primary_key=True)
@@ -126,7 +126,7 @@ class TraceRow(StorageBase):
 
 
 class TraceMemberRow(StorageBase):
-    """An owner that takes part in a trace; a trace with any such row has a list."""
+    """An owner that takes part in a trace; a trace with any such row has a member list."""
 
     __tablename__ = "trace_members"
     trace_id: Mapped[str] = mapped_column(String(128), primary_key=True)
@@ -134,7 +134,7 @@ class TraceMemberRow(StorageBase):
 
 
 class SpentUploadRow(StorageBase):
-    """A staged file whose artifact is committed: it only waits to be removed."""
+    """A staged file whose artifact is committed, to be removed."""
 
     __tablename__ = "spent_uploads"
     upload_key: Mapped[str] = mapped_column(String(256), primary_key=True)
@@ -143,7 +143,7 @@ class SpentUploadRow(StorageBase):
 
 
 class SequenceRow(StorageBase):
-    """A number that grows in order of commit: its row stays locked until the transaction that drew from it ends."""
+    """A counter in order of commit: its row stays locked until the transaction that incremented it ends."""
 
     __tablename__ = "counters"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -151,7 +151,7 @@ class SequenceRow(StorageBase):
 
 
 class CreationRangeRow(StorageBase):
-    """When the artifacts of one stretch of commits were made, the earliest as well as the latest of them."""
+    """Earliest and latest time of creation of the artifacts of one range of positions."""
 
     __tablename__ = "creation_spans"
     stretch: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -166,9 +166,9 @@ _JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class DialogueRow(StorageBase):
-    """One user's dialogue: its row is the lock under which messages get their places.
+    """One user's dialogue: its row is the lock under which messages get their positions.
 
-    What lies between `fragmented_position` and `last_position` is its buffer.
+    The messages after `fragmented_position` are its buffer.
     """
 
     __tablename__ = "dialogues"
@@ -179,7 +179,7 @@ class DialogueRow(StorageBase):
 
 
 class DialogueMessageRow(StorageBase):
-    """Something that was said, in its place in the dialogue."""
+    """A message, at its position in the dialogue."""
 
     __tablename__ = "dialogue_messages"
     __table_args__ = (UniqueConstraint("message_id"), Index(None, "user_id", "time"))
@@ -195,7 +195,7 @@ class DialogueMessageRow(StorageBase):
 
 
 class FragmentRow(StorageBase):
-    """A stretch of a dialogue that has become a fragment; its messages stay where they are."""
+    """A range of messages of a dialogue that has become a fragment."""
 
     __tablename__ = "dialogue_fragments"
     __table_args__ = (UniqueConstraint("user_id", "first_position"),)
@@ -210,7 +210,7 @@ class FragmentRow(StorageBase):
 
 
 class TimelineRow(StorageBase):
-    """An event that was on the bus; `sequence` is the order in which the timeline heard of it."""
+    """An event of the bus; `sequence` is the order in which the timeline received it."""
 
     __tablename__ = "timeline"
     __table_args__ = (
@@ -242,7 +242,7 @@ class AgentDatumRow(StorageBase):
 
 
 class RemovalRow(StorageBase):
-    """A file that is decided to go to the orphans, until it is there; with an empty target it is kept nowhere."""
+    """A file to be moved to the orphans, or deleted where `target` is empty."""
 
     __tablename__ = "removals"
     key: Mapped[str] = mapped_column(Text, primary_key=True)
@@ -258,7 +258,7 @@ class NotificationRow(StorageBase):
     """An event whose cause is committed, until it is published."""
 
     __tablename__ = "notices"
-    # SQLite would use numbers again that it has deleted.
+    # SQLite would reuse deleted numbers.
     __table_args__ = ({"sqlite_autoincrement": True},)
     seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
     type: Mapped[str] = mapped_column(String(128))
@@ -273,7 +273,7 @@ class NotificationRow(StorageBase):
 
 
 class ProgressRow(StorageBase):
-    """How far a recurring work has come, and when."""
+    """Progress of a recurring task, with its time."""
 
     __tablename__ = "care_marks"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -1,4 +1,4 @@
-"""What has happened, in the order in which it was heard of."""
+"""The timeline: events in the order of receipt."""
 
 from collections.abc import Sequence
 
@@ -18,19 +18,19 @@ class Timeline:
         self.database = database
 
     async def save(self, events: Sequence[TimelineEvent]) -> int:
-        """How many are new, together with the message at hand."""
+        """Store events within the current transaction; returns the number of new ones."""
         session = self.database.session
         new = 0
         for event in events:
             row = event.model_dump(exclude={"envelope", "sequence"})
             row["envelope"] = event.envelope.model_dump(mode="json", exclude_none=True)
-            # A number that is not used after all leaves a gap, which no reader minds.
+            # An unused number leaves a gap, which is harmless.
             row["sequence"] = await next_number(session, TimelineRow.__tablename__)
             new += await insert_unless_taken(session, TimelineRow, **row)
         return new
 
     async def page(self, wanted: GetTimeline) -> TimelinePage:
-        """The last page has a cursor, too: what is recorded later comes after it. Raises InvalidCursor."""
+        """A page of events; the last one has a cursor, too, after which later events come. Raises InvalidCursor."""
         after = position_of(wanted.cursor)
         query = (
             select(TimelineRow)

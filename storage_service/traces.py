@@ -1,4 +1,4 @@
-"""Who takes part in a trace, how long it lasts."""
+"""Members and retention of traces."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -13,7 +13,7 @@ from storage_service.tables import TraceMemberRow, TraceRow
 
 
 class Traces:
-    """The member lists of traces; a list grows, nobody ever leaves it."""
+    """Member lists of traces; members are only added."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database = database
@@ -22,21 +22,21 @@ class Traces:
     async def add_members(
         self, trace_id: str, members: Iterable[str], principal: Principal, retention: str | None = None
     ) -> None:
-        """Together with the message at hand; the trace runs from now on, unless it has ended. Raises NotAService."""
+        """Add members within the current transaction; opens the trace, unless it has ended. Raises NotAService."""
         if not principal.is_service:
             raise NotAService(requester=principal.identity)
-        # In one order everywhere, so that two lists written at once never wait for each other.
+        # In one order, so that two concurrent lists do not deadlock.
         for member in sorted(set(map(owner_of, members))):
             await insert_unless_taken(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
         trace = await self._opened(trace_id)
         trace.retention = retention or trace.retention
-        _keep(trace)
+        _set_retention(trace)
 
     async def close(self, trace_id: str) -> None:
-        """It has ended, together with the message at hand; from now on its retention counts."""
+        """End a trace within the current transaction; its retention counts from now on."""
         trace = await self._opened(trace_id)
         trace.closed_at = trace.closed_at or self.clock()
-        _keep(trace)
+        _set_retention(trace)
 
     async def _opened(self, trace_id: str) -> TraceRow:
         session = self.database.session
@@ -44,6 +44,6 @@ class Traces:
         return await session.get_one(TraceRow, trace_id, with_for_update=True)
 
 
-def _keep(trace: TraceRow) -> None:
+def _set_retention(trace: TraceRow) -> None:
     kept = retention_of(trace.retention) if trace.retention else None
     trace.kept_until = trace.closed_at + kept if trace.closed_at and kept else None

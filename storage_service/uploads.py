@@ -1,7 +1,6 @@
-"""The addresses that storage hands to whoever has no access to the file store."""
+"""Staging keys and presigned addresses for uploads, claims and downloads."""
 
 import asyncio
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from datetime import UTC, date, datetime
 
 from bus_schema.artifacts import Manifest
 from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, RequestClaim, RequestUpload, Upload
+from mindbus.files.keys import new_staging_key, staging_folder
 from mindbus.principal import Principal
 from storage_service.blobs import Declared
 from storage_service.errors import ArtifactTooLarge, NotAStagingAddress
@@ -17,30 +17,20 @@ from storage_service.presigner import Presigner
 _UPLOAD = re.compile(r"staging/([0-9]{4})/([0-9]{2})/([0-9]{2})/([A-Za-z0-9_@-]{1,128})/([0-9a-f]{32})")
 
 
-def folder_of(owner: str) -> str:
-    """The name of an owner's own folder in staging."""
-    return owner.replace(".", "_")
-
-
-def new_upload_key(owner: str, now: datetime) -> str:
-    """A fresh place for one upload, which nobody can guess."""
-    return f"staging/{now.astimezone(UTC):%Y/%m/%d}/{folder_of(owner)}/{os.urandom(16).hex()}"
-
-
 def upload_key(uri: str, *, root_url: str, owner: str) -> str:
-    """The key of a staged upload, rebuilt from the parts that its address may vary in: a day, an upload id.
+    """The key of a staged upload, rebuilt from the variable parts of its address: a day, an upload id.
 
-    The configured root must stand there letter by letter, or be left out by whoever has no access to the store but
-    what it is handed; so no scheme, host, escape or link in a message is ever interpreted. Raises NotAStagingAddress.
+    The address begins with the configured root, letter by letter, or has no root at all; so no scheme, host, escape or
+    link in a message is ever interpreted. Raises NotAStagingAddress.
     """
     found = _UPLOAD.fullmatch(uri.removeprefix(f"{root_url.rstrip('/')}/"))
-    if found is None or found[4] != folder_of(owner):
+    if found is None or found[4] != staging_folder(owner):
         raise NotAStagingAddress
     try:
         day = date(int(found[1]), int(found[2]), int(found[3]))
-    except ValueError as no_such_day:
-        raise NotAStagingAddress from no_such_day
-    return f"staging/{day:%Y/%m/%d}/{folder_of(owner)}/{found[5]}"
+    except ValueError as error:
+        raise NotAStagingAddress from error
+    return f"staging/{day:%Y/%m/%d}/{staging_folder(owner)}/{found[5]}"
 
 
 _CLAIM_TYPE = "application/json"
@@ -48,9 +38,9 @@ _CLAIM_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Says where to stage or to read; signs for it, where the store is one that checks signatures.
+    """Addresses for staging and reading, presigned where the store is an object store.
 
-    An address says nothing of whether anything lies there: to ask for one is no way to find out.
+    An address does not reveal whether there is a file.
     """
 
     root_url: str
@@ -63,7 +53,7 @@ class Uploads:
         if wanted.size_bytes > self.max_artifact_bytes:
             raise ArtifactTooLarge(size_bytes=wanted.size_bytes, max_bytes=self.max_artifact_bytes)
         if wanted.uri is None:
-            key = new_upload_key(principal.owner, self.clock())
+            key = new_staging_key(principal.owner, self.clock())
         else:
             key = upload_key(wanted.uri, root_url=self.root_url, owner=principal.owner)
         declared = Declared(wanted.checksum.removeprefix("sha256:"), wanted.size_bytes)
@@ -74,7 +64,7 @@ class Uploads:
         )
 
     async def request_claim(self, wanted: RequestClaim) -> ClaimUpload:
-        """As `request`, under the key that the digest of the data makes up."""
+        """As `request`, under a key made of the digest of the data."""
         sha256 = wanted.checksum.removeprefix("sha256:")
         key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{sha256}"
         declared = Declared(sha256, wanted.size_bytes)
@@ -83,14 +73,14 @@ class Uploads:
         )
 
     async def open_claim(self, key: str) -> ClaimAddress:
-        """Where to read it; raises OSError where there is nothing to sign with."""
+        """The address to read from. Raises OSError where there is nothing to sign with."""
         if self.presigner is None:
             return ClaimAddress()
         name = key.rpartition("/")[2]
         return ClaimAddress(presigned_url=await asyncio.to_thread(self.presigner.get, key, name, _CLAIM_TYPE))
 
     async def addressed(self, manifest: Manifest, *, signed: bool) -> FoundManifest:
-        """The manifest, with an address of its bytes where that is wanted; the ACL has been asked before."""
+        """The manifest, with an address of its bytes if requested; the ACL is checked by the caller."""
         if self.presigner is None or not signed:
             return FoundManifest(**dict(manifest))
         sign = self.presigner.get

@@ -9,10 +9,11 @@ from sqlalchemy import ColumnElement, delete, or_, select, true, update
 from sqlalchemy.orm import DeclarativeBase
 
 from bus_schema.dialogue import conversation_trace
+from mindbus.files.keys import OBJECTS
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, StoredFile
-from storage_service.errors import NotAnOperator
+from storage_service.acl import require_operator
+from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
 from storage_service.inserts import upserting
 from storage_service.maintenance.keys import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
@@ -190,7 +191,7 @@ class Eraser:
 
     async def clear(self, principal: Principal) -> Mapping[str, int]:
         """Everything, counted by kind. Raises NotAnOperator, OSError."""
-        _require_operator(principal)
+        require_operator(principal)
         await self._outlaw_strays()
         # Looked through first: a transaction on SQLite would hold up everybody meanwhile.
         files = [found for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for found in await self._under(folder)]
@@ -198,7 +199,7 @@ class Eraser:
 
     async def forget(self, principal: Principal, user_id: str) -> Mapping[str, int]:
         """All that is a user's own, counted by kind; what others made of it stays theirs. Raises NotAnOperator."""
-        _require_operator(principal)
+        require_operator(principal)
         return await self.rows.forget_user(user_id, await self._under(ORPHANS))
 
     async def _under(self, folder: str) -> Sequence[StoredFile]:
@@ -213,8 +214,3 @@ class Eraser:
             for each, content in page:
                 if reason := "unknown" if content is None else reasons.get(content):
                     await self.registry.outlaw(Removal(each.key, "", reason, each.size_bytes, content))
-
-
-def _require_operator(principal: Principal) -> None:
-    if not principal.is_operator:
-        raise NotAnOperator(requester=principal.identity)

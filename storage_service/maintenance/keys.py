@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from storage_service.blobs import OBJECTS, ORPHANS, object_key
+from mindbus.files.keys import OBJECTS, object_key
+from storage_service.blobs import ORPHANS
 
 MANIFESTS = "manifests"
 CLAIMS = "claims"

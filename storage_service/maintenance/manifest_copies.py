@@ -1,4 +1,4 @@
-"""Copies of manifests beside the bytes: what a lost database is rebuilt from."""
+"""Copies of manifests in the store, from which a lost database is rebuilt, and the clean-up of staged files."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,11 +14,11 @@ from storage_service.maintenance.keys import copy_key
 
 
 class NotACopy(ValueError):
-    """This is no copy of a manifest, or one of a newer MindBus; look at it by hand."""
+    """The file is no copy of a manifest, or one of a newer MindBus; inspect it."""
 
 
 class ManifestCopy(BaseModel):
-    """A manifest as it is told, with what only the database knows of it; `members` are those of its trace."""
+    """A manifest with the other columns of its row; `members` are those of its trace."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     manifest: Manifest
@@ -29,7 +29,7 @@ class ManifestCopy(BaseModel):
     members: tuple[Identity, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """As it lies in the store."""
+        """The copy as stored: JSON."""
         return self.model_dump_json(exclude_none=True).encode()
 
     @classmethod
@@ -37,8 +37,8 @@ class ManifestCopy(BaseModel):
         """Raises NotACopy."""
         try:
             return cls.model_validate_json(content)
-        except ValidationError as wrong:
-            raise NotACopy(f"{NotACopy.__doc__} {wrong.errors()[0]['msg']}") from wrong
+        except ValidationError as error:
+            raise NotACopy(f"{NotACopy.__doc__} {error.errors()[0]['msg']}") from error
 
 
 _BATCH = 200
@@ -54,37 +54,37 @@ class SpentUpload:
 
 
 class SpentUploads(Protocol):
-    """What cleaning reads and writes, each method one effect."""
+    """The database as the clean-up sees it."""
 
     async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
-        """Staged files that wait to be removed, oldest first."""
+        """Staged files to be removed, oldest first."""
 
     async def copy_of(self, artifact_id: str) -> ManifestCopy:
-        """All that the database knows of an artifact. Raises LookupError."""
+        """The copy of an artifact's row. Raises LookupError."""
 
     async def forget_uploads(self, uploads: Sequence[str]) -> None:
-        """Those files are removed."""
+        """Delete the rows of removed files."""
 
 
 class CopyStore(Protocol):
-    """The part of Blobs that cleaning needs."""
+    """The part of Blobs that the clean-up needs."""
 
     async def write(self, key: str, content: bytes) -> None:
-        """As in Blobs."""
+        """Write or replace a small file, atomically."""
 
     async def discard(self, upload: str) -> None:
-        """As in Blobs."""
+        """Remove a staged upload, if it exists."""
 
 
 async def clean(registry: SpentUploads, blobs: CopyStore) -> None:
-    """Copy the manifest into the store, then remove the staged file; what fails now is tried again later."""
+    """Copy manifests into the store, then remove their staged files; failures are tried again later."""
 
     async def settle(spent: SpentUpload) -> str | None:
         try:
             await write_copy(registry.copy_of, blobs.write, spent.artifact_id)
             await blobs.discard(spent.upload)
-        except OSError as trouble:
-            logger().warning("staged file stays", upload=spent.upload, reason=str(trouble))
+        except OSError as error:
+            logger().warning("staged file stays", upload=spent.upload, reason=str(error))
             return None
         return spent.upload
 
@@ -100,10 +100,10 @@ async def write_copy(
     write: Callable[[str, bytes], Awaitable[None]],
     artifact_id: str,
 ) -> None:
-    """Have the store remember a manifest as the database knows it now, if it does. Raises OSError."""
+    """Write the copy of a manifest as the database has it now, if it has it. Raises OSError."""
     try:
         copied = await copy_of(artifact_id)
     except LookupError:
-        # Cleared meanwhile.
+        # Erased meanwhile.
         return
     await write(copy_key(artifact_id), copied.to_bytes())

@@ -8,8 +8,9 @@ from datetime import datetime
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
 from bus_schema.storage_maintenance import Lost, RebuildPage
+from mindbus.files.keys import OBJECTS
 from retrieval.cursors import InvalidCursor
-from storage_service.blobs import OBJECTS, Blobs, StoredFile
+from storage_service.blobs import Blobs, StoredFile
 from storage_service.maintenance.audit import damage_of, orphan_of
 from storage_service.maintenance.keys import MANIFESTS, SHARDS, ContentGeneration, artifact_of, content_of, copy_key
 from storage_service.maintenance.manifest_copies import ManifestCopy, NotACopy

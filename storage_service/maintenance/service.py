@@ -9,8 +9,8 @@ from bus_schema.storage_maintenance import ArtifactExpired, AuditPage, GarbageRe
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.principal import Principal
+from storage_service.acl import require_operator
 from storage_service.blobs import Blobs
-from storage_service.errors import NotAnOperator
 from storage_service.maintenance.audit import Auditor
 from storage_service.maintenance.collector import COLLECTED, Collector
 from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
@@ -42,13 +42,13 @@ class MaintenanceService:
 
     async def collect(self, principal: Principal, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
-        _require_operator(principal)
+        require_operator(principal)
         async with self.turn:
             return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
 
     async def audit(self, principal: Principal, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
         """Raises NotAnOperator, InvalidCursor."""
-        _require_operator(principal)
+        require_operator(principal)
         async with self.turn:
             return await self._auditor.audit(cursor, limit, rehash=rehash)
 
@@ -56,14 +56,14 @@ class MaintenanceService:
         self, principal: Principal, cursor: str | None, limit: int, *, dry_run: bool, deep: bool
     ) -> RebuildPage:
         """Raises NotAnOperator, InvalidCursor."""
-        _require_operator(principal)
+        require_operator(principal)
         async with self.turn:
             rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
             return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
 
     async def stats(self, principal: Principal) -> StorageStats:
         """Raises NotAnOperator."""
-        _require_operator(principal)
+        require_operator(principal)
         return await self.statistics.stats()
 
     async def tell(self) -> Sequence[Notification]:
@@ -131,8 +131,3 @@ class MaintenanceService:
     @property
     def _auditor(self) -> Auditor:
         return Auditor(self.registry, self.manifests, self.blobs, self.clock)
-
-
-def _require_operator(principal: Principal) -> None:
-    if not principal.is_operator:
-        raise NotAnOperator(requester=principal.identity)

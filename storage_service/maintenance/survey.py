@@ -6,7 +6,8 @@ from datetime import date, datetime
 from typing import Generic, TypeVar
 
 from bus_schema.storage_maintenance import Example, OrphanReason, Tally
-from storage_service.blobs import OBJECTS, ORPHANS, STAGING, Blobs, StoredFile
+from mindbus.files.keys import OBJECTS
+from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
 from storage_service.maintenance.keys import (
     CLAIMS,
     MANIFESTS,

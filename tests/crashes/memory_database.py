@@ -11,7 +11,7 @@ from typing import TypeVar
 from bus_schema.artifacts import Manifest
 from mindbus.bus.transport import Outgoing
 from mindbus.errors import TemporaryFailure
-from storage_service.blobs import object_key
+from mindbus.files.keys import object_key
 from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.maintenance.registry import Notification, Removal
 from storage_service.tables import GONE

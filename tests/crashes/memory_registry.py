@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from bus_schema.artifacts import Manifest, retention_of
+from mindbus.files.keys import object_key
 from mindbus.principal import Principal
-from storage_service.blobs import object_key
 from storage_service.errors import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
 from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
 from storage_service.registry import PINNED_FOR, Overtaken, PinLost

@@ -11,9 +11,10 @@ from mindbus.bus.decode import Decoded
 from mindbus.bus.inbox import Outcomes
 from mindbus.bus.outcomes import Outcome
 from mindbus.bus.transport import Incoming, Outgoing, Transport
+from mindbus.files.keys import object_key
 from mindbus.principal import Principal
 from mindbus.runtime.processor import Processor
-from storage_service.blobs import Declared, Labels, object_key
+from storage_service.blobs import Declared, Labels
 from storage_service.maintenance.keys import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
 from storage_service.registration import ArtifactRegistrar, Registered

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import func, select
 
 from mindbus.bus.transport import Outgoing, RawCopy
+from mindbus.files.keys import object_key
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
-from storage_service.blobs import Blobs, object_key
+from storage_service.blobs import Blobs
 from storage_service.s3_blobs import S3Blobs
 from storage_service.service import open_storage
 from storage_service.tables import ManifestRow, NotificationRow, RemovalRow, SpentUploadRow, inbox_tables

@@ -11,7 +11,7 @@ from bus_schema.identities import owner_of
 from bus_schema.storage import RegisterArtifact
 from mindbus.bus.topology import commands_exchange
 from mindbus.bus.transport import properties_of
-from storage_service.uploads import folder_of
+from mindbus.files.keys import staging_folder
 from tests.crashes.memory_broker import Message
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ def an_upload(
 ) -> Upload:
     """A valid one."""
     owner = owner_of(by)
-    key = f"staging/{NOON:%Y/%m/%d}/{folder_of(owner)}/{upload_id * 32}"
+    key = f"staging/{NOON:%Y/%m/%d}/{staging_folder(owner)}/{upload_id * 32}"
     manifest = Manifest(
         id=artifact,
         trace_id="run_1",

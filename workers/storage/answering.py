@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 
 from mindbus.bus.context import MessageContext
 from mindbus.errors import TemporaryFailure
 from mindbus.principal import Principal
-from storage_service.registry import PinLost
 from workers.refusing import refusing
-
-_SOON = timedelta(seconds=1)
 
 
 @contextmanager
@@ -20,7 +16,5 @@ def answering(context: MessageContext, artifact_id: str | None = None) -> Iterat
     try:
         with refusing("storage", context, artifact_id=artifact_id):
             yield principal
-    except PinLost as lost:
-        raise TemporaryFailure(str(lost), _SOON) from lost
     except OSError as trouble:
         raise TemporaryFailure(f"{type(trouble).__name__}: {trouble}") from trouble

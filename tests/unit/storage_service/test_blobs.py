@@ -10,7 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged, object_key
+from mindbus.files.keys import object_key
+from storage_service.blobs import Blobs, Declared, Labels, ObjectDamaged
 from storage_service.errors import ContentMismatch, StagedFileMissing
 from storage_service.local_blobs import LocalBlobs
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectStore

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from mindbus.errors import Rejected
-from storage_service.blobs import Declared, Labels, copy_declared, object_key
+from mindbus.files.keys import object_key
+from storage_service.blobs import Declared, Labels, copy_declared
 from storage_service.errors import ContentMismatch, NotAPlainFile
 from storage_service.local_blobs import LocalBlobs
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_service.blobs import Blobs, Declared, Labels, object_key
+from mindbus.files.keys import object_key
+from storage_service.blobs import Blobs, Declared, Labels
 from storage_service.errors import ContentMismatch, NotAPlainFile, StagedFileMissing
 from storage_service.local_blobs import LocalBlobs
 from storage_service.object_store import NO_LABELS

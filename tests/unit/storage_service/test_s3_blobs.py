@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage_service.blobs import Declared, Labels, ObjectDamaged, object_key
+from mindbus.files.keys import object_key
+from storage_service.blobs import Declared, Labels, ObjectDamaged
 from storage_service.errors import ContentMismatch, StagedFileMissing
 from storage_service.object_store import NO_LABELS, Guarantees
 from storage_service.s3_blobs import S3Blobs
