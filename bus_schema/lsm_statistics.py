@@ -13,6 +13,12 @@ from bus_schema.lsm import Moment
 from bus_schema.lsm_packing import PackReport
 from bus_schema.messages import Query
 
+# Largest value of each term of an episode's priority (spec 002 §4.4).
+RECENCY_WEIGHT = 0.3
+FREQUENCY_WEIGHT = 0.2
+IMPORTANCE_WEIGHT = 0.3
+RELEVANCE_WEIGHT = 0.2
+
 
 class PriorityTerms(BaseModel):
     """Terms of a priority, each with its weight applied; `floor` is the minimum for an anchor."""

@@ -15,8 +15,8 @@ from bus_schema.glm import KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.swm import KemEvicted, KemPublished
 from gateway.event_feed import EventFeed, Listener, MissedEvents
-from memory.filters import Filter, FilterSubject
 from mindbus.logs import logger
+from mindbus.sdk.kem_filters import Filter, FilterSubject
 from mindbus.tasks import end
 
 ChangeKind = Literal["stored", "published", "updated", "evicted", "deleted"]

@@ -18,10 +18,10 @@ from bus_schema.replies import Code
 from bus_schema.swm import QuerySwm
 from gateway.event_feed import MissedEvents
 from gateway.memory_changes import KemChange, MemoryChanges, ReadableKems
-from memory.filters import Filter
 from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, MindBusError, Rejected, ReplyError
 from mindbus.logs import logger
+from mindbus.sdk.kem_filters import Filter
 
 _MAX_VALUES: Final = 50
 _KEPT: Final = 50

@@ -4,18 +4,6 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 
-class MalformedFilter(Rejected):
-    """A filter is conditions joined by AND, OR, ( ): kem_id=…, metadata.key=value, event_type=… or just its name."""
-
-    def __init__(self, text: str, position: int, expected: str) -> None:
-        super().__init__(position=position, expected=expected, filter=text)
-        self.text, self.position, self.expected = text, position, expected
-
-    def __str__(self) -> str:
-        pointer = " " * (self.position - 1) + "^"
-        return f"At character {self.position}: {self.expected}\n{self.text}\n{pointer}\n{self.__doc__}"
-
-
 class NoSuchKem(Rejected):
     """There is no such unit, or it is not yours to read."""
 

@@ -3,8 +3,6 @@
 import base64
 import hashlib
 import hmac
-import mimetypes
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,26 +10,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from bus_schema.uploads import PresignedGet, PresignedPut
+from mindbus.files.download_names import content_type_of, file_name
 from mindbus.files.store import FileStore
 from storage_service.blobs import Declared
-
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_ENDING = re.compile(r"\.[a-z0-9]{1,12}")
-_PLAIN_TYPE = re.compile(r"[A-Za-z0-9.+_-]+/[A-Za-z0-9.+_-]+(?:; ?charset=[A-Za-z0-9-]+)?")
-_UNKNOWN = "application/octet-stream"
-
-
-def file_name(name: str, content_type: str) -> str:
-    """File name of a download, safe in headers: the artifact's id with the usual suffix of its type."""
-    stem = name if _NAME.fullmatch(name) else "artifact"
-    ending = mimetypes.guess_extension(content_type.split(";")[0].strip(), strict=False) or ""
-    return stem + (ending if _ENDING.fullmatch(ending) else "")
-
-
-def content_type_of(claimed: str) -> str:
-    """The declared MIME type, where it is safe in a header; else application/octet-stream."""
-    return claimed if _PLAIN_TYPE.fullmatch(claimed) else _UNKNOWN
-
 
 PUT_WITHIN = timedelta(minutes=15)
 GET_WITHIN = timedelta(minutes=5)

@@ -17,9 +17,9 @@ from gateway.backend import Backend
 from gateway.byte_ranges import ByteRange, UnsatisfiableRange, parse_range
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
+from mindbus.files.download_names import content_type_of, file_name
 from mindbus.sdk.artifacts import ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from storage_service.presigner import content_type_of, file_name
 
 router = APIRouter(tags=["artifacts"])
 

@@ -16,8 +16,7 @@ from gateway.api.dependencies import STREAM_RESPONSES, BackendDependency, Stream
 from gateway.event_streams import event_frames
 from gateway.memory_changes import KemChange
 from gateway.shared_memory import Facets
-from memory.filters import parse_filter
-from memory.questions import query_from
+from mindbus.sdk.kem_filters import parse_filter, query_from
 
 router = APIRouter(tags=["memory"])
 

@@ -6,13 +6,15 @@ from math import log2
 from typing import Literal, Protocol
 
 from bus_schema.episodes import Layer
-from bus_schema.lsm_statistics import PriorityTerms
+from bus_schema.lsm_statistics import (
+    FREQUENCY_WEIGHT,
+    IMPORTANCE_WEIGHT,
+    RECENCY_WEIGHT,
+    RELEVANCE_WEIGHT,
+    PriorityTerms,
+)
 from mindbus.settings import Settings
 
-RECENCY_WEIGHT = 0.3
-FREQUENCY_WEIGHT = 0.2
-IMPORTANCE_WEIGHT = 0.3
-RELEVANCE_WEIGHT = 0.2
 # Tokens of multilingual models per word of English or Russian text; measured on dialogues.
 TOKENS_A_WORD = 1.35
 _DAY = timedelta(days=1)

@@ -8,10 +8,10 @@ import typer
 
 from bus_schema.glm import FoundKem, GetMemoryStats, MemoryStats, RetrieveKems
 from bus_schema.kem import Kem
-from memory.filters import Filter
 from mindbus.cli.console import errors, say, show_json, show_json_line
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
+from mindbus.sdk.kem_filters import Filter
 from mindbus.terminal import escape_controls
 from mindbus_fleet.cli.memory_edit import add, rm, update
 from mindbus_fleet.cli.memory_import import import_

@@ -13,11 +13,9 @@ from bus_schema.glm import RetrieveKems
 from bus_schema.kem import MAX_CONTENT_BYTES, Kem, KemVisibility
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from memory.errors import MalformedFilter
-from memory.filters import Filter, parse_filter
-from memory.questions import UnsupportedQuery, query_from
 from mindbus.bus.client import Client
 from mindbus.cli.errors import CommandError, UsageError
+from mindbus.sdk.kem_filters import Filter, MalformedFilter, UnsupportedQuery, parse_filter, query_from
 
 KemIdArgument = Annotated[str, typer.Argument(metavar="ID", help="Such as kem_0192….")]
 Text = Annotated[str | None, typer.Option("--text", help="What it says.")]

@@ -10,8 +10,8 @@ from bus_schema.glm import KemDeleted, KemUpdated, RetrieveKems
 from bus_schema.kem import KemNotice
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Event, UnknownType, message_class
-from memory.filters import Filter, FilterSubject
 from mindbus.bus.client import Client
+from mindbus.sdk.kem_filters import Filter, FilterSubject
 
 _REMEMBERED = 10_000
 

@@ -9,13 +9,18 @@ from urllib.parse import urlencode
 from nicegui.element import Element
 
 from bus_schema.episodes import Layer, RawTurn, WarmContent
-from bus_schema.lsm_statistics import ExplainedEpisode
+from bus_schema.lsm_statistics import (
+    FREQUENCY_WEIGHT,
+    IMPORTANCE_WEIGHT,
+    RECENCY_WEIGHT,
+    RELEVANCE_WEIGHT,
+    ExplainedEpisode,
+)
 from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, text
 from gateway.ui.episodes.episode_list import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
-from memory.lsm.priority import FREQUENCY_WEIGHT, IMPORTANCE_WEIGHT, RECENCY_WEIGHT, RELEVANCE_WEIGHT
 
 _SHORT_ID = 9
 _BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}

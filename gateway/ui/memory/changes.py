@@ -13,7 +13,7 @@ from gateway.ui.components import Rows, attributes, box, identifier, moment, sho
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.highlights import excerpt, show_text
 from gateway.ui.memory.results import content_of
-from memory.questions import written
+from mindbus.sdk.kem_filters import written
 
 _KEPT: Final = 200
 _LENGTH: Final = 200

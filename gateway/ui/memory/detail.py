@@ -17,7 +17,7 @@ from gateway.ui.i18n import Localizer
 from gateway.ui.memory.highlights import highlight, show_text, text_diff
 from gateway.ui.memory.results import KemItem, content_of
 from gateway.ui.svg import icon
-from memory.questions import written
+from mindbus.sdk.kem_filters import written
 
 
 @dataclass(frozen=True)

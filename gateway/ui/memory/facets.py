@@ -11,7 +11,7 @@ from gateway.shared_memory import Facets, FacetValue
 from gateway.ui.components import attributes, box, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch
-from memory.questions import written
+from mindbus.sdk.kem_filters import written
 
 _MOST_KEYS, _MOST_VALUES = 12, 8
 # Ids, times are longer.

@@ -13,9 +13,17 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from gateway.ui.components import attributes, box, button, field, search, show_if, text
 from gateway.ui.i18n import Localizer
-from memory.errors import MalformedFilter
-from memory.filters import Both, Either, FieldEquals, Filter, parse_filter
-from memory.questions import UnsupportedQuery, condition, query_from
+from mindbus.sdk.kem_filters import (
+    Both,
+    Either,
+    FieldEquals,
+    Filter,
+    MalformedFilter,
+    UnsupportedQuery,
+    condition,
+    parse_filter,
+    query_from,
+)
 
 Picks = frozenset[tuple[str, str]]
 _METADATA = "metadata."

@@ -13,8 +13,8 @@ from bus_schema.swm import KemEvicted
 from gateway.event_feed import EventFeed, Listener, MissedEvents
 from gateway.memory_changes import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems
 from gateway.shared_memory import SharedMemories, facets_of
-from memory.filters import parse_filter
 from mindbus import Client, Settings, connect
+from mindbus.sdk.kem_filters import parse_filter
 from mindbus.testing.wait import until
 from tests.clocks import NOON, Clock
 

@@ -6,10 +6,10 @@ import pytest
 
 from bus_schema.kem import Kem
 from bus_schema.swm import SubscriptionTopic
-from memory.errors import MalformedFilter
 from memory.swm.errors import NoSuchSubscription, NotYourSubscription
 from memory.swm.subscriptions import KemEvent, Subscriptions
 from mindbus.principal import Principal
+from mindbus.sdk.kem_filters import MalformedFilter
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER

@@ -13,7 +13,7 @@ from gateway.ui.memory.detail import content_target, origin_of
 from gateway.ui.memory.highlights import HighlightedText, excerpt, highlight, text_diff
 from gateway.ui.memory.results import SearchResults
 from gateway.ui.memory.search_form import MemorySearch
-from memory.errors import MalformedFilter
+from mindbus.sdk.kem_filters import MalformedFilter
 from tests.clocks import NOON
 
 REF = {"artifact_id": "art_1", "version": 1, "sha256": "a" * 64, "size_bytes": 9, "content_type": "text/plain"}

@@ -1,15 +1,17 @@
-"""The language in which subscribers say what they want to hear of (spec 000 §7.2.2)."""
+"""The filter language of shared memory (spec 000 §7.2.2): subscriptions to changes, conditions of queries."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from bus_schema.kem_matching import facets
-from memory.errors import MalformedFilter
+from bus_schema.kem_query import KemQuery
+from mindbus.errors import Rejected
 
 EVENT_TYPES = ("KEM_PUBLISHED", "KEM_UPDATED", "KEM_EVICTED", "KEM_DELETED")
 MAX_DEPTH = 32
@@ -18,9 +20,21 @@ _TOKEN = re.compile(r'\s*(?:(?P<mark>[()=])|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<wo
 _METADATA = "metadata."
 
 
+class MalformedFilter(Rejected):
+    """A filter is conditions joined by AND, OR, ( ): kem_id=…, metadata.key=value, event_type=… or just its name."""
+
+    def __init__(self, text: str, position: int, expected: str) -> None:
+        super().__init__(position=position, expected=expected, filter=text)
+        self.text, self.position, self.expected = text, position, expected
+
+    def __str__(self) -> str:
+        pointer = " " * (self.position - 1) + "^"
+        return f"At character {self.position}: {self.expected}\n{self.text}\n{pointer}\n{self.__doc__}"
+
+
 @dataclass(frozen=True, slots=True)
 class FilterSubject:
-    """What has happened to a unit; of one that is gone there is no metadata."""
+    """A change of a unit that a filter is applied to; a unit that is gone has no metadata."""
 
     event_type: str
     kem_id: str
@@ -41,7 +55,7 @@ class FieldEquals:
         if self.name == "event_type":
             return change.event_type == self.value
         key = self.name.removeprefix(_METADATA)
-        return any(name == key and _written(value) == self.value for name, value in facets(change.metadata))
+        return any(name == key and written(value) == self.value for name, value in facets(change.metadata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,5 +196,61 @@ def _equals(reader: _Reader, name: _Token) -> FieldEquals:
     return FieldEquals(name.text, value.text)
 
 
-def _written(value: bool | float | str) -> str:
+class UnsupportedQuery(Rejected):
+    """A query's filter has conditions on metadata, and on kem_id once, joined to the rest by AND."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message=message, details={"what": message})
+
+
+def query_from(text: str, **fields: Any) -> KemQuery:
+    """A query with the conditions of a filter. Raises MalformedFilter, UnsupportedQuery, ValidationError."""
+    found = parse_filter(text)
+    parts = found.parts if isinstance(found, Both) else (found,)
+    named = [ids for ids in map(_ids, parts) if ids]
+    if len(named) > 1:
+        raise UnsupportedQuery("kem_id can be asked for once: join several by OR")
+    trees = [_tree(part) for part in parts if not _ids(part)]
+    filters: dict[str, Any] = {"metadata_filters": {"AND": trees}} if trees else {}
+    return KemQuery.model_validate(filters | ({"ids": named[0]} if named else {}) | fields)
+
+
+def condition(key: str, value: bool | float | str) -> str:
+    """The condition that a key of metadata has this value."""
+    quoted = written(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_METADATA}{key}="{quoted}"'
+
+
+def written(value: bool | float | str) -> str:
+    """A value in the notation of filters: JSON, texts without their quotes."""
     return value if isinstance(value, str) else to_json(value).decode()
+
+
+def _ids(part: Filter) -> tuple[str, ...]:
+    """The ids of which a unit must have one, if that is all that this part says."""
+    match part:
+        case FieldEquals(name="kem_id", value=kem_id):
+            return (kem_id,)
+        case Either(parts=parts) if all(map(_ids, parts)):
+            return tuple(kem_id for each in parts for kem_id in _ids(each))
+    return ()
+
+
+def _tree(part: Filter) -> dict[str, Any]:
+    match part:
+        case Both(parts=parts):
+            return {"AND": list(map(_tree, parts))}
+        case Either(parts=parts):
+            return {"OR": list(map(_tree, parts))}
+        case FieldEquals(name=name, value=value) if name.startswith(_METADATA):
+            return {name.removeprefix(_METADATA): {"any_of": _readings(value)}}
+    raise UnsupportedQuery(f"{part.name} cannot be joined with other conditions here; event types are for watching")
+
+
+def _readings(text: str) -> list[str | int | float | bool]:
+    """As a text, and as the number or truth that it may be."""
+    try:
+        scalar = json.loads(text)
+    except ValueError:
+        return [text]
+    return [text, scalar] if isinstance(scalar, bool | int | float) else [text]

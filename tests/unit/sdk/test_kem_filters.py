@@ -2,8 +2,7 @@
 
 import pytest
 
-from memory.errors import MalformedFilter
-from memory.filters import FilterSubject, parse_filter
+from mindbus.sdk.kem_filters import FilterSubject, MalformedFilter, parse_filter
 
 UPDATED = FilterSubject(
     "KEM_UPDATED",
