@@ -19,46 +19,46 @@ from memory.embedding.space import EmbeddingSpace
 
 
 class Embedder(Protocol):
-    """Vectors of one model, in one space; one embedder serves a whole process."""
+    """Vectors of one model; one embedder serves a whole process."""
 
     @property
     def space(self) -> EmbeddingSpace:
-        """Where its vectors lie."""
+        """Space of its vectors."""
         ...
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
-        """One for each text, in their order. Raises EmbedderAway, EmbedderRefused."""
+        """One embedding per text to be found, in their order. Raises EmbedderAway, EmbedderRefused."""
         ...
 
     async def query(self, text: str) -> Embedding:
-        """Of a question; some models tell it from what answers it. Raises EmbedderAway, EmbedderRefused."""
+        """Embedding of a search text, which some models treat differently. Raises EmbedderAway, EmbedderRefused."""
         ...
 
     async def close(self) -> None:
-        """Let go of threads and connections."""
+        """Close threads and connections."""
         ...
 
 
-# Its instructed kin take a whole instruction instead, which is theirs to say.
+# Its instruct variants take a whole instruction instead, which the user has to configure.
 _E5 = re.compile(r"(?:^|[/_.-])e5(?:[/_.-]|$)")
 
 
 class Prefixes(NamedTuple):
-    """For questions, for what answers them."""
+    """Instruction prefixes that a model expects before search texts and passages."""
 
     query: str = ""
     passage: str = ""
 
 
 def prefixes_for(model: str) -> Prefixes:
-    """By the family that its name tells."""
+    """Prefixes of the model family that the name tells; none for unknown families."""
     name = model.lower()
     return Prefixes("query: ", "passage: ") if _E5.search(name) and "instruct" not in name else Prefixes()
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address; a local one may want no key."""
+    """Address of an OpenAI-compatible endpoint; a local one may need no key."""
 
     base_url: str
     api_key: str | None = field(default=None, repr=False)

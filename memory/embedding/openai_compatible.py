@@ -1,4 +1,4 @@
-"""A model behind any endpoint that speaks OpenAI's embeddings."""
+"""Embedder behind an OpenAI-compatible endpoint."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 429})
 
 
 class EndpointEmbedder:
-    """The client retries by itself: backoff with jitter, Retry-After. Texts and keys never reach a log."""
+    """Embedder over the OpenAI client, which retries by itself with backoff and Retry-After; logs no texts or keys."""
 
     def __init__(self, endpoint: Endpoint, space: EmbeddingSpace) -> None:
         self.space = space
@@ -26,27 +26,24 @@ class EndpointEmbedder:
         self._client = _client(endpoint)
 
     @classmethod
-    async def asked(cls, endpoint: Endpoint, model: str) -> Self:
-        """One whose endpoint tells how many dimensions there are. Raises EmbedderAway, EmbedderRefused."""
+    async def discover(cls, endpoint: Endpoint, model: str) -> Self:
+        """Embedder whose dimensions are found by a request. Raises EmbedderAway, EmbedderRefused."""
         async with _client(endpoint) as client:
             (vector,) = await _made(client, model, ["one"])
         return cls(endpoint, EmbeddingSpace(model, len(vector)))
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
-        """As in Embedder."""
-        found: list[Embedding] = []
+        embeddings: list[Embedding] = []
         for start in range(0, len(texts), _BATCH):
             batch = [self._prefixes.passage + text for text in texts[start : start + _BATCH]]
-            found += await self._embedded(batch)
-        return found
+            embeddings += await self._embedded(batch)
+        return embeddings
 
     async def query(self, text: str) -> Embedding:
-        """As in Embedder."""
-        (found,) = await self._embedded([self._prefixes.query + text])
-        return found
+        (embedding,) = await self._embedded([self._prefixes.query + text])
+        return embedding
 
     async def close(self) -> None:
-        """As in Embedder."""
         await self._client.close()
 
     async def _embedded(self, texts: list[str]) -> list[Embedding]:
@@ -55,14 +52,14 @@ class EndpointEmbedder:
             raise EmbedderRefused(f"its vectors have {max(wrong)} dimensions, not {self.space.dim}")
         try:
             return [Embedding.of(self.space.model, vector) for vector in vectors]
-        except ValueError as trouble:
-            raise EmbedderRefused("it sent what is no direction: NaN, infinity or zero throughout") from trouble
+        except ValueError as error:
+            raise EmbedderRefused("it sent what is no direction: NaN, infinity or zero throughout") from error
 
 
 def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(
         base_url=endpoint.base_url,
-        # A local endpoint wants no key, the client insists on one.
+        # The client insists on a key, which a local endpoint does not need.
         api_key=endpoint.api_key or "none",
         timeout=endpoint.timeout.total_seconds(),
         max_retries=endpoint.retries,
@@ -70,9 +67,9 @@ def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
 
 
 async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> list[list[float]]:
-    with _named_failures():
+    with _translated_errors():
         response = await client.embeddings.create(model=model, input=texts, encoding_format="float")
-    # The client builds whatever it is sent: a proxy's page comes as text, a missing field as a missing attribute.
+    # The client does not validate responses: a proxy's page arrives as text, a missing field as a missing attribute.
     is_answer = isinstance(response, CreateEmbeddingResponse)
     if not (is_answer and "data" in response.model_fields_set):
         raise EmbedderAway("the endpoint sent something that is no answer")
@@ -82,8 +79,8 @@ async def _made(client: openai.AsyncOpenAI, model: str, texts: list[str]) -> lis
 
 
 @contextmanager
-def _named_failures() -> Iterator[None]:
-    """The client's errors by our names, without the request in them."""
+def _translated_errors() -> Iterator[None]:
+    """Raise the client's errors as EmbedderFailure, without the request in them."""
     try:
         yield
     except openai.APIStatusError as error:

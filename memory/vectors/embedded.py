@@ -1,4 +1,4 @@
-"""The index of vectors that needs no server: this process alone owns it."""
+"""Vector index without a server: an SQLite file, and all vectors in memory; owned by one process."""
 
 import asyncio
 import json
@@ -22,27 +22,27 @@ _TABLES = (
 
 
 class VectorFile:
-    """An SQLite file: whatever kills the process, of each write there is all or nothing."""
+    """SQLite file of the points; writes are atomic."""
 
     def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self._path, self._space = path, space
         self._connection: sqlite3.Connection | None = None
 
     def exists(self) -> bool:
-        """Whether there is one."""
+        """True if the file exists."""
         return self._path.exists()
 
     def open(self) -> None:
-        """Where there is none, it is made. Raises IndexAway, IndexOfAnotherSpace."""
+        """Open or create the file. Raises IndexAway, IndexOfAnotherSpace."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._prepare(self._connection)
-        except sqlite3.Error as trouble:
+        except sqlite3.Error as error:
             self.close()
-            raise IndexAway(f"{self._path}: {trouble}") from trouble
+            raise IndexAway(f"{self._path}: {error}") from error
 
     def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         """Raises IndexAway."""
@@ -52,23 +52,23 @@ class VectorFile:
             connection.executemany("DELETE FROM points WHERE kem_id = ?", [(kem_id,) for kem_id in gone])
 
     def read(self) -> Iterator[VectorPoint]:
-        """All there are. Raises IndexAway."""
+        """All points. Raises IndexAway."""
         with self._transaction() as connection:
             for kem_id, version, payload, vector in connection.execute("SELECT * FROM points"):
                 yield VectorPoint(kem_id, version, vector, json.loads(payload))
 
     def clear(self) -> None:
-        """Another file in its place: an older one may be of another space, or broken. Raises IndexAway."""
+        """Replace the file, which may be of another space or broken, by an empty one. Raises IndexAway."""
         self.close()
         try:
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        except OSError as trouble:
-            raise IndexAway(f"{self._path}: {trouble}") from trouble
+        except OSError as error:
+            raise IndexAway(f"{self._path}: {error}") from error
         self.open()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -101,20 +101,20 @@ class _Transaction:
         self._run("BEGIN")
         return self._connection
 
-    def __exit__(self, _kind: object, trouble: BaseException | None, _traceback: object) -> None:
-        if trouble is None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is None:
             self._run("COMMIT")
             return
         if self._connection.in_transaction:
             self._run("ROLLBACK")
-        if isinstance(trouble, sqlite3.Error):
-            raise IndexAway(f"{self._path}: {trouble}") from trouble
+        if isinstance(error, sqlite3.Error):
+            raise IndexAway(f"{self._path}: {error}") from error
 
     def _run(self, statement: str) -> None:
         try:
             self._connection.execute(statement)
-        except sqlite3.Error as trouble:
-            raise IndexAway(f"{self._path}: {trouble}") from trouble
+        except sqlite3.Error as error:
+            raise IndexAway(f"{self._path}: {error}") from error
 
 
 P = ParamSpec("P")
@@ -122,61 +122,55 @@ R = TypeVar("R")
 
 
 class EmbeddedIndex:
-    """All vectors in memory, a file to come back from; one thread does one piece of work after the other.
+    """VectorIndex over file and cache; one thread runs all work in order.
 
-    So whoever does not wait for a write any longer leaves it to its end: the file is not closed under it.
+    A write whose caller is cancelled still runs to its end: the file is not closed under it.
     """
 
     def __init__(self, path: Path, space: EmbeddingSpace) -> None:
         self.space = space
         self._file = VectorFile(path, space)
-        self._shelf = VectorCache(space.dim)
+        self._cache = VectorCache(space.dim)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="vectors")
 
     async def exists(self) -> bool:
-        """As in VectorIndex."""
-        return await self._in_turn(self._file.exists)
+        return await self._on_thread(self._file.exists)
 
     async def open(self) -> None:
-        """As in VectorIndex."""
-        await self._in_turn(self._open)
+        await self._on_thread(self._open)
 
     async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         """As in VectorIndex; together, or not at all."""
-        await self._in_turn(self._write, points, gone)
+        await self._on_thread(self._write, points, gone)
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        """As in VectorIndex."""
-        return await self._in_turn(lambda: self._shelf.nearest(vector, query, principal, limit))
+        return await self._on_thread(lambda: self._cache.nearest(vector, query, principal, limit))
 
     async def versions(self) -> dict[str, int]:
-        """As in VectorIndex."""
-        return await self._in_turn(lambda: self._shelf.versions())
+        return await self._on_thread(lambda: self._cache.versions())
 
     async def clear(self) -> None:
-        """As in VectorIndex."""
-        await self._in_turn(self._clear)
+        await self._on_thread(self._clear)
 
     async def close(self) -> None:
-        """As in VectorIndex."""
-        await self._in_turn(self._file.close)
+        await self._on_thread(self._file.close)
 
-    async def _in_turn(self, work: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    async def _on_thread(self, work: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **named))
 
     def _open(self) -> None:
         self._file.open()
-        self._shelf = VectorCache(self.space.dim)
+        self._cache = VectorCache(self.space.dim)
         for point in self._file.read():
-            self._shelf.put(point)
+            self._cache.put(point)
 
     def _clear(self) -> None:
         self._file.clear()
-        self._shelf = VectorCache(self.space.dim)
+        self._cache = VectorCache(self.space.dim)
 
     def _write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         self._file.write(points, gone)
         for point in points:
-            self._shelf.put(point)
+            self._cache.put(point)
         for kem_id in gone:
-            self._shelf.drop(kem_id)
+            self._cache.drop(kem_id)

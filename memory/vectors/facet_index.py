@@ -1,4 +1,4 @@
-"""Which rows have which value."""
+"""Inverted index from metadata values to rows."""
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
@@ -8,33 +8,33 @@ from numpy.typing import NDArray
 
 from bus_schema.kem_matching import Facet
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, MetadataFilter, NoneOf, OneOf
+from retrieval.vectors import Mask
 
-Mask = NDArray[np.bool_]
-# To Python, True is 1.
+# With a flag for booleans, since True == 1.
 _Value = tuple[bool, Facet]
 
 
-# So many rows that it takes its time to go through them again with each question.
+# Sets of more rows are converted to arrays once, not with every query.
 _MANY = 256
 
 
 class FacetIndex:
-    """Values to rows, so that a filter costs what it selects, not what there is."""
+    """Rows by metadata value: evaluating a filter costs as much as it selects."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[_Value, set[int]]] = {}
-        # The same as arrays, of what was asked for since it last changed.
+        # Arrays of large sets that were queried since they last changed.
         self._arrays: dict[tuple[str, _Value], NDArray[np.intp]] = {}
 
     def add(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
-        """The row has these values."""
+        """Add the values of a row."""
         for key, facet in facets:
             value = isinstance(facet, bool), facet
             self._rows.setdefault(key, {}).setdefault(value, set()).add(row)
             self._arrays.pop((key, value), None)
 
     def remove(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
-        """The row has them no longer."""
+        """Remove the values of a row."""
         for key, facet in facets:
             value = isinstance(facet, bool), facet
             values = self._rows.get(key, {})
@@ -44,23 +44,23 @@ class FacetIndex:
                 values.pop(value, None)
             self._arrays.pop((key, value), None)
 
-    def meeting(self, wanted: MetadataFilter, size: int) -> Mask:
-        """The first `size` rows that a filter means."""
-        match wanted:
+    def matching(self, conditions: MetadataFilter, size: int) -> Mask:
+        """Mask of the first `size` rows that match a filter."""
+        match conditions:
             case AllOf(AND=parts):
-                return reduce(np.logical_and, (self.meeting(part, size) for part in parts))
+                return reduce(np.logical_and, (self.matching(part, size) for part in parts))
             case AnyOf(OR=parts):
-                return reduce(np.logical_or, (self.meeting(part, size) for part in parts))
+                return reduce(np.logical_or, (self.matching(part, size) for part in parts))
             case NoneOf(NOT=part):
-                return ~self.meeting(part, size)
+                return ~self.matching(part, size)
             case _:
                 mask = np.ones(size, dtype=np.bool_)
-                for key, condition in wanted.items():
+                for key, condition in conditions.items():
                     mask &= self.having(key, condition, size)
                 return mask
 
     def having(self, key: str, condition: Condition, size: int) -> Mask:
-        """The first `size` rows of which one value meets a condition."""
+        """Mask of the first `size` rows with a value under `key` that meets the condition."""
         mask = np.zeros(size, dtype=np.bool_)
         values, few = self._rows.get(key, {}), list[int]()
         for value in _selected(values, condition):
@@ -72,8 +72,8 @@ class FacetIndex:
         return mask
 
     def _array(self, key: str, value: _Value) -> NDArray[np.intp]:
-        if (known := self._arrays.get((key, value))) is not None:
-            return known
+        if (array := self._arrays.get((key, value))) is not None:
+            return array
         rows = self._rows[key][value]
         array = self._arrays[key, value] = np.fromiter(rows, dtype=np.intp, count=len(rows))
         return array

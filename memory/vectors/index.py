@@ -1,4 +1,4 @@
-"""What memory wants of an index of vectors, whichever it is."""
+"""Interface of the vector indexes, and their points (spec 000 §4.1.1)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _NAMESPACE = uuid5(NAMESPACE_URL, "urn:mindbus:kem")
 
 
 class NearKem(NamedTuple):
-    """A unit that lies near, by the cosine."""
+    """Result of a search: a unit and its cosine."""
 
     kem_id: str
     score: float
@@ -29,7 +29,7 @@ class NearKem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VectorPoint:
-    """A vector, as the bytes of its float32 numbers, with what it can be filtered by."""
+    """Vector, as bytes of little-endian float32, and the payload that it can be filtered by."""
 
     kem_id: str
     version: int
@@ -38,12 +38,12 @@ class VectorPoint:
 
 
 def point_id(kem_id: str) -> str:
-    """Indexes know points by UUID, whereas any word may be the id of a unit; that is in `kem_id_ref`."""
+    """UUID of a unit's point, as Qdrant requires; the unit's own id is in `kem_id_ref`."""
     return str(uuid5(_NAMESPACE, kem_id))
 
 
 def point_of(kem: Kem, vector: bytes, readers: Iterable[str]) -> VectorPoint:
-    """`md_*` are the plain values of metadata, times are in whole seconds; the rest is for rights and for checks."""
+    """Point of a unit: `md_*` are scalar metadata, times are whole seconds, the rest is for rights and checks."""
     payload = {
         "kem_id_ref": kem.id,
         **{PREFIX + key: plain for key, value in kem.metadata.items() if (plain := _plain(value)) is not None},
@@ -58,7 +58,7 @@ def point_of(kem: Kem, vector: bytes, readers: Iterable[str]) -> VectorPoint:
 
 
 def epoch_seconds(time: datetime) -> int:
-    """The second in which it was: an index finds too much rather than too little, rows decide."""
+    """Whole seconds: the index may find too much by a second, rows decide."""
     return math.floor(time.timestamp())
 
 
@@ -81,34 +81,34 @@ class IndexOfAnotherSpace(MindBusError):
 
 
 class VectorIndex(Protocol):
-    """Proposes units by nearness; which of them are so, rows decide, so that it may lag behind or find too much."""
+    """Proposes the nearest units; it may lag behind or find too much, since rows decide."""
 
     space: EmbeddingSpace
 
     async def exists(self) -> bool:
-        """Whether there is one, even if nothing is in it. Raises IndexAway."""
+        """True if the index has been created, even if it is empty. Raises IndexAway."""
         ...
 
     async def open(self) -> None:
-        """Where there is none, it is made. Raises IndexAway, IndexOfAnotherSpace."""
+        """Open or create the index. Raises IndexAway, IndexOfAnotherSpace."""
         ...
 
     async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
-        """Have these points, in place of older ones; have none of the units `gone`. Raises IndexAway."""
+        """Add or replace points, remove those of the units `gone`. Raises IndexAway."""
         ...
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        """The nearest first, among those that the question means, that the asker may read. Raises IndexAway."""
+        """Up to `limit` readable units that match the query, nearest first. Raises IndexAway."""
         ...
 
     async def versions(self) -> dict[str, int]:
-        """Which version of each unit is there. Raises IndexAway."""
+        """Indexed version of each unit. Raises IndexAway."""
         ...
 
     async def clear(self) -> None:
-        """Have none, whether or not there was an index, of whichever model. Raises IndexAway."""
+        """Replace the index, if there is one, by an empty one of this space. Raises IndexAway."""
         ...
 
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...

@@ -1,4 +1,4 @@
-"""Vectors on a Qdrant server; or, for tests, in the local mode of its client."""
+"""Vector index on a Qdrant server; or, for tests, in the local mode of its client."""
 
 import hashlib
 import re
@@ -18,8 +18,8 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def filter_of(query: KemQuery, principal: Principal) -> models.Filter:
-    """All that a question says apart from nearness, for what the asker may read."""
-    must: list[models.Condition] = [_meeting(query.metadata_filters), *_in_time(query)]
+    """Conditions and rights of a query as a Qdrant filter."""
+    must: list[models.Condition] = [_matching_filter(query.metadata_filters), *_in_time(query)]
     if query.ids:
         must.append(models.HasIdCondition(has_id=[point_id(kem_id) for kem_id in query.ids]))
     if not principal.is_trusted:
@@ -50,14 +50,14 @@ def _in_time(query: KemQuery) -> Iterator[models.Condition]:
             yield models.FieldCondition(key=key, range=bounds)
 
 
-def _meeting(wanted: MetadataFilter) -> models.Filter:
+def _matching_filter(wanted: MetadataFilter) -> models.Filter:
     match wanted:
         case AllOf(AND=parts):
-            return models.Filter(must=[_meeting(part) for part in parts])
+            return models.Filter(must=[_matching_filter(part) for part in parts])
         case AnyOf(OR=parts):
-            return models.Filter(should=[_meeting(part) for part in parts])
+            return models.Filter(should=[_matching_filter(part) for part in parts])
         case NoneOf(NOT=part):
-            return models.Filter(must_not=[_meeting(part)])
+            return models.Filter(must_not=[_matching_filter(part)])
         case _:
             return models.Filter(must=[_having(_path(key), condition) for key, condition in wanted.items()])
 
@@ -75,12 +75,12 @@ def _having(path: str, condition: Condition) -> models.Condition:
 def _matching(path: str, value: Scalar) -> models.FieldCondition:
     if isinstance(value, str | bool):
         return models.FieldCondition(key=path, match=models.MatchValue(value=value))
-    # 1 is also 1.0, which to a match are two things.
+    # A range, because a match would distinguish 1 from 1.0.
     return models.FieldCondition(key=path, range=models.Range(gte=value, lte=value))
 
 
 def _path(key: str) -> str:
-    """A dot would lead into an object."""
+    """Payload path, quoted where a dot would address a nested object."""
     name = PREFIX + key
     return name if _PLAIN_KEY.fullmatch(name) else f'"{name}"'
 
@@ -97,7 +97,7 @@ _INDEXED = {
 
 
 class QdrantIndex:
-    """One collection for each model; `is_server` has values indexed, which the local mode cannot."""
+    """VectorIndex with one collection per model; `is_server` creates payload indexes, which local mode lacks."""
 
     def __init__(
         self, client: AsyncQdrantClient, space: EmbeddingSpace, *, name: str = "kems", is_server: bool = True
@@ -107,12 +107,10 @@ class QdrantIndex:
         self._collection = f"{name}-{hashlib.sha256(space.model.encode()).hexdigest()[:12]}"
 
     async def exists(self) -> bool:
-        """As in VectorIndex."""
         with _answering():
             return await self._client.collection_exists(self._collection)
 
     async def open(self) -> None:
-        """As in VectorIndex."""
         with _answering():
             if await self._client.collection_exists(self._collection):
                 await self._require_space()
@@ -120,7 +118,6 @@ class QdrantIndex:
                 await self._create()
 
     async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
-        """As in VectorIndex."""
         structs = [
             models.PointStruct(
                 id=point_id(point.kem_id),
@@ -137,20 +134,18 @@ class QdrantIndex:
                 await self._client.delete(self._collection, selector)
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        """As in VectorIndex."""
         with _answering():
-            found = await self._client.query_points(
+            response = await self._client.query_points(
                 self._collection,
                 query=np.frombuffer(vector, dtype="<f4").tolist(),
                 query_filter=filter_of(query, principal),
                 limit=limit,
                 with_payload=["kem_id_ref"],
             )
-        return [NearKem((point.payload or {})["kem_id_ref"], point.score) for point in found.points]
+        return [NearKem((point.payload or {})["kem_id_ref"], point.score) for point in response.points]
 
     async def versions(self) -> dict[str, int]:
-        """As in VectorIndex."""
-        found: dict[str, int] = {}
+        versions: dict[str, int] = {}
         offset: models.ExtendedPointId | None = None
         with _answering():
             while True:
@@ -159,19 +154,17 @@ class QdrantIndex:
                 )
                 for record in page:
                     payload = record.payload or {}
-                    found[payload["kem_id_ref"]] = payload["kem_version"]
+                    versions[payload["kem_id_ref"]] = payload["kem_version"]
                 if following is None:
-                    return found
+                    return versions
                 offset = following
 
     async def clear(self) -> None:
-        """As in VectorIndex."""
         with _answering():
             await self._client.delete_collection(self._collection)
             await self._create()
 
     async def close(self) -> None:
-        """As in VectorIndex."""
         await self._client.close()
 
     async def _create(self) -> None:
@@ -191,5 +184,5 @@ class QdrantIndex:
 def _answering() -> Iterator[None]:
     try:
         yield
-    except (ResponseHandlingException, UnexpectedResponse) as trouble:
-        raise IndexAway(f"Qdrant: {trouble}") from trouble
+    except (ResponseHandlingException, UnexpectedResponse) as error:
+        raise IndexAway(f"Qdrant: {error}") from error
