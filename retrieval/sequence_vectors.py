@@ -1,6 +1,6 @@
 """Vector matrix of a sequence: cosines of a query with every item, alone and in its context."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -39,20 +39,17 @@ class Similarities:
     is_approximate: bool
 
     @property
-    def signals(self) -> Mapping[str, Scores]:
-        """Standard scores of the cosines; 0, the average, for an item without a vector."""
+    def standard_scores(self) -> tuple[Scores, Scores]:
+        """Standard scores of the cosines, alone and in context; 0, the average, for an item without a vector."""
         alone, in_context = self.moments
-        return {
-            "meaning": self._standard_scores(self.alone, *alone),
-            "meaning_in_context": self._standard_scores(self.in_context, *in_context),
-        }
+        return self._standardised(self.alone, *alone), self._standardised(self.in_context, *in_context)
 
     def maximum(self, allowed: NDArray[np.bool_]) -> float | None:
         """Highest cosine in context among the allowed items that have a vector."""
         cosines = self.in_context[allowed & self.known]
         return float(cosines.max()) if cosines.size else None
 
-    def _standard_scores(self, cosines: Scores, mean: float, deviation: float) -> Scores:
+    def _standardised(self, cosines: Scores, mean: float, deviation: float) -> Scores:
         return np.asarray((cosines - np.float32(mean)) * (self.known / np.float32(deviation)))
 
 

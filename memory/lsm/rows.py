@@ -1,6 +1,6 @@
 """Rows of turns, episodes and chats: reading, locking and conversion to the schema's types."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.embeddings import Embedding
 from bus_schema.episodes import Content, Episode, EpisodeHead, HotContent, Layer, RawTurn
 from memory.lsm.priority import LayerRules
-from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow
+from memory.lsm.tables import ChatRow, EpisodeOfTurnRow, EpisodeRow, TurnRow, TurnVectorRow, wants_vector
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
 from mindbus.sql.tables import insert_or_ignore
@@ -47,6 +47,29 @@ async def turns_of(session: AsyncSession, episode_id: str) -> Sequence[TurnRow]:
         .order_by(TurnRow.time, TurnRow.position)
     )
     return (await session.scalars(query)).all()
+
+
+async def lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -> set[str]:
+    """Ids of those episodes that have a turn without a vector."""
+    of_turn = EpisodeOfTurnRow.raw_log_id
+    query = (
+        select(EpisodeOfTurnRow.episode_id)
+        .join(TurnRow, TurnRow.id == of_turn)
+        .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == of_turn)
+        .where(wants_vector(), EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
+    )
+    return set(await session.scalars(query.distinct()))
+
+
+async def resettle(session: AsyncSession, raw_log_ids: Collection[str]) -> None:
+    """Have the episodes of these turns settled again that were settled before all their vectors were there."""
+    within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
+    episodes = set(await session.scalars(within.distinct()))
+    complete = episodes - await lacking_vectors(session, episodes)
+    by_words = (EpisodeRow.id.in_(complete), EpisodeRow.is_settled, EpisodeRow.model.is_(None))
+    query = select(EpisodeRow).where(*by_words).order_by(EpisodeRow.id).with_for_update()
+    for row in await session.scalars(query):
+        row.is_settled = False
 
 
 def as_turn(row: TurnRow) -> RawTurn:

@@ -14,10 +14,10 @@ from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
 from memory.lsm.episode_updates import EpisodeLimits, first_headline
 from memory.lsm.log_changes import LogListeners
-from memory.lsm.rows import lock_chat
+from memory.lsm.rows import lacking_vectors, lock_chat
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
 from memory.lsm.topic_boundaries import topic_boundary
-from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, lacking_vectors, mean_vector
+from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector
 from mindbus.sql.database import Database
 
 # Least similarity at which a fragment continues its episode; after a silence as long as the gap, the higher one.
@@ -194,14 +194,3 @@ def _links(topic: Topic, earlier: Mapping[str, Topic]) -> Links:
     if similar and similar[0][0] >= _CONTINUES_FROM:
         return similar[0][1], [other_id for _, other_id in similar[1:]]
     return None, [other_id for _, other_id in similar[:_MAX_RELATED]]
-
-
-async def resettle(session: AsyncSession, raw_log_ids: Collection[str]) -> None:
-    """Have the episodes of these turns settled again that were settled before all their vectors were there."""
-    within = select(EpisodeOfTurnRow.episode_id).where(EpisodeOfTurnRow.raw_log_id.in_(raw_log_ids))
-    episodes = set(await session.scalars(within.distinct()))
-    complete = episodes - await lacking_vectors(session, episodes)
-    by_words = (EpisodeRow.id.in_(complete), EpisodeRow.is_settled, EpisodeRow.model.is_(None))
-    query = select(EpisodeRow).where(*by_words).order_by(EpisodeRow.id).with_for_update()
-    for row in await session.scalars(query):
-        row.is_settled = False

@@ -12,6 +12,7 @@ from language.words import small_talk_stems, stem_key
 from memory.lsm.tables import TurnRow
 from memory.lsm.topics import EpisodeText
 from memory.packing.sentences import meaningful_stems
+from retrieval.similarity import EPSILON, as_floats, normalized
 
 # Turns compared on each side of a boundary; the fewest turns of a topic.
 _WINDOW, _MIN_TURNS = 8, 6
@@ -21,7 +22,6 @@ _MIN_DISTANCE, _SHARED_WORD_PENALTY = 0.13, 9.0
 _SMALL_TALK_WEIGHT = 0.3
 # Without vectors: the least share of turns with a word of another turn on their side, the overlap that is chance.
 _MIN_COHERENCE, _CHANCE_OVERLAP = 0.6, 0.06
-_EPSILON = 1e-6
 
 Rows = NDArray[np.float32]
 
@@ -95,12 +95,8 @@ class _Dialogue:
 
 def _directions(text: EpisodeText, spoken: Sequence[int]) -> Rows | None:
     """Unit vectors of the turns, shape (turns, dims); None where they are of several models."""
-    rows = [np.frombuffer(text.vectors[text.turns[index].id], "<f4") for index in spoken]
-    if len({len(row) for row in rows}) != 1:
-        return None
-    stacked: Rows = np.stack(rows)
-    directions: Rows = stacked / np.maximum(np.linalg.norm(stacked, axis=1, keepdims=True), _EPSILON)
-    return directions
+    rows = [as_floats(text.vectors[text.turns[index].id]) for index in spoken]
+    return normalized(np.stack(rows)) if len({len(row) for row in rows}) == 1 else None
 
 
 def _distance(rows: Rows, index: int) -> float:
@@ -109,7 +105,7 @@ def _distance(rows: Rows, index: int) -> float:
     distance = float(((before.mean(axis=0) - after.mean(axis=0)) ** 2).sum())
     spread_before, spread_after = _spread(before), _spread(after)
     spread = (spread_before + spread_after) / 2
-    return (distance - spread_before / len(before) - spread_after / len(after)) / max(spread, _EPSILON)
+    return (distance - spread_before / len(before) - spread_after / len(after)) / max(spread, EPSILON)
 
 
 def _spread(rows: Rows) -> float:

@@ -1,7 +1,7 @@
 """Topics of episodes: terms, names and mean vector of their turns, and how similar they are."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,9 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.episodes import RawTurn
 from language.words import stem_key
 from memory.lsm.rows import as_turn, turns_of
-from memory.lsm.tables import EpisodeOfTurnRow, TurnRow, TurnVectorRow, wants_vector
+from memory.lsm.tables import TurnRow, TurnVectorRow
 from memory.packing.entities import entities_of
 from memory.packing.sentences import meaningful_stems
+from retrieval.similarity import as_floats
 
 _TERM_WEIGHT, _NAME_WEIGHT, _MEANING_WEIGHT = 0.4, 0.3, 0.3
 _NAMING = frozenset({"person", "place", "organization", "thing"})
@@ -38,7 +39,7 @@ class Topic:
         """Topic of some turns; slow for many of them."""
         terms = frozenset(term for turn in turns for term in meaningful_stems(turn.content))
         names = frozenset(stem_key(each.name) for each in entities_of(turns) if each.kind in _NAMING)
-        known = [np.frombuffer(vectors[turn.raw_log_id], "<f4") for turn in turns if turn.raw_log_id in vectors]
+        known = [as_floats(vectors[turn.raw_log_id]) for turn in turns if turn.raw_log_id in vectors]
         direction = np.mean(known, axis=0) if known and len(known) == len(turns) else None
         return cls(terms, names, direction)
 
@@ -99,23 +100,11 @@ async def episode_text(session: AsyncSession, episode_id: str) -> EpisodeText:
     return EpisodeText(turns, {row.raw_log_id: row.data for row in await session.scalars(query)})
 
 
-async def lacking_vectors(session: AsyncSession, episode_ids: Collection[str]) -> set[str]:
-    """Ids of those episodes that have a turn without a vector."""
-    of_turn = EpisodeOfTurnRow.raw_log_id
-    query = (
-        select(EpisodeOfTurnRow.episode_id)
-        .join(TurnRow, TurnRow.id == of_turn)
-        .outerjoin(TurnVectorRow, TurnVectorRow.raw_log_id == of_turn)
-        .where(wants_vector(), EpisodeOfTurnRow.episode_id.in_(episode_ids), TurnVectorRow.raw_log_id.is_(None))
-    )
-    return set(await session.scalars(query.distinct()))
-
-
 async def mean_vector(session: AsyncSession, text: EpisodeText) -> tuple[str | None, bytes | None]:
     """Model of a text's vectors and their mean, normalised, little-endian float32; nothing if the mean is 0."""
     query = select(TurnVectorRow.model).where(TurnVectorRow.raw_log_id == next(iter(text.vectors)))
     model = await session.scalar(query)
-    mean = np.mean([np.frombuffer(raw, "<f4") for raw in text.vectors.values()], axis=0)
+    mean = np.mean([as_floats(raw) for raw in text.vectors.values()], axis=0)
     length = float(np.linalg.norm(mean))
     return (model, (mean / length).astype("<f4").tobytes()) if length else (None, None)
 

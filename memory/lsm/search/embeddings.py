@@ -10,8 +10,8 @@ from sqlalchemy import delete, func, insert, select
 
 from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderFailure
+from memory.lsm.rows import resettle
 from memory.lsm.search.index_cache import ChatIndexCache
-from memory.lsm.segmentation import resettle
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -80,7 +80,7 @@ class _PendingTurn(NamedTuple):
         return f"{self.speaker}: {self.content}" if self.speaker else self.content
 
 
-class EmbeddingBacklog:
+class TurnBacklog:
     """Turns that have no vector yet, embedded in batches; a `LogListener`."""
 
     def __init__(self, database: Database, embeddings: QueryEmbeddings, indexes: ChatIndexCache) -> None:

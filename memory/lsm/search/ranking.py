@@ -16,6 +16,7 @@ from memory.lsm.search.questions import ParsedQuestion
 from retrieval.blas import single_blas_thread
 from retrieval.segments import Scores
 from retrieval.sequence_postings import CONTEXT
+from retrieval.sequence_vectors import Similarities
 
 Weights = Mapping[str, float]
 Confidence = Literal["found", "weak", "nothing"]
@@ -105,14 +106,14 @@ def rank(index: ChatIndex, matches: WordMatches, vector: bytes | None, weights: 
     with single_blas_thread():
         similarities = None if vector is None else index.vectors.similarities(vector)
         if similarities is not None and similarities.is_approximate:
-            best = _order(_weighted(similarities.signals, weights, by_words), matches, _REFINED)
+            best = _order(_weighted(_meaning_signals(similarities), weights, by_words), matches, _REFINED)
             index.vectors.refine(similarities, best)
     if similarities is None:
         return Ranking(matches.signals, by_words, _order(by_words, matches, limit), matches.coverage, None)
-    scores = _weighted(similarities.signals, weights, by_words)
-    signals = {**matches.signals, **similarities.signals}
+    meaning = _meaning_signals(similarities)
+    scores = _weighted(meaning, weights, by_words)
     order, similarity = _order(scores, matches, limit), similarities.maximum(matches.allowed)
-    return Ranking(signals, scores, order, matches.coverage, similarity)
+    return Ranking({**matches.signals, **meaning}, scores, order, matches.coverage, similarity)
 
 
 def clause_order(index: ChatIndex, clause: Mapping[str, str], scores: Scores, limit: int) -> list[int]:
@@ -181,6 +182,11 @@ def _word_signals(
         "asks": index.questions.astype(np.float32),
     }
     return signals, coverage
+
+
+def _meaning_signals(similarities: Similarities) -> dict[str, Scores]:
+    alone, in_context = similarities.standard_scores
+    return {"meaning": alone, "meaning_in_context": in_context}
 
 
 def _speaker_signal(index: ChatIndex, question: ParsedQuestion) -> dict[str, Scores]:

@@ -1,7 +1,7 @@
 """Search for episodes: the turns of all layers are searched, then grouped by episode."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,19 +17,12 @@ from memory.lsm.search.embeddings import QueryEmbeddings
 from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.questions import is_overview
 from memory.lsm.search.ranking import Weights, fit_budget
+from memory.lsm.search.search_log import SearchOutcome
 from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
 
-_TURN = (
-    TurnRow.id,
-    TurnRow.role,
-    TurnRow.content,
-    TurnRow.time,
-    TurnRow.speaker,
-    TurnRow.position,
-    TurnRow.word_count,
-)
+_TURN = (TurnRow.id, TurnRow.role, TurnRow.content, TurnRow.time, TurnRow.speaker, TurnRow.position, TurnRow.word_count)
 _EPISODE = (
     EpisodeRow.id.label("episode_id"),
     EpisodeRow.layer,
@@ -50,15 +43,6 @@ _PRIORITY_SHARE = 0.1
 
 # A hit with the row of its turn and episode.
 HitRow = tuple[TurnHit, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOutcome:
-    """The answer, with what the search log keeps of it: hits with their layers, episodes that count as used."""
-
-    answer: FoundEpisodes
-    hits: Sequence[Mapping[str, str]]
-    touched: Sequence[str]
 
 
 class EpisodeFinder:

@@ -1,20 +1,29 @@
 """Search log: finished searches, kept for feedback, and the accesses that they count as."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
-from bus_schema.lsm_search import Feedback, SearchEpisodes
+from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.layer_transitions import Reactivation
-from memory.lsm.search.search import SearchOutcome
 from memory.lsm.tables import ChatRow, SearchRow
 from mindbus.logs import logger
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.tables import insert_or_ignore
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """The answer, with what the search log keeps of it: hits with their layers, episodes that count as used."""
+
+    answer: FoundEpisodes
+    hits: Sequence[Mapping[str, str]]
+    touched: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

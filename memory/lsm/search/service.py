@@ -6,10 +6,10 @@ from datetime import datetime
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.embedding.embedder import Embedder
-from memory.lsm.search.embeddings import EmbeddingBacklog, QueryEmbeddings
+from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
-from memory.lsm.search.search import EpisodeFinder, SearchOutcome
-from memory.lsm.search.search_log import FinishedSearch, SearchLog
+from memory.lsm.search.search import EpisodeFinder
+from memory.lsm.search.search_log import FinishedSearch, SearchLog, SearchOutcome
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.service import LongTermMemory
 from mindbus.settings import Settings
@@ -23,7 +23,7 @@ class EpisodeSearch:
 
     indexes: ChatIndexCache
     embeddings: QueryEmbeddings
-    backlog: EmbeddingBacklog
+    backlog: TurnBacklog
     finder: EpisodeFinder
     log: SearchLog
     tuning: WeightTuning
@@ -57,7 +57,7 @@ def search_over(
     database, gap = memory.database, memory.recorder.limits.gap
     indexes = ChatIndexCache(database, gap, settings.lsm_index_mib * _MIB)
     embeddings = QueryEmbeddings()
-    backlog = EmbeddingBacklog(database, embeddings, indexes)
+    backlog = TurnBacklog(database, embeddings, indexes)
     log = SearchLog(database, memory.reactivation)
     for listener in (indexes, backlog, log):
         memory.listeners.add(listener)

@@ -1,4 +1,4 @@
-"""How near turns are to a question, in chats of any size."""
+"""Similarity of a question with every turn, in chats of any size."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,20 +18,20 @@ Rows = NDArray[np.float32]
 
 
 def topics(turns: int, seed: int = 5) -> Rows:
-    """Vectors such as models make: near each other, of few matters, each a little different."""
+    """Vectors such as models make: near each other, of few topics, each a little different."""
     chance = np.random.default_rng(seed)
-    matters = chance.standard_normal((40, DIMS)) * np.geomspace(1, 0.05, DIMS)
-    mixed = chance.dirichlet(np.full(40, 0.1), turns) @ matters
+    centres = chance.standard_normal((40, DIMS)) * np.geomspace(1, 0.05, DIMS)
+    mixed = chance.dirichlet(np.full(40, 0.1), turns) @ centres
     shared = 0.35 * np.random.default_rng(0).standard_normal(DIMS)
     return (shared + mixed + 0.02 * chance.standard_normal((turns, DIMS))).astype("<f4")
 
 
-def directions(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> SequenceVectors:
-    """One stretch after another, of so many turns each."""
-    stretches = Segments(gap=HOUR)
-    found = SequenceVectors(stretches)
+def vectors_of(rows: Rows, without: frozenset[int] = frozenset(), pause_after: int = 7) -> SequenceVectors:
+    """Vectors in segments of so many turns each."""
+    segments = Segments(gap=HOUR)
+    found = SequenceVectors(segments)
     for position, row in enumerate(rows):
-        stretches.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR)
+        segments.add(NOW + position * MINUTE + position // pause_after * 5 * HOUR)
         if position not in without:
             found.put(position, row.tobytes())
     return found
@@ -61,7 +61,7 @@ class Book:
         return (self.own @ wanted).astype(np.float32), (self.blended @ wanted).astype(np.float32)
 
 
-def nearness(found: SequenceVectors, question: Rows) -> Similarities:
+def similarities(found: SequenceVectors, question: Rows) -> Similarities:
     near = found.similarities(question.tobytes())
     assert near is not None
     return near
@@ -71,7 +71,7 @@ def nearness(found: SequenceVectors, question: Rows) -> Similarities:
 def test_turns_are_as_near_as_a_careful_reader_would_find(turns: int) -> None:
     rows, question = topics(turns + 1)[:-1], topics(turns + 1)[-1]
 
-    near = nearness(directions(rows), question)
+    near = similarities(vectors_of(rows), question)
 
     alone, around = Book(rows).cosines(question)
     assert np.allclose(near.alone, alone, atol=2e-3)
@@ -81,25 +81,25 @@ def test_turns_are_as_near_as_a_careful_reader_would_find(turns: int) -> None:
 def test_a_turn_without_a_vector_adds_nothing_to_those_around_it() -> None:
     rows, question, without = topics(101)[:-1], topics(101)[-1], frozenset({0, 13, 14, 50, 99})
 
-    near = nearness(directions(rows, without), question)
+    near = similarities(vectors_of(rows, without), question)
 
     alone, around = Book(rows, without).cosines(question)
     assert np.allclose(near.alone, alone, atol=2e-3)
     assert np.allclose(near.in_context[near.known], around[near.known], atol=2e-3)
-    assert (near.signals["meaning"][sorted(without)] == 0).all()
+    assert (near.standard_scores[0][sorted(without)] == 0).all()
 
 
 def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
     rows = topics(6000)
-    found, book = directions(rows), Book(rows)
+    found, book = vectors_of(rows), Book(rows)
     for question in topics(20, seed=6):
-        near = nearness(found, question)
-        rough = near.signals["meaning"] + near.signals["meaning_in_context"]
+        near = similarities(found, question)
+        rough = np.add(*near.standard_scores)
         found.refine(near, np.argsort(-rough)[:400].tolist())
 
         alone, around = book.cosines(question)
         true = (alone - alone.mean()) / alone.std() + (around - around.mean()) / around.std()
-        close = near.signals["meaning"] + near.signals["meaning_in_context"]
+        close = np.add(*near.standard_scores)
         best = np.argsort(-true)[:40]
         assert np.allclose(close[best], true[best], rtol=0.06)
         assert len(set(np.argsort(-close)[:40]) & set(best)) >= 39
@@ -107,20 +107,20 @@ def test_of_a_large_chat_the_best_are_compared_as_of_a_small_one() -> None:
 
 def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginning() -> None:
     rows, question = topics(6101)[:-1], topics(6101)[-1]
-    stretches = Segments(gap=HOUR)
-    grown = SequenceVectors(stretches)
+    segments = Segments(gap=HOUR)
+    grown = SequenceVectors(segments)
     for position, row in enumerate(rows):
-        stretches.add(NOW + position * MINUTE + position // 7 * 5 * HOUR)
+        segments.add(NOW + position * MINUTE + position // 7 * 5 * HOUR)
         grown.put(position, row.tobytes())
         if position % 500 == 0:
-            nearness(grown, question)
+            similarities(grown, question)
     everything = list(range(len(rows)))
 
-    near = nearness(grown, question)
+    near = similarities(grown, question)
     grown.refine(near, everything)
 
-    at_once = directions(rows)
-    same = nearness(at_once, question)
+    at_once = vectors_of(rows)
+    same = similarities(at_once, question)
     at_once.refine(same, everything)
     # What all turns share is looked at anew only when there are a quarter more.
     assert np.corrcoef(near.in_context, same.in_context)[0, 1] > 0.999
@@ -128,26 +128,26 @@ def test_what_is_said_later_is_compared_as_if_it_had_been_there_from_the_beginni
 
 def test_in_a_large_chat_many_turns_may_wait_for_their_vectors() -> None:
     rows, question = topics(5001)[:-1], topics(5001)[-1]
-    stretches = Segments(gap=HOUR)
-    found = SequenceVectors(stretches)
+    segments = Segments(gap=HOUR)
+    found = SequenceVectors(segments)
     for position, row in enumerate(rows):
-        stretches.add(NOW + position * MINUTE)
+        segments.add(NOW + position * MINUTE)
         found.put(position, row.tobytes())
-    before = nearness(found, question)
+    before = similarities(found, question)
     for position in range(5000, 12_000):
-        stretches.add(NOW + position * MINUTE)
+        segments.add(NOW + position * MINUTE)
 
-    after = nearness(found, question)
+    after = similarities(found, question)
     found.refine(after, [4999, 5000, 11_999])
 
     assert before.is_approximate
     assert after.known.tolist() == [True] * 5000 + [False] * 7000
     assert np.allclose(after.alone[:4990], before.alone[:4990])
-    assert (after.signals["meaning_in_context"][5000:] == 0).all()
+    assert (after.standard_scores[1][5000:] == 0).all()
 
 
 def test_vectors_of_another_length_take_the_place_of_those_before_them() -> None:
-    found = directions(topics(5))
+    found = vectors_of(topics(5))
     found.put(4, np.ones(8, "<f4").tobytes())
 
     assert found.count == 1
@@ -156,7 +156,7 @@ def test_vectors_of_another_length_take_the_place_of_those_before_them() -> None
 
 def test_vectors_shorter_than_an_outline_will_do() -> None:
     rows = topics(5001)[:, :16]
-    near = nearness(directions(rows[:-1]), rows[-1])
+    near = similarities(vectors_of(rows[:-1]), rows[-1])
 
     assert near.is_approximate
     assert np.allclose(near.alone, Book(rows[:-1]).cosines(rows[-1])[0], atol=2e-3)
