@@ -151,7 +151,7 @@ class FolderAccess(DirectAccess):
             super()._stage(entry, found, progress)
 
     def _orphans(self, key: str) -> Iterator[Path]:
-        """Where storage puts uploads that nobody registered for a day, perhaps since their producer was down."""
+        """Paths among the orphans, to which storage moves uploads that were not registered within a day."""
         for place in (self._root / "orphans", self._root.parent / "orphans"):
             yield from place.glob(f"*/{key}")
 

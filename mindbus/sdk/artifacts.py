@@ -146,10 +146,9 @@ class Artifacts:
             return await self._register(entry, progress) if is_alone else Put(entry.manifest, "pending")
 
     async def find(self, artifact_id: str, *, trace: str, step: str | None = None) -> Put | None:
-        """What has become of an artifact that may have been put before: by this instance, or by one that died.
+        """The artifact, if it has been put before, by this instance or by one that died; else None.
 
-        It is looked for among this participant's own; that most have not been put is no refusal. Raises StorageAway,
-        ArtifactRefused.
+        Only this participant's own artifacts are searched. Raises StorageAway, ArtifactRejected.
         """
         if self._buffer.get(artifact_id) is None:
             await asyncio.to_thread(self._buffer.adopt)

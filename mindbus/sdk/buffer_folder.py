@@ -1,4 +1,4 @@
-"""A folder of the buffer, with one writer."""
+"""A folder of the buffer: its entries, and a lock that admits one process."""
 
 import fcntl
 import os

@@ -94,7 +94,7 @@ class PresignedAccess:
 
 
 class PresignedByteStream:
-    """ByteStream of an object, taken up where they broke off, under a fresh address each time."""
+    """ByteStream of an object, resumed where it broke off, each time with a new address."""
 
     def __init__(
         self,

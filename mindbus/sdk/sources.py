@@ -1,4 +1,4 @@
-"""Where the bytes of a new artifact come from."""
+"""Sources of the bytes of a new artifact, and progress of a transfer."""
 
 import asyncio
 import mimetypes

@@ -1,4 +1,4 @@
-"""The base of sub-agents: whoever does tasks that the master delegates."""
+"""Sub-agents: the base class, and the task that one is given."""
 
 import asyncio
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The audit: every artifact has its bytes."""
+"""Audit: every artifact has its bytes; missing bytes are restored from the orphans."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
 from storage_service.maintenance.registry import MaintenanceRegistry, StoredArtifact
 from storage_service.maintenance.rules import ORPHANS_KEPT
 
-# A page ends early rather than let its asker wait for a long time.
+# A page ends early rather than keep the requester waiting.
 _MAX_HASHED_BYTES = 2 * 1024**3
 
 
 @dataclass
 class _Page:
-    """What a page has found so far; bytes that several artifacts have are read once."""
+    """Findings of a page; bytes that several artifacts share are read once."""
 
     rehash: bool
     checked: int = 0
@@ -33,7 +33,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class Auditor:
-    """Checks what must be there, puts back what it finds; a manifest without bytes is told, never removed."""
+    """Checks and restores the bytes of artifacts; a manifest without bytes is reported, never removed."""
 
     registry: MaintenanceRegistry
     manifests: SpentUploads
@@ -68,33 +68,33 @@ class Auditor:
         if found := page.seen[content]:
             troubles, problem = found
             troubles.append(Trouble(artifact_id=artifact.artifact_id, key=content.key, problem=problem))
-            logger().error("artifact in trouble", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
+            logger().error("artifact damaged", artifact_id=artifact.artifact_id, key=content.key, problem=problem)
         if await self.blobs.size_bytes(copy_key(artifact.artifact_id)) is None:
             await write_copy(self.manifests.copy_of, self.blobs.write, artifact.artifact_id)
             page.copies_written += 1
 
     async def _examine(self, page: _Page, artifact: StoredArtifact) -> tuple[list[Trouble], str] | None:
         content, key = artifact.content, artifact.content.key
-        was_missing = await self.blobs.size_bytes(key) is None
-        if was_missing and not await bring_back(self.blobs, key, self.clock().date()):
+        is_missing = await self.blobs.size_bytes(key) is None
+        if is_missing and not await restore_orphan(self.blobs, key, self.clock().date()):
             return page.missing, "has no bytes; restore them from a backup of the store"
-        rehash = page.rehash or was_missing
+        rehash = page.rehash or is_missing
         page.hashed_bytes += artifact.size_bytes if rehash else 0
         problem = await damage_of(self.blobs, key, content.sha256, artifact.size_bytes, rehash=rehash)
         if problem is not None:
             return page.damaged, f"{problem}; restore the bytes from a backup of the store"
-        return (page.restored, "was found among the orphans") if was_missing else None
+        return (page.restored, "was found among the orphans") if is_missing else None
 
 
-async def bring_back(blobs: Blobs, key: str, today: date) -> bool:
-    """Have a file at its own key again, if it still lies among the orphans; whether it is there. Raises OSError."""
+async def restore_orphan(blobs: Blobs, key: str, today: date) -> bool:
+    """Move a file back from the orphans; whether it was there. Raises OSError."""
     orphan = await orphan_of(blobs, key, today)
     return orphan is not None and await blobs.move(orphan, key)
 
 
 async def orphan_of(blobs: Blobs, key: str, today: date) -> str | None:
-    """Where a file lies among the orphans. Raises OSError."""
-    # A day more than they are kept: the day in a key may have been nearly over.
+    """Key of a file among the orphans, or None. Raises OSError."""
+    # One day more than orphans are kept: the day in a key may have been nearly over.
     for age in range(ORPHANS_KEPT.days + 2):
         orphan = orphan_key(key, today - timedelta(days=age))
         if await blobs.size_bytes(orphan) is not None:
@@ -103,7 +103,7 @@ async def orphan_of(blobs: Blobs, key: str, today: date) -> str | None:
 
 
 async def damage_of(blobs: Blobs, key: str, sha256: str, size_bytes: int, *, rehash: bool) -> str | None:
-    """What is wrong with the bytes under a key; None where nothing is. Raises FileNotFoundError, OSError."""
+    """Description of the damage of a file, or None. Raises FileNotFoundError, OSError."""
     found = await blobs.size_bytes(key)
     if found is None:
         raise FileNotFoundError(key)

@@ -1,4 +1,4 @@
-"""Garbage collection: what nothing needs any more goes to the orphans, what has lain there long enough is deleted."""
+"""Garbage collection: unused files are moved to the orphans, old orphans are deleted."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ from storage_service.maintenance.survey import MAX_PER_RUN, Survey, Surveyor
 
 
 def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None) -> Rejected | None:
-    """Why a run must not take all this; None where it may. Who names a number of objects has seen the survey."""
+    """The error of a run that would remove too much, or None.
+
+    It protects against a restored database and a mistyped retention; a request with `max_objects` has seen the survey.
+    """
     objects = survey.unused.count + survey.unknown.count
     taken = max(objects, survey.due.count) + survey.unregistered.count
     numbers: dict[str, Any] = {
@@ -51,9 +54,9 @@ COLLECTED = "collected"
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Looks first, then decides in the database, then moves: whatever interrupts it, the next run goes on from there.
+    """Surveys, decides in the database, then moves files; the next run resumes an interrupted one.
 
-    What it decides, the database decides again at that moment: a content that has come into use meanwhile stays.
+    The database checks every decision again: a content that has come into use meanwhile stays.
     """
 
     registry: MaintenanceRegistry
@@ -65,35 +68,35 @@ class Collector:
         """Raises TooMuchGarbage, DatabaseBehindStore; OSError where the store fails."""
         resumed = 0 if dry_run else await self.end_removals()
         survey = await Surveyor(self.registry, self.blobs, self.clock).survey()
-        refusal = limit_error(survey, self.rules, max_objects)
+        error = limit_error(survey, self.rules, max_objects)
         if dry_run:
-            return _as_seen(survey, refusal=str(refusal) if refusal else None)
-        if refusal is not None:
-            raise refusal
+            return _preview(survey, refusal=str(error) if error else None)
+        if error is not None:
+            raise error
         return await self._take(survey, resumed)
 
     async def end_removals(self) -> int:
-        """Move what is decided to go; how many. What cannot be moved now is moved by a later run."""
+        """Carry out decided removals; returns their number. What fails now is repeated by a later run."""
         return await self._end(await self.registry.removals(MAX_PER_RUN))
 
     async def end_erasures(self) -> int:
-        """The same for what is to be kept nowhere, which should not wait for the next collection."""
+        """Carry out the removals of erased files, which should not wait for the next collection."""
         return await self._end([each for each in await self.registry.removals(MAX_PER_RUN) if not each.target])
 
     async def _end(self, removals: Iterable[Removal]) -> int:
         ended = 0
         for removal in removals:
             try:
-                is_there = await self._carried_out(removal)
-            except OSError as trouble:
-                logger().warning("garbage stays", key=removal.key, reason=str(trouble))
+                is_there = await self._carry_out(removal)
+            except OSError as error:
+                logger().warning("garbage stays", key=removal.key, reason=str(error))
                 continue
             await self.registry.finish(removal, is_there=is_there)
             ended += 1
         return ended
 
-    async def _carried_out(self, removal: Removal) -> bool:
-        """Whether it is among the orphans now."""
+    async def _carry_out(self, removal: Removal) -> bool:
+        """Move or delete a file; whether it is among the orphans now."""
         if removal.target:
             return await self.blobs.move(removal.key, removal.target)
         await self.blobs.delete(removal.key)
@@ -132,13 +135,13 @@ class Collector:
     async def _delete(self, key: str) -> bool:
         try:
             await self.blobs.delete(key)
-        except OSError as trouble:
-            logger().warning("garbage stays", key=key, reason=str(trouble))
+        except OSError as error:
+            logger().warning("garbage stays", key=key, reason=str(error))
             return False
         return True
 
 
-def _as_seen(survey: Survey, refusal: str | None) -> GarbageReport:
+def _preview(survey: Survey, refusal: str | None) -> GarbageReport:
     return GarbageReport(
         dry_run=True,
         expired=survey.due.tally,

@@ -1,4 +1,4 @@
-"""Rows that are to be forgotten, with the files that go with them."""
+"""Erasure: data of a user, or all data, is deleted with its bytes and not kept among the orphans."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,20 +37,20 @@ from storage_service.tables import (
     TraceRow,
 )
 
-# Whose that is which was a forgotten user's: of an artifact its id, type and size stay, so that nothing gets its id.
+# Owner of the artifacts of an erased user: their id, type and size stay, so that no id is reused.
 FORGOTTEN = "svc.forgotten"
 _FORGOTTEN_TRACE = "forgotten"
 _AT_ONCE = 500
 
-_SAID: Mapping[str, type[DeclarativeBase]] = {
+_MESSAGE_TABLES: Mapping[str, type[DeclarativeBase]] = {
     "messages": DialogueMessageRow,
     "fragments": FragmentRow,
     "dialogues": DialogueRow,
     "events": TimelineRow,
     "agent_data": AgentDatumRow,
 }
-# What refers to a manifest goes before it.
-_STORED: Mapping[str, type[DeclarativeBase]] = {
+# Rows that refer to a manifest are deleted before it.
+_ARTIFACT_TABLES: Mapping[str, type[DeclarativeBase]] = {
     "inputs": InputRow,
     "artifacts": ManifestRow,
     "spans": CreationRangeRow,
@@ -59,17 +59,17 @@ _STORED: Mapping[str, type[DeclarativeBase]] = {
     "traces": TraceRow,
     "notices": NotificationRow,
 }
-_COUNTED = frozenset({*_SAID, "artifacts", "traces"})
+_COUNTED = frozenset({*_MESSAGE_TABLES, "artifacts", "traces"})
 
 
 class ErasedRows:
-    """Every method is a part of the transaction of the message at hand."""
+    """Erasure of rows, within the current transaction."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database, self.clock = database, clock
 
     async def forget_all(self, files: Iterable[StoredFile]) -> dict[str, int]:
-        """No row of data is left; what has one in the store goes, as do the files given."""
+        """Delete all rows of data, and remove their files and the files given."""
         session = self.database.session
         live = BlobRow.state.in_((PINNED, LIVE))
         contents = [
@@ -81,16 +81,18 @@ class ErasedRows:
         await session.execute(update(BlobRow).where(live).values(state=DELETING, condemned_at=self.clock()))
         copies = [copy_key(artifact_id) for artifact_id in await session.scalars(select(ManifestRow.id))]
         uploads = await session.scalars(select(SpentUploadRow.upload_key))
-        # Among them what was on its way to the orphans.
+        # Removals under way, too, are kept nowhere.
         await session.execute(update(RemovalRow).values(target=""))
         removed = await self._remove([*(_of_file(found.key, found.size_bytes) for found in files)])
         removed += await self._remove([_of_file(key) for key in (*copies, *uploads)])
         removed += await self._remove([_of_content(content, size_bytes) for content, size_bytes in contents])
-        counts = {kind: await self._delete(table, true()) for kind, table in {**_SAID, **_STORED}.items()}
+        counts = {
+            kind: await self._delete(table, true()) for kind, table in {**_MESSAGE_TABLES, **_ARTIFACT_TABLES}.items()
+        }
         return {kind: count for kind, count in counts.items() if kind in _COUNTED} | {"files": removed}
 
     async def forget_user(self, user_id: str, orphans: Sequence[StoredFile]) -> dict[str, int]:
-        """The dialogue, what is kept under the user's id, the artifacts of the user or of the dialogue."""
+        """Delete a user's dialogue, agent data and events; erase the artifacts of the user or of the dialogue."""
         trace = conversation_trace(user_id)
         counts = {
             "messages": await self._delete(DialogueMessageRow, DialogueMessageRow.user_id == user_id),
@@ -123,9 +125,9 @@ class ErasedRows:
         return {"artifacts": len(rows), "files": await self._remove(files) + len(lost)}
 
     async def _release(self, content: ContentGeneration) -> bool:
-        """Whether the bytes are nobody's now; then they go, unless they have gone already."""
+        """Remove the bytes of a content without artifacts; whether it has none."""
         session = self.database.session
-        # The lock that a registration of the same bytes takes.
+        # A registration of the same bytes takes the same lock.
         blob = await session.scalar(select(BlobRow).where(BlobRow.sha256 == content.sha256).with_for_update())
         held = select(ManifestRow.id).where(
             ManifestRow.sha256 == content.sha256,
@@ -162,7 +164,7 @@ def _is_under(user_id: str) -> ColumnElement[bool]:
 
 
 def _original(orphan: str) -> str:
-    """The key that an orphan had: behind `orphans` and the day."""
+    """The key that an orphan had, behind `orphans` and the day."""
     return orphan.split("/", 2)[-1]
 
 
@@ -180,9 +182,9 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Decides together with the message at hand; the files follow, as those do that garbage collection removes.
+    """Erases all data or a user's, deciding within the current transaction; files are removed afterwards.
 
-    The generations of contents are never forgotten: whoever wakes late with an old key can still harm nothing.
+    Generations of contents are kept: a process that resumes late with an old key can still harm nothing.
     """
 
     registry: MaintenanceRegistry
@@ -190,15 +192,15 @@ class Eraser:
     blobs: Blobs
 
     async def clear(self, principal: Principal) -> Mapping[str, int]:
-        """Everything, counted by kind. Raises NotAnOperator, OSError."""
+        """Erase everything; returns counts by kind. Raises NotAnOperator, OSError."""
         require_operator(principal)
         await self._outlaw_strays()
-        # Looked through first: a transaction on SQLite would hold up everybody meanwhile.
+        # Listed before the transaction, which would block all others on SQLite.
         files = [found for folder in (STAGING, ORPHANS, CLAIMS, MANIFESTS) for found in await self._under(folder)]
         return await self.rows.forget_all(files)
 
     async def forget(self, principal: Principal, user_id: str) -> Mapping[str, int]:
-        """All that is a user's own, counted by kind; what others made of it stays theirs. Raises NotAnOperator."""
+        """Erase a user's own data; returns counts by kind. What others made of it stays. Raises NotAnOperator."""
         require_operator(principal)
         return await self.rows.forget_user(user_id, await self._under(ORPHANS))
 
@@ -206,7 +208,7 @@ class Eraser:
         return [found async for found in self.blobs.listing(folder)]
 
     async def _outlaw_strays(self) -> None:
-        """Objects that no manifest names have no rows by which to find them."""
+        """Remove objects without a manifest: no row leads to them."""
         found = await self._under(OBJECTS)
         for first in range(0, len(found), _PAGE):
             page = [(each, content_of(each.key)) for each in found[first : first + _PAGE]]

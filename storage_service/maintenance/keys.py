@@ -1,4 +1,4 @@
-"""What a key in the store says of the file under it."""
+"""Keys of objects, manifest copies, orphans and claims, and their parsing."""
 
 import hashlib
 import re
@@ -27,12 +27,12 @@ class ContentGeneration:
 
     @property
     def key(self) -> str:
-        """Where it lies."""
+        """Key of the object."""
         return object_key(self.sha256, self.generation)
 
 
 def content_of(key: str) -> ContentGeneration | None:
-    """The content of an object's key; None where no content has this key."""
+    """The content of an object's key, or None."""
     found = _OBJECT.fullmatch(key)
     if found is None:
         return None
@@ -41,18 +41,18 @@ def content_of(key: str) -> ContentGeneration | None:
 
 
 def copy_key(artifact_id: str) -> str:
-    """Where the copy of a manifest lies; spread by digest, since ids that are minted together begin alike."""
+    """Key of the copy of a manifest; spread by digest, since ids minted together begin alike."""
     return f"{MANIFESTS}/{hashlib.sha256(artifact_id.encode()).hexdigest()[:2]}/{artifact_id}.json"
 
 
 def artifact_of(key: str) -> str | None:
-    """Whose manifest a copy is; None where the key is that of no copy."""
+    """The artifact id of a copy's key, or None."""
     found = _COPY.fullmatch(key)
     return found[1] if found is not None and copy_key(found[1]) == key else None
 
 
 def orphan_key(key: str, day: date) -> str:
-    """Where a file lies that nothing needs since that day."""
+    """Key of a file among the orphans of a day."""
     return f"{ORPHANS}/{day.isoformat()}/{key}"
 
 

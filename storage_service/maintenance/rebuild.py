@@ -1,4 +1,4 @@
-"""What is known of an object that no manifest names."""
+"""Rebuild of a lost database: from copies of manifests, then from labels of objects."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
@@ -20,7 +20,7 @@ RECOVERED = "recovered"
 
 
 async def recovered(blobs: Blobs, file: StoredFile, content: ContentGeneration) -> ManifestCopy | None:
-    """The least of a manifest, private to who made it; None where the store does not know. Raises OSError."""
+    """A minimal manifest, private to its producer, from an object's labels; None without labels. Raises OSError."""
     labels = await blobs.labels(file.key)
     if labels is None:
         return None
@@ -49,7 +49,7 @@ _AT_ONCE = 500
 
 @dataclass
 class _Page:
-    """What a page has done so far."""
+    """Results of a page."""
 
     dry_run: bool
     deep: bool
@@ -62,9 +62,9 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilder:
-    """Restores what is missing, in parts of the store that are small; what is there is left as it is.
+    """Restores missing manifests, page by page; existing ones stay unchanged.
 
-    An artifact is restored where its bytes are: without them it is told as lost, its copy stays for a later try.
+    An artifact without bytes is reported as lost; its copy stays for a later attempt.
     """
 
     registry: RebuildRegistry
@@ -79,10 +79,10 @@ class Rebuilder:
         page = _Page(dry_run, deep)
         if cursor is None and await self._is_small(limit):
             for folder in (MANIFESTS, OBJECTS):
-                await self._take_in(page, folder)
+                await self._restore_folder(page, folder)
             at = len(_FOLDERS)
         while at < len(_FOLDERS) and page.looked_at < limit:
-            await self._take_in(page, _FOLDERS[at])
+            await self._restore_folder(page, _FOLDERS[at])
             at += 1
         return RebuildPage(
             dry_run=dry_run,
@@ -97,7 +97,7 @@ class Rebuilder:
         )
 
     async def _is_small(self, limit: int) -> bool:
-        """Whether one page takes it all: to list each of many empty folders would take longer than the work."""
+        """Whether one page takes everything: listing each of many empty folders would take longer than the work."""
         count = 0
         for folder in (MANIFESTS, OBJECTS):
             async with aclosing(_batches(self.blobs.listing(folder))) as batches:
@@ -107,7 +107,7 @@ class Rebuilder:
                         return False
         return True
 
-    async def _take_in(self, page: _Page, folder: str) -> None:
+    async def _restore_folder(self, page: _Page, folder: str) -> None:
         async for found in _batches(self.blobs.listing(folder)):
             page.looked_at += len(found)
             if folder.startswith(MANIFESTS):
@@ -125,7 +125,7 @@ class Rebuilder:
             await self._restore(page, artifact_id)
 
     async def _restore(self, page: _Page, artifact_id: str) -> None:
-        """It, and before it whatever it supersedes or was made from, as far as the store remembers that."""
+        """Restore an artifact after its predecessor and inputs, as far as the store has their copies."""
         waiting, begun = [artifact_id], set[str]()
         while waiting:
             copied = await self._copy_of(page, waiting[-1])
@@ -145,13 +145,13 @@ class Rebuilder:
             return ManifestCopy.from_bytes(await self.blobs.read(key))
         except FileNotFoundError:
             return None
-        except NotACopy as wrong:
-            page.lost.append(Lost(key=key, reason=str(wrong)))
+        except NotACopy as error:
+            page.lost.append(Lost(key=key, reason=str(error)))
             return None
 
     async def _put_back(self, page: _Page, copied: ManifestCopy) -> bool:
         manifest, content = copied.manifest, ContentGeneration(copied.manifest.sha256, copied.generation)
-        if copied.expired_at is None and (reason := await self._trouble(page, manifest, content)):
+        if copied.expired_at is None and (reason := await self._damage(page, manifest, content)):
             page.lost.append(Lost(key=manifest.id, reason=reason))
             return False
         if page.dry_run:
@@ -161,7 +161,7 @@ class Rebuilder:
             page.lost.append(Lost(key=manifest.id, reason=outcome))
         return outcome == "restored"
 
-    async def _trouble(self, page: _Page, manifest: Manifest, content: ContentGeneration) -> str | None:
+    async def _damage(self, page: _Page, manifest: Manifest, content: ContentGeneration) -> str | None:
         key, today = content.key, self.clock().date()
         if await self.blobs.size_bytes(key) is None:
             orphan = await orphan_of(self.blobs, key, today)
@@ -174,7 +174,7 @@ class Rebuilder:
         return await damage_of(self.blobs, key, content.sha256, manifest.size_bytes, rehash=page.deep)
 
     async def _from_labels(self, page: _Page, found: list[StoredFile]) -> None:
-        """Only of contents that the database has never heard of: of any other it knows what became of it."""
+        """Only contents that the database does not know: of any other it knows the state."""
         contents = {file: content_of(file.key) for file in found}
         unknown = await self.registry.unknown_contents({content.sha256 for content in contents.values() if content})
         for file, content in contents.items():

@@ -1,4 +1,4 @@
-"""How long things are kept, how much may go at once."""
+"""Retention periods and limits of maintenance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,24 +8,23 @@ from pathlib import Path
 from bus_schema.artifacts import retention_policy
 from mindbus.settings import Settings
 
-# What is younger may still become part of an artifact.
+# A younger file may still become part of an artifact.
 GRACE = timedelta(hours=24)
 ORPHANS_KEPT = timedelta(days=7)
-# As long as the dead letter that points at it may lie.
+# As long as a dead letter that points at the claim may be kept.
 CLAIMS_KEPT = timedelta(days=30)
-# Half-written files: far longer than a copy takes, so that no other instance's copy under way is swept.
+# Partial files: far longer than a copy takes, so that no running copy of another instance is removed.
 TEMPORARY_KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRules:
-    """What the operator decides.
+    """Settings of the operator.
 
-    `retention` limits artifacts by their type. A run of garbage collection that would take more than `max_objects`, or
-    more than `max_percent` of what there is, is refused; `few` may go whatever their share. `interval` is the time
-    from run to run, `audit_within` the time that a round through all artifacts takes; None: not by itself.
-    `orphans` is where they lie, if not in the store. With `must_write_once`, storage does not start on a store that
-    writes over what is there.
+    `retention` is by artifact type. A garbage collection of more than `max_objects` objects, or more than `max_percent`
+    of all, is rejected; up to `few` objects are always collected. `interval` is the time between runs, `audit_within`
+    the time for an audit of all artifacts; None: never by itself. `orphans` is a folder outside the store. With
+    `must_write_once`, storage does not start on a store that overwrites objects.
     """
 
     retention: Mapping[str, timedelta] = field(default_factory=dict)
@@ -39,7 +38,7 @@ class MaintenanceRules:
 
 
 def rules_of(settings: Settings) -> MaintenanceRules:
-    """As the operator has set them."""
+    """The rules of the settings."""
     return MaintenanceRules(
         retention=retention_policy(settings.retention),
         max_objects=settings.gc_max_objects,

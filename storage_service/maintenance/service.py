@@ -1,4 +1,4 @@
-"""The care of the store: what is asked for, what comes round by itself."""
+"""Maintenance of the store: on request, and at intervals."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ from storage_service.maintenance.registry import Notification, RebuildRegistry
 from storage_service.maintenance.rules import MaintenanceRules
 from storage_service.maintenance.statistics import AUDITED, StorageStatistics
 
-# Agents whose artifacts waited in staging for storage to come back go first.
+# After a start, agents whose artifacts waited in staging register first.
 _SETTLE = timedelta(minutes=15)
-_TOLD_AT_ONCE = 500
+_MAX_PUBLISHED = 500
 _TICKS_A_DAY = 24 * 60
 
 
 @dataclass
 class MaintenanceService:
-    """One thing at a time: a collection, a page of an audit, a page of a rebuild never meet."""
+    """Maintenance of the store; a collection, a page of an audit and a page of a rebuild never run concurrently."""
 
     registry: RebuildRegistry
     manifests: SpentUploads
@@ -36,20 +36,20 @@ class MaintenanceService:
     clock: Callable[[], datetime]
     rules: MaintenanceRules = field(default_factory=MaintenanceRules)
     settled_at: datetime | None = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # Held while copies of manifests are written, so that none is written anew that has just been erased.
+    running: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Held while copies of manifests are written, so that an erased one is not written again.
     copying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def collect(self, principal: Principal, *, dry_run: bool, max_objects: int | None) -> GarbageReport:
         """Raises NotAnOperator, TooMuchGarbage, DatabaseBehindStore."""
         require_operator(principal)
-        async with self.turn:
+        async with self.running:
             return await self._collector.collect(dry_run=dry_run, max_objects=max_objects)
 
     async def audit(self, principal: Principal, cursor: str | None, limit: int, *, rehash: bool) -> AuditPage:
         """Raises NotAnOperator, InvalidCursor."""
         require_operator(principal)
-        async with self.turn:
+        async with self.running:
             return await self._auditor.audit(cursor, limit, rehash=rehash)
 
     async def rebuild(
@@ -57,7 +57,7 @@ class MaintenanceService:
     ) -> RebuildPage:
         """Raises NotAnOperator, InvalidCursor."""
         require_operator(principal)
-        async with self.turn:
+        async with self.running:
             rebuilder = Rebuilder(self.registry, self.blobs, self.clock)
             return await rebuilder.rebuild(cursor, limit, dry_run=dry_run, deep=deep)
 
@@ -67,12 +67,12 @@ class MaintenanceService:
         return await self.statistics.stats()
 
     async def tell(self) -> Sequence[Notification]:
-        """What has happened since, forgotten together with the message at hand.
+        """Events to publish, deleted within the current transaction.
 
-        The store remembers that an artifact has expired before anybody hears of it.
+        The copy of an expired manifest is written before the event is published.
         """
         async with self.copying:
-            notices = await self.registry.notices(_TOLD_AT_ONCE)
+            notices = await self.registry.notices(_MAX_PUBLISHED)
             for notice in notices:
                 if isinstance(notice.event, ArtifactExpired):
                     artifact_id = notice.event.artifact.artifact_id
@@ -82,24 +82,24 @@ class MaintenanceService:
         return notices
 
     async def erase(self) -> None:
-        """Remove the files of what has been forgotten, unless something long is under way: then soon."""
-        if self.turn.locked():
+        """Delete erased files, unless a long task is running: then soon."""
+        if self.running.locked():
             return
-        async with self.turn, self.copying:
+        async with self.running, self.copying:
             if erased := await self._collector.end_erasures():
                 logger().info("erased", files=erased)
 
     async def tend(self) -> None:
-        """Once a minute: collect what is due, check some more artifacts; nothing right after a start."""
+        """Once a minute: collect what is due, audit some artifacts; nothing right after a start."""
         if self.settled_at is None:
             self.settled_at = self.clock() + _SETTLE
-        if self.clock() < self.settled_at or self.turn.locked():
+        if self.clock() < self.settled_at or self.running.locked():
             return
-        async with self.turn:
+        async with self.running:
             async with self.copying:
                 await self._collector.end_removals()
             if await self._is_time_to_collect():
-                await self._collect_by_itself()
+                await self._collect_due()
             if self.rules.audit_within is not None:
                 await self._audit_some(self.rules.audit_within)
 
@@ -109,11 +109,11 @@ class MaintenanceService:
         mark = await self.registry.mark(COLLECTED)
         return mark is None or self.clock() - mark[1] >= self.rules.interval
 
-    async def _collect_by_itself(self) -> None:
+    async def _collect_due(self) -> None:
         try:
             await self._collector.collect()
-        except Rejected as no:
-            logger().error("garbage collection refused", reason=str(no), **no.details)
+        except Rejected as error:
+            logger().error("garbage collection refused", reason=str(error), **error.details)
             await self.registry.set_mark(COLLECTED, "refused")
 
     async def _audit_some(self, within: timedelta) -> None:

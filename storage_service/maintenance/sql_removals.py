@@ -1,4 +1,4 @@
-"""What is to be removed: decided in the database, then ended there."""
+"""Removals: which artifacts and contents are due, unused or stray, decided and completed in the database."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta

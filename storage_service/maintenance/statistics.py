@@ -1,4 +1,4 @@
-"""How much there is, of what, whose."""
+"""Statistics of artifacts, contents and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ _SIZE: ColumnElement[int] = func.coalesce(func.sum(ManifestRow.size_bytes), 0)
 
 @dataclass(frozen=True, slots=True)
 class StorageStatistics:
-    """Reads that count; what lies in staging or among the orphans only the store knows."""
+    """Counts of the database; those of staging and orphans come from the store."""
 
     database: Database
     blobs: Blobs
 
     async def stats(self) -> StorageStats:
         """Raises OSError."""
-        staging, oldest = await self._lying(STAGING)
-        orphans, _ = await self._lying(ORPHANS)
+        staging, oldest = await self._amount_in(STAGING)
+        orphans, _ = await self._amount_in(ORPHANS)
         unexpired = ManifestRow.expired_at.is_(None)
         async with self.database.reading() as session:
             return StorageStats(
@@ -53,11 +53,11 @@ class StorageStatistics:
                 removals=await _count(session, select(RemovalRow)),
                 notices=await _count(session, select(NotificationRow)),
                 open_traces=await _count(session, select(TraceRow).where(TraceRow.closed_at.is_(None))),
-                collected_at=await _noted(session, COLLECTED),
-                audited_at=await _noted(session, AUDITED),
+                collected_at=await _time_of(session, COLLECTED),
+                audited_at=await _time_of(session, AUDITED),
             )
 
-    async def _lying(self, folder: str) -> tuple[Amount, datetime | None]:
+    async def _amount_in(self, folder: str) -> tuple[Amount, datetime | None]:
         count = size_bytes = 0
         oldest: datetime | None = None
         async for found in self.blobs.listing(folder):
@@ -91,6 +91,6 @@ async def _count(session: AsyncSession, query: Any) -> int:
     return await session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
-async def _noted(session: AsyncSession, name: str) -> datetime | None:
+async def _time_of(session: AsyncSession, name: str) -> datetime | None:
     row = await session.get(ProgressRow, name)
     return None if row is None else row.noted_at

@@ -1,4 +1,4 @@
-"""What a look at the store has found, kind by kind."""
+"""Survey: the store compared with the database, without any change."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from storage_service.maintenance.rules import CLAIMS_KEPT, GRACE, ORPHANS_KEPT
 
 T = TypeVar("T")
 _SHOWN = 5
-# So many of a kind are dealt with in one run; the next run takes the rest.
+# Items of a kind that one run handles; the next run takes the rest.
 MAX_PER_RUN = 20_000
 
 
 @dataclass
 class Batch(Generic[T]):
-    """Things of one kind: all are counted, the first few shown, as many kept as a run takes."""
+    """Items of one kind: all are counted, the first few kept as examples, as many kept as one run handles."""
 
     count: int = 0
     size_bytes: int = 0
@@ -36,7 +36,7 @@ class Batch(Generic[T]):
     kept: list[tuple[T, Example]] = field(default_factory=list)
 
     def add(self, thing: T, example: Example) -> None:
-        """Put another one on it."""
+        """Add an item."""
         self.count += 1
         self.size_bytes += example.size_bytes
         if len(self.shown) < _SHOWN:
@@ -46,11 +46,11 @@ class Batch(Generic[T]):
 
     @property
     def tally(self) -> Tally:
-        """As it is reported."""
+        """Count, size and examples for the report."""
         return Tally(count=self.count, size_bytes=self.size_bytes, examples=tuple(self.shown))
 
     async def each(self, deal: Callable[[T], Awaitable[bool]]) -> Tally:
-        """Deal with what is kept, one after the other; the report of what was really done."""
+        """Handle the kept items one by one; the tally of those for which `deal` returned True."""
         done: Batch[T] = Batch()
         for thing, example in self.kept:
             if await deal(thing):
@@ -60,7 +60,7 @@ class Batch(Generic[T]):
 
 @dataclass
 class Survey:
-    """All that a run of garbage collection would take, beside what there is; nothing has been changed for it."""
+    """All that a garbage collection would remove, without any change."""
 
     holdings: Holdings
     due: Batch[DueArtifact] = field(default_factory=Batch)
@@ -73,14 +73,14 @@ class Survey:
     forgotten: int = 0
 
     @property
-    def piles(self) -> Iterable[Batch[DueArtifact] | Batch[Removal] | Batch[str]]:
-        """All of them."""
+    def batches(self) -> Iterable[Batch[DueArtifact] | Batch[Removal] | Batch[str]]:
+        """All batches."""
         return (self.due, self.unused, self.unknown, self.unregistered, self.overdue, self.claims)
 
     @property
     def is_complete(self) -> bool:
-        """Whether one run takes it all."""
-        return all(pile.count == len(pile.kept) for pile in self.piles)
+        """Whether one run handles everything."""
+        return all(batch.count == len(batch.kept) for batch in self.batches)
 
 
 _PAGE = 500
@@ -88,7 +88,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Surveyor:
-    """Compares what lies in the store with what the database knows; a file's age is by the store's own clock."""
+    """Compares the store with the database; a file's age is by the store's own clock."""
 
     registry: MaintenanceRegistry
     blobs: Blobs
@@ -118,7 +118,7 @@ class Surveyor:
             after = page[-1].content.sha256
             for unused in page:
                 found = StoredFile(unused.content.key, unused.size_bytes, before)
-                self._doom(survey.unused, found, "unused")
+                self._add_removal(survey.unused, found, "unused")
 
     async def _strays(self, survey: Survey) -> None:
         async for page in self._pages(OBJECTS):
@@ -127,7 +127,7 @@ class Surveyor:
             reasons = await self.registry.strays([content for _found, content in old if content])
             for found, content in old:
                 if reason := "unknown" if content is None else reasons.get(content):
-                    self._doom(survey.unknown, found, reason)
+                    self._add_removal(survey.unknown, found, reason)
 
     async def _copies(self, survey: Survey) -> None:
         async for page in self._pages(MANIFESTS):
@@ -137,7 +137,7 @@ class Surveyor:
                 artifact_id = artifacts[found.key]
                 survey.forgotten += artifact_id in unknown
                 if artifact_id is None or artifact_id in unknown:
-                    self._doom(survey.unknown, found, "unknown")
+                    self._add_removal(survey.unknown, found, "unknown")
 
     async def _unregistered(self, survey: Survey) -> None:
         async for page in self._pages(STAGING):
@@ -145,11 +145,11 @@ class Surveyor:
             unspent = await self.registry.unspent({found.key for found in old})
             for found in old:
                 if found.key in unspent:
-                    self._doom(survey.unregistered, found, "unregistered")
+                    self._add_removal(survey.unregistered, found, "unregistered")
 
     async def _overdue(self, survey: Survey) -> None:
         today = self._today
-        for pile, folder, day_of, kept in (
+        for batch, folder, day_of, kept in (
             (survey.overdue, ORPHANS, orphaned_on, ORPHANS_KEPT),
             (survey.claims, CLAIMS, claimed_on, CLAIMS_KEPT),
         ):
@@ -158,7 +158,7 @@ class Surveyor:
                 # The day in a key may have been nearly over.
                 if today - since > kept:
                     example = Example(key=found.key, size_bytes=found.size_bytes, reason=f"since {since}")
-                    pile.add(found.key, example)
+                    batch.add(found.key, example)
 
     @property
     def _today(self) -> date:
@@ -168,10 +168,10 @@ class Surveyor:
         before = self.clock() - GRACE
         return [found for found in page if found.modified < before]
 
-    def _doom(self, pile: Batch[Removal], found: StoredFile, reason: OrphanReason) -> None:
+    def _add_removal(self, batch: Batch[Removal], found: StoredFile, reason: OrphanReason) -> None:
         target = orphan_key(found.key, self._today)
         removal = Removal(found.key, target, reason, found.size_bytes, content_of(found.key))
-        pile.add(removal, Example(key=found.key, size_bytes=found.size_bytes, reason=reason))
+        batch.add(removal, Example(key=found.key, size_bytes=found.size_bytes, reason=reason))
 
     async def _pages(self, folder: str) -> AsyncIterator[list[StoredFile]]:
         page: list[StoredFile] = []
