@@ -65,12 +65,12 @@ class StorageService:
     traces: Traces
     messages: Messages
     fragments: Fragments
-    roster: DialogueDirectory
+    dialogues: DialogueDirectory
     timeline: Timeline
     agent_data: AgentData
     blobs: Blobs
     uploads: Uploads
-    care: MaintenanceService
+    maintenance: MaintenanceService
     eraser: Eraser
     clock: Callable[[], datetime]
 
@@ -83,9 +83,9 @@ class StorageService:
 
     async def clean(self) -> None:
         """Copy committed manifests into the store, remove their staged files, then erased files."""
-        async with self.care.copying:
+        async with self.maintenance.copying:
             await clean(self.registry, self.blobs)
-        await self.care.erase()
+        await self.maintenance.erase()
 
 
 def open_storage(
@@ -99,7 +99,7 @@ def open_storage(
     """Compose storage over a database and a file store."""
     blobs = open_blobs(files, rules.orphans, must_write_once=rules.must_write_once)
     registry = SqlRegistry(database, clock)
-    care_registry = SqlMaintenanceRegistry(database, clock, rules.retention)
+    maintenance_registry = SqlMaintenanceRegistry(database, clock, rules.retention)
     return StorageService(
         database=database,
         registry=registry,
@@ -109,19 +109,19 @@ def open_storage(
         traces=Traces(database, clock),
         messages=Messages(database),
         fragments=Fragments(database),
-        roster=DialogueDirectory(database),
+        dialogues=DialogueDirectory(database),
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
-        care=MaintenanceService(
-            registry=care_registry,
+        maintenance=MaintenanceService(
+            registry=maintenance_registry,
             manifests=registry,
             blobs=blobs,
             statistics=StorageStatistics(database, blobs),
             clock=clock,
             rules=rules,
         ),
-        eraser=Eraser(care_registry, ErasedRows(database, clock), blobs),
+        eraser=Eraser(maintenance_registry, ErasedRows(database, clock), blobs),
         clock=clock,
     )

@@ -13,7 +13,7 @@ from storage_service.maintenance.keys import ContentGeneration, copy_key
 from storage_service.s3_objects import S3Objects
 from storage_service.tables import ManifestRow
 from tests.busy_agents import Work
-from tests.care_kit import Keeper, counts
+from tests.maintenance_kit import Keeper, counts
 from tests.seaweed import Place
 from tests.storage_kit import Depot
 

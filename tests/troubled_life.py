@@ -23,8 +23,8 @@ from storage_service.object_store import Guarantees
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects
 from storage_service.service import StorageService
-from tests.care_kit import Keeper, counts
 from tests.lax_objects import ALL
+from tests.maintenance_kit import Keeper, counts
 from tests.object_proxy import Asked, Fault
 from tests.seaweed import Place
 from tests.storage_kit import RESEARCHER, Depot
@@ -171,7 +171,7 @@ class Life:
 
     def _arranged(self, storage: StorageService, files: S3Files) -> StorageService:
         blobs = S3Blobs(S3Objects(files.bucket), self.way.guarantees, self.way.whole_bytes)
-        storage.care.blobs = blobs
+        storage.maintenance.blobs = blobs
         return dataclasses.replace(storage, blobs=blobs, registrar=replace(storage.registrar, blobs=blobs))
 
     @property

@@ -105,12 +105,12 @@ class Collector:
     async def _take(self, survey: Survey, resumed: int) -> GarbageReport:
         before = self.clock() - GRACE
 
-        async def condemn(removal: Removal) -> bool:
-            return await self.registry.condemn(removal, before)
+        async def retire(removal: Removal) -> bool:
+            return await self.registry.retire(removal, before)
 
         expired = await survey.due.each(self.registry.expire)
-        unused = await survey.unused.each(condemn)
-        unknown = await survey.unknown.each(self.registry.outlaw)
+        unused = await survey.unused.each(retire)
+        unknown = await survey.unknown.each(self.registry.remove_stray)
         unregistered = await survey.unregistered.each(self.registry.give_up)
         await self.end_removals()
         report = GarbageReport(
@@ -128,7 +128,7 @@ class Collector:
             objects=survey.objects,
             is_complete=survey.is_complete,
         )
-        await self.registry.set_mark(COLLECTED, "done")
+        await self.registry.set_progress(COLLECTED, "done")
         _log(report)
         return report
 

@@ -215,4 +215,4 @@ class Eraser:
             reasons = await self.registry.strays([content for _, content in page if content])
             for each, content in page:
                 if reason := "unknown" if content is None else reasons.get(content):
-                    await self.registry.outlaw(Removal(each.key, "", reason, each.size_bytes, content))
+                    await self.registry.remove_stray(Removal(each.key, "", reason, each.size_bytes, content))

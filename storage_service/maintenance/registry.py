@@ -86,13 +86,13 @@ class MaintenanceRegistry(Protocol):
     async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         """Contents by digest without artifacts but such as are due, and without a pin since `before`."""
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
         """Retire this generation and remove its bytes; False where an artifact has it again."""
 
     async def strays(self, contents: Collection[ContentGeneration]) -> Mapping[ContentGeneration, OrphanReason]:
         """The objects that no artifact has nor can get, with the reason."""
 
-    async def outlaw(self, removal: Removal) -> bool:
+    async def remove_stray(self, removal: Removal) -> bool:
         """Keep a stray from being used and remove it; False where it has come into use."""
 
     async def unspent(self, uploads: Collection[str]) -> Collection[str]:
@@ -113,13 +113,13 @@ class MaintenanceRegistry(Protocol):
     async def notices(self, limit: int) -> Sequence[Notification]:
         """Events to be published, oldest first."""
 
-    async def forget_notices(self, seqs: Collection[int]) -> None:
+    async def delete_notifications(self, seqs: Collection[int]) -> None:
         """Delete published events, within the current transaction."""
 
     async def mark(self, name: str) -> tuple[str, datetime] | None:
         """Progress of a recurring task, with its time."""
 
-    async def set_mark(self, name: str, value: str) -> None:
+    async def set_progress(self, name: str, value: str) -> None:
         """Store the progress of a recurring task."""
 
 

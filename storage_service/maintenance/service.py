@@ -66,7 +66,7 @@ class MaintenanceService:
         require_operator(principal)
         return await self.statistics.stats()
 
-    async def tell(self) -> Sequence[Notification]:
+    async def due_notifications(self) -> Sequence[Notification]:
         """Events to publish, deleted within the current transaction.
 
         The copy of an expired manifest is written before the event is published.
@@ -78,7 +78,7 @@ class MaintenanceService:
                     artifact_id = notice.event.artifact.artifact_id
                     await write_copy(self.manifests.copy_of, self.blobs.write, artifact_id)
         if notices:
-            await self.registry.forget_notices([notice.seq for notice in notices])
+            await self.registry.delete_notifications([notice.seq for notice in notices])
         return notices
 
     async def erase(self) -> None:
@@ -89,7 +89,7 @@ class MaintenanceService:
             if erased := await self._collector.end_erasures():
                 logger().info("erased", files=erased)
 
-    async def tend(self) -> None:
+    async def run_due(self) -> None:
         """Once a minute: collect what is due, audit some artifacts; nothing right after a start."""
         if self.settled_at is None:
             self.settled_at = self.clock() + _SETTLE
@@ -114,7 +114,7 @@ class MaintenanceService:
             await self._collector.collect()
         except Rejected as error:
             logger().error("garbage collection refused", reason=str(error), **error.details)
-            await self.registry.set_mark(COLLECTED, "refused")
+            await self.registry.set_progress(COLLECTED, "refused")
 
     async def _audit_some(self, within: timedelta) -> None:
         mark = await self.registry.mark(AUDITED)
@@ -122,7 +122,7 @@ class MaintenanceService:
         ticks = within / timedelta(days=1) * _TICKS_A_DAY
         share = min(max(1, round(holdings.artifacts / ticks)), 1000)
         page = await self._auditor.audit(mark[0] if mark and mark[0] else None, share, rehash=True)
-        await self.registry.set_mark(AUDITED, page.next_cursor or "")
+        await self.registry.set_progress(AUDITED, page.next_cursor or "")
 
     @property
     def _collector(self) -> Collector:

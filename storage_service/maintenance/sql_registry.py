@@ -85,7 +85,7 @@ class SqlMaintenanceRegistry(SqlRemovals):
         async with self.database.reading() as session:
             return [_as_notification(row) for row in await session.scalars(query)]
 
-    async def forget_notices(self, seqs: Collection[int]) -> None:
+    async def delete_notifications(self, seqs: Collection[int]) -> None:
         await self.database.session.execute(delete(NotificationRow).where(NotificationRow.seq.in_(seqs)))
 
     async def mark(self, name: str) -> tuple[str, datetime] | None:
@@ -93,7 +93,7 @@ class SqlMaintenanceRegistry(SqlRemovals):
             row = await session.get(ProgressRow, name)
             return None if row is None else (row.value, row.noted_at)
 
-    async def set_mark(self, name: str, value: str) -> None:
+    async def set_progress(self, name: str, value: str) -> None:
         async with self.database.transaction() as session:
             await session.merge(ProgressRow(name=name, value=value, noted_at=self.clock()))
 

@@ -104,7 +104,7 @@ class SqlRemovals:
             UnusedContent(ContentGeneration(sha256, generation), size_bytes) for sha256, generation, size_bytes in rows
         ]
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
         async with self.database.transaction() as session:
             blob = None if removal.content is None else await locked_blob(session, removal.content.sha256)
             if blob is None or removal.content is None or blob.generation != removal.content.generation:
@@ -134,7 +134,7 @@ class SqlRemovals:
         }
         return {content: reason for content, reason in reasons.items() if reason is not None}
 
-    async def outlaw(self, removal: Removal) -> bool:
+    async def remove_stray(self, removal: Removal) -> bool:
         async with self.database.transaction() as session:
             if removal.content is not None and not await self._fence(session, removal.content):
                 return False

@@ -16,9 +16,9 @@ from mindbus.bus.deadletters import DeadLetters
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.busy_agents import Crowd, crowd_of
-from tests.care_kit import Keeper
 from tests.fleets import settings_for
 from tests.intact import nothing_waits, require_artifacts, require_bytes, require_no_garbage, require_told_once
+from tests.maintenance_kit import Keeper
 from tests.management import Management
 from tests.seaweed import Place
 from tests.storage_kit import Depot

@@ -21,9 +21,9 @@ from storage_service.service import StorageService, open_storage
 from tests.crashes.gates import Gates
 from tests.crashes.invariants import Artifact, Invariants
 from tests.crashes.memory_broker import MemoryBroker
-from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Connection, MemoryDatabase
 from tests.crashes.memory_inbox import OutboxInbox
+from tests.crashes.memory_maintenance import MemoryCareRegistry
 from tests.crashes.memory_objects import Bucket, MemoryObjects
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.schedules import Schedule
@@ -106,10 +106,12 @@ class MemoryWorld:
             registry=cast("RebuildRegistry", self.design.care(connection, self.clock)),  # Nothing is rebuilt here.
             manifests=registry,
             blobs=blobs,
-            statistics=_nowhere().care.statistics,
+            statistics=_nowhere().maintenance.statistics,
             clock=self.clock,
         )
-        service = replace(_nowhere(), registry=registry, registrar=registrar, blobs=blobs, care=care, clock=self.clock)
+        service = replace(
+            _nowhere(), registry=registry, registrar=registrar, blobs=blobs, maintenance=care, clock=self.clock
+        )
         return make_storage(name, service, self.design.inbox(connection), self.broker, self.design.processor)
 
     def works(self, storage: Storage) -> Mapping[str, Work]:

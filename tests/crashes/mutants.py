@@ -21,9 +21,9 @@ from storage_service.registration import ArtifactRegistrar, Registered
 from storage_service.registry import PINNED_FOR
 from storage_service.tables import DELETING, LIVE, PINNED
 from storage_service.uploads import upload_key
-from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Blob, Tables, at_hand
 from tests.crashes.memory_inbox import OutboxInbox, OutboxUnit
+from tests.crashes.memory_maintenance import MemoryCareRegistry
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.memory_world import AS_BUILT, Design
 from tests.crashes.storages import ROOT_URL
@@ -142,15 +142,15 @@ class CommitsWhatIsCollected(MemoryRegistry):
 class CondemnsWhatItSawUnused(MemoryCareRegistry):
     """A snapshot: what has come into use since then goes, too."""
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
-        def condemn(tables: Tables) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
+        def retire(tables: Tables) -> bool:
             assert removal.content is not None
             sha256 = removal.content.sha256
             tables.blobs[sha256] = replace(tables.blobs[sha256], state=DELETING)
             tables.removals[removal.key] = removal
             return True
 
-        return await self.connection.write("condemn", condemn)
+        return await self.connection.write("condemn", retire)
 
 
 class OutlawsWhatIsPinned(MemoryCareRegistry):
@@ -163,23 +163,23 @@ class OutlawsWhatIsPinned(MemoryCareRegistry):
         tables = await self.connection.read()
         return {content: "unknown" for content in contents if not tables.holders(content.sha256, content.generation)}
 
-    async def outlaw(self, removal: Removal) -> bool:
-        def outlaw(tables: Tables) -> bool:
+    async def remove_stray(self, removal: Removal) -> bool:
+        def remove_stray(tables: Tables) -> bool:
             return tables.removals.setdefault(removal.key, removal) is removal
 
-        return await self.connection.write("outlaw", outlaw)
+        return await self.connection.write("outlaw", remove_stray)
 
 
 class ExpiresTheBytesWithTheArtifact(MemoryCareRegistry):
     """Bytes that two artifacts share are not one artifact's to take along."""
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
         content = removal.content
         assert content is not None
         tables = await self.connection.read()
         if any(row.expired_at for row in tables.manifests.values() if row.manifest.sha256 == content.sha256):
-            return await CondemnsWhatItSawUnused(self.connection, self.clock).condemn(removal, before)
-        return await super().condemn(removal, before)
+            return await CondemnsWhatItSawUnused(self.connection, self.clock).retire(removal, before)
+        return await super().retire(removal, before)
 
     async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         tables = await self.connection.read()

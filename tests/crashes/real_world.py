@@ -71,7 +71,7 @@ class RealWorld:
         self._databases.append(database)
         service = open_storage(database, self.files, self.clock)
         blobs = self._gated()
-        service.care.blobs = blobs
+        service.maintenance.blobs = blobs
         service = replace(service, blobs=blobs, registrar=replace(service.registrar, blobs=blobs))
         return make_storage(name, service, GatedInbox(database), self.broker)
 

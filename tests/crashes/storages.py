@@ -86,12 +86,12 @@ class Storage:
 
     async def collect(self) -> None:
         """Collect garbage."""
-        report = await self.worker.storage.care.collect(OPERATOR, dry_run=False, max_objects=None)
+        report = await self.worker.storage.maintenance.collect(OPERATOR, dry_run=False, max_objects=None)
         assert report.refusal is None
 
     async def audit(self) -> None:
         """Look whether every artifact has its bytes."""
-        page = await self.worker.storage.care.audit(OPERATOR, None, 1000, rehash=True)
+        page = await self.worker.storage.maintenance.audit(OPERATOR, None, 1000, rehash=True)
         if page.missing or page.damaged or page.restored:
             raise AuditTroubled(page)
 

@@ -22,9 +22,9 @@ from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.registration import Registry
 from storage_service.registry import Overtaken, PinLost, SqlRegistry
 from tests.crashes.gates import OpenGates
-from tests.crashes.memory_care import MemoryCareRegistry
 from tests.crashes.memory_database import Connection, MemoryDatabase
 from tests.crashes.memory_inbox import OutboxInbox
+from tests.crashes.memory_maintenance import MemoryCareRegistry
 from tests.crashes.memory_registry import MemoryRegistry
 from tests.crashes.storages import Clock, RelayingInbox
 from tests.crashes.uploads import an_upload
@@ -52,8 +52,8 @@ class Rows:
             await self.registry.commit(manifest, logical_id=manifest.id, generation=generation, upload=upload)
         return generation
 
-    async def condemn(self, sha256: str, generation: int) -> bool:
-        return await self.care.condemn(removal_of(sha256, generation), self.clock() - DAY)
+    async def retire(self, sha256: str, generation: int) -> bool:
+        return await self.care.retire(removal_of(sha256, generation), self.clock() - DAY)
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.backends)])
@@ -119,13 +119,13 @@ class Listening:
 
 async def test_a_pin_keeps_its_generation_until_it_is_condemned(rows: Rows) -> None:
     assert [await rows.registry.pin(SHA256), await rows.registry.pin(SHA256)] == [1, 1]
-    assert not await rows.condemn(SHA256, 1)
+    assert not await rows.retire(SHA256, 1)
 
     rows.clock.now += DAY + timedelta(hours=2)
 
-    assert not await rows.condemn(SHA256, 2)
-    assert await rows.condemn(SHA256, 1)
-    assert not await rows.condemn(SHA256, 1)
+    assert not await rows.retire(SHA256, 2)
+    assert await rows.retire(SHA256, 1)
+    assert not await rows.retire(SHA256, 1)
     assert await rows.registry.pin(SHA256) == 2
 
 
@@ -164,7 +164,7 @@ async def test_nobody_sees_what_is_not_committed_nor_ever_what_failed(rows: Rows
 async def test_a_commit_names_a_generation_that_is_pinned(rows: Rows) -> None:
     await rows.registry.pin(SHA256)
     rows.clock.now += DAY + timedelta(hours=2)
-    await rows.condemn(SHA256, 1)
+    await rows.retire(SHA256, 1)
 
     with pytest.raises(PinLost):
         async with rows.message():
@@ -197,12 +197,12 @@ async def test_bytes_are_unused_once_no_artifact_has_them_nor_a_pin(rows: Rows) 
     assert await rows.registry.has_expired("art_2")
     assert [each.artifact_id for each in await rows.care.kept(0, 9)] == ["art_1"]
     assert list(await rows.care.unused(rows.clock() - DAY, "", 9)) == []
-    assert not await rows.condemn(SHA256, 1)
+    assert not await rows.retire(SHA256, 1)
 
     told = await rows.care.notices(9)
     assert [(notice.event.wire.type, notice.trace_id) for notice in told] == [("mb.evt.artifact.expired.v1", "run_1")]
     async with rows.message():
-        await rows.care.forget_notices([notice.seq for notice in told])
+        await rows.care.delete_notifications([notice.seq for notice in told])
     assert list(await rows.care.notices(9)) == []
 
 
@@ -215,15 +215,15 @@ async def test_an_artifact_that_is_due_does_not_hold_its_bytes(rows: Rows) -> No
     ]
     assert list(await rows.care.unused(rows.clock() - DAY, SHA256, 9)) == []
     # Not before it has expired, though.
-    assert not await rows.condemn(SHA256, 1)
+    assert not await rows.retire(SHA256, 1)
     await rows.care.expire((await rows.care.due(0, 9))[0])
-    assert await rows.condemn(SHA256, 1)
+    assert await rows.retire(SHA256, 1)
 
 
 async def test_a_removal_is_finished_once_frees_its_generation_alone(rows: Rows) -> None:
     await rows.registry.pin(SHA256)
     rows.clock.now += DAY + timedelta(hours=2)
-    await rows.condemn(SHA256, 1)
+    await rows.retire(SHA256, 1)
     assert [removal.key for removal in await rows.care.removals(9)] == [ContentGeneration(SHA256, 1).key]
 
     await rows.care.finish(removal_of(SHA256, 1), is_there=True)
@@ -244,14 +244,14 @@ async def test_a_stray_belongs_to_nobody_and_never_will(rows: Rows) -> None:
 
     await rows.registry.pin(SHA256)
     assert await rows.care.strays(contents) == {}
-    assert not await rows.care.outlaw(removal_of(SHA256, 1))
+    assert not await rows.care.remove_stray(removal_of(SHA256, 1))
     rows.clock.now += DAY + timedelta(hours=2)
-    await rows.condemn(SHA256, 1)
+    await rows.retire(SHA256, 1)
     await rows.care.finish(removal_of(SHA256, 1), is_there=False)
     assert await rows.care.strays(contents) == {contents[0]: "unused", contents[1]: "unknown"}
 
-    assert await rows.care.outlaw(removal_of(SHA256, 2))
-    assert not await rows.care.outlaw(removal_of(SHA256, 2))
+    assert await rows.care.remove_stray(removal_of(SHA256, 2))
+    assert not await rows.care.remove_stray(removal_of(SHA256, 2))
     assert await rows.commit(a_manifest()) == 3
     assert await rows.care.strays(contents) == dict.fromkeys(contents, "outdated")
 
@@ -285,8 +285,8 @@ async def test_a_message_is_recorded_once_its_outcome_is_published_as_it_was(row
 
 async def test_marks_and_holdings_are_kept(rows: Rows) -> None:
     assert await rows.care.mark("collected") is None
-    await rows.care.set_mark("collected", "1")
-    await rows.care.set_mark("collected", "2")
+    await rows.care.set_progress("collected", "1")
+    await rows.care.set_progress("collected", "2")
     await rows.commit(a_manifest())
 
     assert await rows.care.mark("collected") == ("2", rows.clock())

@@ -25,24 +25,26 @@ class CareDesk:
     @on_command
     async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
         with answering(context) as principal:
-            return await self.storage.care.collect(principal, dry_run=command.dry_run, max_objects=command.max_objects)
+            return await self.storage.maintenance.collect(
+                principal, dry_run=command.dry_run, max_objects=command.max_objects
+            )
 
     @on_command
     async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
         with answering(context) as principal:
-            return await self.storage.care.audit(principal, command.cursor, command.limit, rehash=command.rehash)
+            return await self.storage.maintenance.audit(principal, command.cursor, command.limit, rehash=command.rehash)
 
     @on_command
     async def rebuild(self, command: Rebuild, context: MessageContext) -> RebuildPage:
         with answering(context) as principal:
-            return await self.storage.care.rebuild(
+            return await self.storage.maintenance.rebuild(
                 principal, command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
             )
 
     @on_command
     async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
         with answering(context) as principal:
-            return await self.storage.care.stats(principal)
+            return await self.storage.maintenance.stats(principal)
 
     @on_event
     async def close_completed(self, event: ProcessCompleted) -> None:
@@ -58,8 +60,11 @@ class CareDesk:
 
     @every(seconds=2)
     async def tell(self) -> list[Publish]:
-        return [Publish(notice.event, notice.trace_id, notice.step_id) for notice in await self.storage.care.tell()]
+        return [
+            Publish(notice.event, notice.trace_id, notice.step_id)
+            for notice in await self.storage.maintenance.due_notifications()
+        ]
 
     @every(seconds=60)
     async def tend(self) -> None:
-        await self.storage.care.tend()
+        await self.storage.maintenance.run_due()

@@ -66,7 +66,7 @@ class DialogueDesk:
     @on_command
     async def dialogues(self, query: ListDialogues, context: MessageContext) -> DialoguePage:
         with answering(context):
-            return await self.storage.roster.page(query)
+            return await self.storage.dialogues.page(query)
 
     @on_command
     async def save_events(self, command: SaveEvents, context: MessageContext) -> EventsSaved:

@@ -17,7 +17,7 @@ from storage_service.maintenance.keys import copy_key, orphan_key
 from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.service import StorageService
 from storage_service.tables import StorageBase
-from tests.care_kit import CONTENT, OPERATOR, Keeper, counts
+from tests.maintenance_kit import CONTENT, OPERATOR, Keeper, counts
 from tests.passing_blobs import PassingBlobs
 from tests.storage_kit import CRITIC, ON_FILES, RESEARCHER, TRACE, Depot, OpenDepot
 
@@ -202,8 +202,8 @@ class Labelled(PassingBlobs):
 
 
 def labelled(storage: StorageService) -> StorageService:
-    care = dataclasses.replace(storage.care, blobs=Labelled(storage.blobs))
-    return dataclasses.replace(storage, care=care)
+    care = dataclasses.replace(storage.maintenance, blobs=Labelled(storage.blobs))
+    return dataclasses.replace(storage, maintenance=care)
 
 
 async def test_an_object_that_no_copy_names_is_recovered_for_its_maker_alone(open_depot: OpenDepot) -> None:

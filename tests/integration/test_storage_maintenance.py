@@ -143,7 +143,7 @@ async def test_a_run_that_is_still_active_keeps_what_others_lose(house: House) -
 
 async def test_a_collection_that_the_store_interrupts_is_ended_after_a_restart(house: House) -> None:
     def without_room(worker: StorageWorker) -> None:
-        worker.storage.care.blobs = NoRoom(worker.storage.care.blobs)
+        worker.storage.maintenance.blobs = NoRoom(worker.storage.maintenance.blobs)
 
     async with house.open(without_room) as fleet:
         await put(house, fleet.bus, retention="1d")

@@ -13,7 +13,7 @@ from mindbus.errors import Rejected
 from storage_service.maintenance.keys import copy_key
 from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.maintenance.rules import MaintenanceRules
-from tests.care_kit import CONTENT, Keeper, counts
+from tests.maintenance_kit import CONTENT, Keeper, counts
 from tests.storage_kit import ORCHESTRATOR, RESEARCHER, TRACE, Depot, OpenDepot
 
 DRAFTS_A_WEEK = MaintenanceRules(retention={"draft": timedelta(days=7)})

@@ -11,7 +11,7 @@ from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from storage_service.maintenance.registry import DueArtifact, Removal
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.service import StorageService
-from tests.care_kit import Keeper, counts
+from tests.maintenance_kit import Keeper, counts
 from tests.passing_blobs import PassingBlobs
 from tests.power_cuts import Power, PowerCut
 from tests.storage_kit import OpenDepot
@@ -26,13 +26,13 @@ class PoweredCare(SqlMaintenanceRegistry):
         async with self.power.effect("expire"):
             return await super().expire(due)
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
         async with self.power.effect("condemn"):
-            return await super().condemn(removal, before)
+            return await super().retire(removal, before)
 
-    async def outlaw(self, removal: Removal) -> bool:
+    async def remove_stray(self, removal: Removal) -> bool:
         async with self.power.effect("outlaw"):
-            return await super().outlaw(removal)
+            return await super().remove_stray(removal)
 
     async def give_up(self, removal: Removal) -> bool:
         async with self.power.effect("give up"):
@@ -42,9 +42,9 @@ class PoweredCare(SqlMaintenanceRegistry):
         async with self.power.effect("finish"):
             await super().finish(removal, is_there=is_there)
 
-    async def forget_notices(self, seqs: Collection[int]) -> None:
+    async def delete_notifications(self, seqs: Collection[int]) -> None:
         async with self.power.effect("told"):
-            await super().forget_notices(seqs)
+            await super().delete_notifications(seqs)
 
 
 @dataclasses.dataclass
@@ -68,8 +68,8 @@ def on(power: Power) -> Callable[[StorageService], StorageService]:
     def arrange(storage: StorageService) -> StorageService:
         registry = PoweredCare(storage.database, storage.clock, {})
         registry.power = power
-        care = dataclasses.replace(storage.care, registry=registry, blobs=PoweredStore(storage.blobs, power))
-        return dataclasses.replace(storage, care=care)
+        care = dataclasses.replace(storage.maintenance, registry=registry, blobs=PoweredStore(storage.blobs, power))
+        return dataclasses.replace(storage, maintenance=care)
 
     return arrange
 

@@ -89,11 +89,11 @@ class MemoryCareRegistry:
         ]
         return unused[:limit]
 
-    async def condemn(self, removal: Removal, before: datetime) -> bool:
+    async def retire(self, removal: Removal, before: datetime) -> bool:
         """As in CareRegistry."""
         content = removal.content
 
-        def condemn(tables: Tables) -> bool:
+        def retire(tables: Tables) -> bool:
             blob = None if content is None else tables.blobs.get(content.sha256)
             if content is None or blob is None or blob.generation != content.generation:
                 return False
@@ -103,7 +103,7 @@ class MemoryCareRegistry:
             _remove(tables, removal)
             return True
 
-        return await self.connection.write("condemn", condemn)
+        return await self.connection.write("condemn", retire)
 
     async def strays(self, contents: Collection[ContentGeneration]) -> Mapping[ContentGeneration, OrphanReason]:
         """As in CareRegistry."""
@@ -113,11 +113,11 @@ class MemoryCareRegistry:
         reasons = {content: _stray_reason(tables, content) for content in contents}
         return {content: reason for content, reason in reasons.items() if reason is not None}
 
-    async def outlaw(self, removal: Removal) -> bool:
+    async def remove_stray(self, removal: Removal) -> bool:
         """As in CareRegistry."""
         content = removal.content
 
-        def outlaw(tables: Tables) -> bool:
+        def remove_stray(tables: Tables) -> bool:
             if content is not None:
                 if _stray_reason(tables, content) is None:
                     return False
@@ -125,7 +125,7 @@ class MemoryCareRegistry:
                 tables.blobs[content.sha256] = replace(blob, generation=max(blob.generation, content.generation))
             return _remove(tables, removal)
 
-        return await self.connection.write("outlaw", outlaw)
+        return await self.connection.write("outlaw", remove_stray)
 
     async def unspent(self, uploads: Collection[str]) -> Collection[str]:
         """As in CareRegistry."""
@@ -175,7 +175,7 @@ class MemoryCareRegistry:
         """As in CareRegistry."""
         return list((await self.connection.read()).notices.values())[:limit]
 
-    async def forget_notices(self, seqs: Collection[int]) -> None:
+    async def delete_notifications(self, seqs: Collection[int]) -> None:
         """As in CareRegistry."""
         tables = await at_hand().tables()
         for seq in seqs:
@@ -185,7 +185,7 @@ class MemoryCareRegistry:
         """As in CareRegistry."""
         return (await self.connection.read()).marks.get(name)
 
-    async def set_mark(self, name: str, value: str) -> None:
+    async def set_progress(self, name: str, value: str) -> None:
         """As in CareRegistry."""
         noted = (value, self.clock())
         await self.connection.write("mark", lambda tables: tables.marks.update({name: noted}))

@@ -10,7 +10,7 @@ from mindbus.errors import Rejected
 from storage_service.maintenance.keys import copy_key, orphan_key
 from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.maintenance.rules import MaintenanceRules
-from tests.care_kit import CONTENT, Keeper
+from tests.maintenance_kit import CONTENT, Keeper
 from tests.storage_kit import Depot, OpenDepot
 
 

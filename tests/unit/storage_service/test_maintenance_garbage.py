@@ -13,7 +13,7 @@ from storage_service.maintenance.manifest_copies import ManifestCopy
 from storage_service.maintenance.registry import Removal
 from storage_service.maintenance.rules import MaintenanceRules
 from storage_service.tables import DELETING, GONE, LIVE, ManifestRow
-from tests.care_kit import CONTENT, Keeper, counts
+from tests.maintenance_kit import CONTENT, Keeper, counts
 from tests.storage_kit import CRITIC, Depot, OpenDepot
 
 
@@ -285,13 +285,13 @@ async def test_a_registration_between_the_look_and_the_decision_keeps_its_bytes(
     await keeper.depot.put(CONTENT)
     await drop_manifests(keeper)
     keeper.depot.clock.advance(days=2)
-    care = keeper.depot.storage.care.registry
+    care = keeper.depot.storage.maintenance.registry
     before = keeper.depot.clock() - timedelta(hours=24)
     (unused,) = await care.unused(before, "", 10)
     mine = await keeper.depot.put(CONTENT)
 
     removal = Removal(unused.content.key, "orphans/x/y", "unused", 1, unused.content)
-    assert not await care.condemn(removal, before)
+    assert not await care.retire(removal, before)
     assert keeper.depot.content_of(await keeper.depot.get(mine)) == CONTENT
 
 
@@ -347,7 +347,7 @@ async def test_a_run_that_storage_refuses_itself_is_tried_again_an_interval_late
     await tend(keeper)
     assert len(await keeper.keys("staging")) == 1
 
-    keeper.depot.storage.care.rules = MaintenanceRules(interval=timedelta(hours=2))
+    keeper.depot.storage.maintenance.rules = MaintenanceRules(interval=timedelta(hours=2))
     await tend(keeper)
     assert len(await keeper.keys("staging")) == 1
     keeper.depot.clock.advance(hours=3)
