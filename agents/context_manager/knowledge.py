@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from agents.task_manager.english import bases
-from agents.task_manager.russian import infinitives, plain
+from agents.task_manager.russian_verbs import infinitive_of
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Fact, FactKind, FactUpdate
@@ -146,7 +146,7 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _is_verb(word: str) -> bool:
     """Check whether a word can only be a verb: in English "the release" and "to release" are one word."""
-    return plain(word) in infinitives() or bases().get(word.lower(), word.lower()) != word.lower()
+    return infinitive_of(word) is not None or bases().get(word.lower(), word.lower()) != word.lower()
 
 
 class FactRecorder:

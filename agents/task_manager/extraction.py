@@ -1,13 +1,14 @@
 """Extraction of tasks from sentences by the patterns of each language."""
 
+import importlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 
 from agents.fragments import Utterance
 from agents.people import KnownPeople, Mention
-from agents.task_manager import english, russian
 from agents.task_manager.patterns import (
     ImpliedOwner,
     PatternMatch,
@@ -16,7 +17,7 @@ from agents.task_manager.patterns import (
     mask_names,
     task_pattern,
 )
-from agents.task_manager.russian import infinitives, plain
+from agents.task_manager.russian_verbs import infinitive_of
 from language.dates.expressions import SpokenDate, dates_in, shifted, without_dates
 from language.words import Language, terms
 
@@ -35,24 +36,21 @@ class LanguagePatterns:
     and_also: re.Pattern[str]
 
 
-PATTERNS = {
-    language: LanguagePatterns(
-        module.CUES,
-        module.AFTERTHOUGHT,
-        *(
-            re.compile(pattern, re.IGNORECASE)
-            for pattern in (
-                module.HEDGES,
-                module.DISTANT_HEDGES,
-                module.EMPTY_OPENINGS,
-                module.ASIDES,
-                module.REASONS,
-                module.AND_ALSO,
-            )
-        ),
+@cache
+def task_patterns(language: Language) -> LanguagePatterns:
+    """Compiled patterns of a language; those of Russian take 0.3 s, so they are made when a text needs them."""
+    name = "russian" if language is Language.RUSSIAN else "english"
+    module = importlib.import_module(f"agents.task_manager.{name}")
+    texts = (
+        module.HEDGES,
+        module.DISTANT_HEDGES,
+        module.EMPTY_OPENINGS,
+        module.ASIDES,
+        module.REASONS,
+        module.AND_ALSO,
     )
-    for language, module in ((Language.ENGLISH, english), (Language.RUSSIAN, russian))
-}
+    compiled = (re.compile(pattern, re.IGNORECASE) for pattern in texts)
+    return LanguagePatterns(module.CUES, module.AFTERTHOUGHT, *compiled)
 
 
 _LONGEST_CHARS = 200
@@ -82,7 +80,7 @@ def find_tasks(utterance: Utterance, said_at: datetime, people: KnownPeople) -> 
 class _Sentence:
     def __init__(self, utterance: Utterance, said_at: datetime, people: KnownPeople) -> None:
         self._utterance, self._text, self._is_item = utterance, utterance.text, utterance.is_item
-        self._speech = PATTERNS[utterance.language]
+        self._speech = task_patterns(utterance.language)
         self._mentions = people.mentions(self._text)
         self._dates = dates_in(self._text, said_at)
 
@@ -147,13 +145,13 @@ class _Sentence:
         verb = hit.group("verb")
         before = self._between(begin, hit.start, dates, who)
         few = self._between(*hit.match.span("few"), dates, who) if "few" in groups else ""
-        infinitive = infinitives().get(plain(verb), verb.lower())
+        infinitive = infinitive_of(verb) or verb.lower()
         parts = (infinitive, _uncapitalised(self._cleaned(_CLAUSE.split(before)[-1])), few, after)
         return self._cleaned(" ".join(part for part in parts if part.strip(_EDGES)))
 
     def _also(self, start: int, end: int, dates: Sequence[SpokenDate]) -> str:
         verb, _, rest = self._between(start, end, dates, None).partition(" ")
-        return self._cleaned(f"{infinitives().get(plain(verb), verb)} {rest}")
+        return self._cleaned(f"{infinitive_of(verb) or verb} {rest}")
 
     def _between(self, start: int, end: int, dates: Sequence[SpokenDate], who: Mention | None) -> str:
         """A part of the sentence without its dates, without the doer's name."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from agents.people import KnownPeople, same_name
 from agents.task_manager.english import bases
-from agents.task_manager.russian import infinitives, plain
+from agents.task_manager.russian_verbs import infinitive_of
 from bus_schema.processing import Task
 from language.words import is_meaningful, stem, words
 
@@ -133,6 +133,6 @@ def _may_be_one(owner: str | None, owner_id: str | None, task: Task) -> bool:
 
 def _verb(word: str, *, is_first: bool) -> str | None:
     """The dictionary form of a verb; in English "the report" is none, unless it opens: "report the figures"."""
-    russian = infinitives().get(plain(word))
+    russian = infinitive_of(word)
     english = bases().get(word.lower())
     return russian or (english if is_first or english != word.lower() else None)

@@ -1,112 +1,9 @@
-"""Verbs of work in Russian, in the forms in which people promise, ask, report."""
+"""Patterns of tasks in Russian. Importing this loads the dictionary of verbs: import it for a Russian text only."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
-
-from pymorphy3 import MorphAnalyzer
-from pymorphy3.analyzer import Parse
+from collections.abc import Iterable
 
 from agents.task_manager.patterns import ImpliedOwner, task_pattern
-
-# Verbs of work in the perfective: people promise, ask for and report them.
-_PERFECTIVE = """
-арендовать взять включить внедрить внести восстановить выбрать выдать вызвать выкупить выложить выписать выпустить
-выслать выставить добавить доделать дописать дополнить доработать доставить забронировать заверить завершить завести
-загрузить заказать закончить закрыть закупить залить заменить записать запланировать заполнить запросить запустить
-зарегистрировать зафиксировать изменить измерить изучить исправить купить назначить найти нанять напечатать написать
-нарисовать настроить обеспечить обновить обработать обучить объявить оплатить опросить опубликовать организовать
-освободить отгрузить отдать отладить отослать отправить отремонтировать отсканировать оформить оценить перевести
-перевыпустить передать переделать переписать перепроверить переслать пересобрать пересчитать перечислить погасить
-подать подготовить подключить подобрать подписать подтвердить покрасить получить поправить поставить построить
-посчитать починить предоставить предупредить пригласить придумать принять прислать проанализировать проверить провести
-продать продлить проработать протестировать прочитать развернуть разгрузить разместить разобрать разослать разработать
-распечатать рассчитать реализовать решить сверить сверстать сдать сделать смонтировать снять собрать согласовать
-создать сократить составить спланировать спроектировать убрать увеличить удалить улучшить упаковать установить
-утвердить уточнить
-"""
-# Those whose participle reports no work done: «показан», «начат».
-_WITHOUT_PARTICIPLE = """
-вернуть встретить встретиться выкатить выяснить дать договориться донести забрать заехать зайти заняться начать
-обзвонить обсудить объяснить ответить откатить отнести перезвонить поговорить подвести поделиться позвонить поздравить
-показать поменять помочь посетить посмотреть предложить презентовать привезти принести пройти проконтролировать
-проследить просмотреть разобраться рассказать рассмотреть связаться скачать скинуть созвониться сообщить сравнить
-сходить съездить узнать
-"""
-# Verbs whose present tense speaks of the future along with a date.
-_ONGOING = """
-выкатывать выпускать встречаться готовить делать доделывать заканчивать закрывать запускать обсуждать отправлять
-писать показывать презентовать проверять проводить сдавать собирать созваниваться тестировать
-"""
-# Forms that the dictionary lacks.
-_IMPERATIVES = {"заехать": "заезжай"}
-_PARTICIPLES = {"спланировать": ("спланирован", "спланирована", "спланировано", "спланированы")}
-
-
-@dataclass(frozen=True)
-class Verb:
-    """Forms of a verb: "I will", "they will" (singular), "we will", "do it!", "has done", "is done"."""
-
-    infinitive: str
-    first: str
-    third: str
-    plural: str
-    imperative: str
-    pasts: tuple[str, ...]
-    participles: tuple[str, ...]
-
-
-@cache
-def verbs() -> tuple[Verb, ...]:
-    """Verbs of work in the perfective."""
-    lacking = frozenset(_WITHOUT_PARTICIPLE.split())
-    return tuple(_inflected((*_PERFECTIVE.split(), *lacking), lacking))
-
-
-@cache
-def ongoing() -> tuple[Verb, ...]:
-    """Verbs of work in the imperfective."""
-    return tuple(_inflected(_ONGOING.split(), frozenset(_ONGOING.split())))
-
-
-@cache
-def infinitives() -> dict[str, str]:
-    """The infinitive of every form, «ё» written as «е»."""
-    forms = [(form, verb) for verb in ongoing() for form in (verb.first, verb.third, verb.plural)]
-    for verb in verbs():
-        present = (verb.infinitive, verb.first, verb.third, verb.plural, verb.imperative, f"{verb.imperative}те")
-        forms += [(form, verb) for form in (*present, *verb.pasts, *verb.participles)]
-    return {plain(form): verb.infinitive for form, verb in forms}
-
-
-def _inflected(infinitives: Iterable[str], lacking: Collection[str]) -> Iterator[Verb]:
-    """Forms by pymorphy3, without participles of the verbs `lacking` them."""
-    # Its dictionary takes 30 MiB, which are freed once the forms are made.
-    analyzer = MorphAnalyzer()
-    for infinitive in sorted(infinitives):
-        parsed = next(parse for parse in analyzer.parse(infinitive) if parse.tag.POS == "INFN")
-        tense = "futr" if parsed.tag.aspect == "perf" else "pres"
-
-        def form(*grammemes: str, parsed: Parse = parsed) -> str:
-            inflected = parsed.inflect(frozenset(grammemes))
-            return inflected.word if inflected else ""
-
-        genders = (("masc",), ("femn",), ("neut",), ("plur",))
-        participles = tuple(form("PRTS", "past", "pssv", *gender) for gender in genders)
-        yield Verb(
-            infinitive,
-            form("1per", "sing", tense),
-            form("3per", "sing", tense),
-            form("1per", "plur", tense),
-            _IMPERATIVES.get(infinitive) or form("impr", "sing", "excl"),
-            tuple(form("past", *gender) for gender in genders),
-            () if infinitive in lacking else _PARTICIPLES.get(infinitive, participles),
-        )
-
-
-def plain(word: str) -> str:
-    """A word as it is compared."""
-    return word.lower().replace("ё", "е")
+from agents.task_manager.russian_verbs import ongoing_verbs, work_verbs
 
 
 def _forms(forms: Iterable[str]) -> str:
@@ -119,13 +16,13 @@ _NOUNS = (
     "сути|пути"
 )
 _INFINITIVE = rf"(?P<verb>(?!(?:{_NOUNS})\b)[а-яё]+(?:ть|ти|чь)(?:ся|сь)?)\b"
-_FIRST = _forms(verb.first for verb in verbs())
-_THIRD = _forms(verb.third for verb in verbs())
-_PLURAL = _forms(verb.plural for verb in verbs())
-_ORDER = _forms(form for verb in verbs() for form in (verb.imperative, f"{verb.imperative}те"))
-_IS_DOING = _forms(verb.third for verb in ongoing())
-_AM_DOING = _forms(verb.first for verb in ongoing())
-_ARE_DOING = _forms(verb.plural for verb in ongoing())
+_FIRST = _forms(verb.first for verb in work_verbs())
+_THIRD = _forms(verb.third for verb in work_verbs())
+_PLURAL = _forms(verb.plural for verb in work_verbs())
+_ORDER = _forms(form for verb in work_verbs() for form in verb.imperatives)
+_IS_DOING = _forms(verb.third for verb in ongoing_verbs())
+_AM_DOING = _forms(verb.first for verb in ongoing_verbs())
+_ARE_DOING = _forms(verb.plural for verb in ongoing_verbs())
 _FEW = r"(?P<few>(?:\s+(?!не\b|ли\b)[^\s,;:!?]+){0,3}?)\s+"
 _LITTLE = r"(?:\s+[^\s,.;:!?]+)?\s+"
 _NEED = r"(?<!\bне )\b(?:нужно|надо|необходимо|требуется|следует|осталось|предстоит|прид[её]тся)\b(?! было)"

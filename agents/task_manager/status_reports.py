@@ -4,14 +4,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Literal
 
 from agents.fragments import Utterance
 from agents.people import KnownPeople, Mention
 from agents.task_manager.english import pasts
 from agents.task_manager.patterns import NAME, mask_names
-from agents.task_manager.russian import verbs
+from agents.task_manager.russian_verbs import work_verbs
 from language.dates.expressions import SpokenDate, dates_in, without_dates
+from language.words import has_cyrillic
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
 
@@ -25,11 +27,8 @@ def _pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-_PASTS = _any(form for verb in verbs() for form in verb.pasts)
-_PARTICIPLES = _any(form for verb in verbs() for form in verb.participles)
 _ENGLISH = rf"(?:{_any(pasts())}|done|finished|ready|complete|out|live|handed in|taken care of)"
 _DONE = _pattern(
-    rf"\b(?:{_PASTS}|выполнил[аи]?|{_PARTICIPLES}|готов[аоы]?(?! \w+(?:ть|ти)\b)|выполнен[аоы]?)\b",
     rf"\b(?:I|we|he|she|they|{NAME})(?:'ve|'s| have| has)?(?: already| just| finally| also)* {_ENGLISH}\b",
     rf"\b(?:is|are|was|were|has been|have been|got)(?: now| already| finally| all)* {_ENGLISH}\b",
     rf"^\W*(?:already |just |finally |all )?{_ENGLISH}\b",
@@ -108,10 +107,23 @@ def _heir(mask: str, mentions: list[Mention]) -> Mention | None:
 
 def _done(sentence: str, people: KnownPeople) -> Iterator[StatusReport]:
     for clause in _clauses(sentence):
-        for found in _DONE.finditer(mask_names(clause, people.mentions(clause))):
+        for found in _completions(mask_names(clause, people.mentions(clause))):
             if not _UNDONE.search(clause[: found.start()]) and not _NOT.match(clause[found.end() :]):
                 yield StatusReport("done", clause)
                 break
+
+
+def _completions(masked: str) -> Iterator[re.Match[str]]:
+    if has_cyrillic(masked):
+        yield from _russian_done().finditer(masked)
+    yield from _DONE.finditer(masked)
+
+
+@cache
+def _russian_done() -> re.Pattern[str]:
+    verbs = work_verbs()
+    forms = _any(form for verb in verbs for form in (*verb.pasts, *verb.participles))
+    return _pattern(rf"\b(?:{forms}|выполнил[аи]?|готов[аоы]?(?! \w+(?:ть|ти)\b)|выполнен[аоы]?)\b")
 
 
 def _clauses(sentence: str) -> list[str]:
