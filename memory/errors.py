@@ -1,4 +1,4 @@
-"""The ways in which memory says no."""
+"""Rejections of the memory services."""
 
 from bus_schema.replies import Code
 from mindbus.errors import Rejected

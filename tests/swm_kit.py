@@ -16,7 +16,7 @@ from memory.swm.cache_sync import CacheSync
 from memory.swm.glm import GlmAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.working_memory import WorkingMemory
-from memory.swm.write_queue import WriteQueue
+from memory.swm.write_queue import KemWriteQueue
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
@@ -77,7 +77,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.glm = LibraryGlm(self.library)
-        self.writes = WriteQueue(self.database)
+        self.writes = KemWriteQueue(self.database)
         self.shelf = BufferedCache(self.cache, self.writes)
         self.memory = WorkingMemory(self.shelf, self.writes, self.glm, self.library.clock)
         self.cache_sync = CacheSync(self.shelf, self.writes, self.glm)

@@ -24,19 +24,15 @@ class Embedder(Protocol):
     @property
     def space(self) -> EmbeddingSpace:
         """Space of its vectors."""
-        ...
 
     async def passages(self, texts: Sequence[str]) -> list[Embedding]:
         """One embedding per text to be found, in their order. Raises EmbedderAway, EmbedderRefused."""
-        ...
 
     async def query(self, text: str) -> Embedding:
         """Embedding of a search text, which some models treat differently. Raises EmbedderAway, EmbedderRefused."""
-        ...
 
     async def close(self) -> None:
         """Close threads and connections."""
-        ...
 
 
 # Its instruct variants take a whole instruction instead, which the user has to configure.

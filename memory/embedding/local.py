@@ -24,11 +24,9 @@ class Model(Protocol):
 
     def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of passages, shape (texts, dim)."""
-        ...
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Vector of a query, shape (dim,)."""
-        ...
 
 
 class LocalEmbedder:

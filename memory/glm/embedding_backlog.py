@@ -24,7 +24,7 @@ _BATCH = 16
 _LACKS_VECTOR = and_(KemRow.model.is_(None), KemRow.content.is_not(None))
 
 
-class EmbeddingBacklog:
+class KemEmbeddingBacklog:
     """Adds vectors to units; this changes neither their versions nor their times."""
 
     def __init__(self, database: Database, embedder: Embedder | None) -> None:

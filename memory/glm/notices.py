@@ -1,4 +1,4 @@
-"""What all may hear of a unit."""
+"""Public change events of units."""
 
 from typing import TypeVar
 

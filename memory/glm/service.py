@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import event
 
 from memory.embedding.embedder import Embedder
-from memory.glm.embedding_backlog import EmbeddingBacklog
+from memory.glm.embedding_backlog import KemEmbeddingBacklog
 from memory.glm.erasure import KemErasure
 from memory.glm.index_sync import IndexSync, VectorRelay
 from memory.glm.lexical import LexicalSearch
@@ -36,7 +36,7 @@ class GlobalMemory:
     statistics: KemStatistics
     relay: VectorRelay
     index_sync: IndexSync
-    backlog: EmbeddingBacklog
+    backlog: KemEmbeddingBacklog
 
     async def start(self) -> None:
         """Bring the vector index up to date with the rows."""
@@ -80,7 +80,7 @@ def memory_over(
         statistics=KemStatistics(database, index.space),
         relay=relay,
         index_sync=index_sync,
-        backlog=EmbeddingBacklog(database, embedder),
+        backlog=KemEmbeddingBacklog(database, embedder),
     )
 
 

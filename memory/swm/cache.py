@@ -7,7 +7,7 @@ from typing import Protocol
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.redis_link import RedisAway
-from memory.swm.write_queue import QueuedWrite, WriteQueue
+from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
 from mindbus.sdk.kem_cache import IndexedKems, Policy
 
@@ -91,7 +91,7 @@ class BufferedCache:
     `lock` is held from reading a unit to writing it.
     """
 
-    def __init__(self, cache: KemCache, writes: WriteQueue) -> None:
+    def __init__(self, cache: KemCache, writes: KemWriteQueue) -> None:
         self.cache, self._writes = cache, writes
         self.lock = asyncio.Lock()
         self._is_behind = False

@@ -11,14 +11,14 @@ from memory.glm.erasure import USER_KEY
 from memory.swm.cache import BufferedCache
 from memory.swm.glm import Glm
 from memory.swm.subscriptions import KemEvent
-from memory.swm.write_queue import QueuedWrite, WriteQueue
+from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
 
 
 class CacheSync:
     """Sends queued writes to the global memory and applies its changes to the cache."""
 
-    def __init__(self, cache: BufferedCache, writes: WriteQueue, glm: Glm) -> None:
+    def __init__(self, cache: BufferedCache, writes: KemWriteQueue, glm: Glm) -> None:
         self._cache, self._writes, self._glm = cache, writes, glm
 
     async def refill(self) -> None:

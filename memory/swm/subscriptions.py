@@ -137,7 +137,7 @@ class Subscriptions:
     def _recipients_of_change(
         self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None
     ) -> list[Recipient]:
-        """Who knew the unit gets the event even if the filter no longer matches, or the unit is no longer readable."""
+        """Subscribers who knew the unit are included even if the filter no longer matches or it is no longer readable."""
         recipients = []
         for each in self._subscribers.values():
             knew = before is not None and each.matches(kem_id, before, event_type)
@@ -165,7 +165,7 @@ class Subscriptions:
 
 
 def known_kem(kem: Kem) -> KnownKem:
-    """What subscribers know of a unit after an event."""
+    """State of a unit as subscribers know it after an event."""
     readers = None if kem.visibility == "public" else frozenset({kem.owner, *kem.readers, *kem.writers})
     return KnownKem(kem.metadata, readers)
 

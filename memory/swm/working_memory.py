@@ -14,7 +14,7 @@ from memory.swm.cache import BufferedCache, CacheAway
 from memory.swm.errors import SharedMemoryAway
 from memory.swm.glm import Glm, GlmAway
 from memory.swm.subscriptions import KemEvent
-from memory.swm.write_queue import QueuedWrite, WriteQueue
+from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
 from retrieval.cursors import PageKey
@@ -27,7 +27,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 class WorkingMemory:
     """Cache in front of the global memory; every read checks the rights."""
 
-    def __init__(self, cache: BufferedCache, writes: WriteQueue, glm: Glm, clock: Callable[[], datetime]) -> None:
+    def __init__(self, cache: BufferedCache, writes: KemWriteQueue, glm: Glm, clock: Callable[[], datetime]) -> None:
         self._cache, self._writes, self._glm, self._clock = cache, writes, glm, clock
 
     async def publish(

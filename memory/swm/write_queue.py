@@ -38,7 +38,7 @@ class QueuedWrite:
         return KemDraft.model_validate(fields | {"id": self.kem_id})
 
 
-class WriteQueue:
+class KemWriteQueue:
     """Writes in the order in which they were made, in the database until they are done."""
 
     def __init__(self, database: Database) -> None:

@@ -140,7 +140,7 @@ class EmbeddedIndex:
         await self._on_thread(self._open)
 
     async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
-        """As in VectorIndex; together, or not at all."""
+        """Atomic."""
         await self._on_thread(self._write, points, gone)
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:

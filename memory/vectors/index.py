@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,7 +13,7 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from memory.embedding.space import EmbeddingSpace
-from mindbus.errors import MindBusError
+from mindbus.errors import MindBusError, TemporaryFailure
 from mindbus.principal import Principal
 
 PREFIX = "md_"
@@ -68,10 +68,12 @@ def _plain(value: JsonValue) -> JsonValue:
     return value if isinstance(value, str | bool | int | float) else None
 
 
-class IndexAway(MindBusError):
+class IndexAway(TemporaryFailure):
     """The index of vectors does not answer; what was being written may have been written, or not."""
 
-    code = Code.UNAVAILABLE
+    def __init__(self, message: str | None = None) -> None:
+        # Searchers wait for the answer: try again soon.
+        super().__init__(message, timedelta(seconds=1))
 
 
 class IndexOfAnotherSpace(MindBusError):
@@ -87,28 +89,21 @@ class VectorIndex(Protocol):
 
     async def exists(self) -> bool:
         """True if the index has been created, even if it is empty. Raises IndexAway."""
-        ...
 
     async def open(self) -> None:
         """Open or create the index. Raises IndexAway, IndexOfAnotherSpace."""
-        ...
 
     async def write(self, points: Sequence[VectorPoint], gone: Sequence[str]) -> None:
         """Add or replace points, remove those of the units `gone`. Raises IndexAway."""
-        ...
 
     async def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
         """Up to `limit` readable units that match the query, nearest first. Raises IndexAway."""
-        ...
 
     async def versions(self) -> dict[str, int]:
         """Indexed version of each unit. Raises IndexAway."""
-        ...
 
     async def clear(self) -> None:
         """Replace the index, if there is one, by an empty one of this space. Raises IndexAway."""
-        ...
 
     async def close(self) -> None:
         """Close files and connections."""
-        ...

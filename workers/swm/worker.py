@@ -8,7 +8,7 @@ from memory.swm.redis_cache import RedisCache
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.tables import MIGRATIONS
 from memory.swm.working_memory import WorkingMemory
-from memory.swm.write_queue import WriteQueue
+from memory.swm.write_queue import KemWriteQueue
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
@@ -41,7 +41,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
         self.drafts = DraftReader(context)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
-        writes, glm = WriteQueue(self._database), GlmLink(context.bus)
+        writes, glm = KemWriteQueue(self._database), GlmLink(context.bus)
         self._shelf = BufferedCache(cache_of(settings), writes)
         self.memory = WorkingMemory(self._shelf, writes, glm, context.clock)
         self.cache_sync = CacheSync(self._shelf, writes, glm)
