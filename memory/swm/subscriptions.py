@@ -137,7 +137,7 @@ class Subscriptions:
     def _recipients_of_change(
         self, event_type: str, kem_id: str, now: KnownKem, before: KnownKem | None
     ) -> list[Recipient]:
-        """Subscribers who knew the unit are included even if the filter no longer matches or it is no longer readable."""
+        """Includes subscribers that knew the unit and no longer match it or may no longer read it."""
         recipients = []
         for each in self._subscribers.values():
             knew = before is not None and each.matches(kem_id, before, event_type)
