@@ -13,7 +13,7 @@ class UnsatisfiableRange(Rejected):
 
 
 @dataclass(frozen=True)
-class ByteRange:
+class RequestedRange:
     """Bytes `first` to `last`, both included."""
 
     first: int
@@ -25,7 +25,7 @@ class ByteRange:
         return self.last - self.first + 1
 
 
-def parse_range(header: str | None, size_bytes: int) -> ByteRange | None:
+def parse_range(header: str | None, size_bytes: int) -> RequestedRange | None:
     """The requested range; None stands for the whole body, as for a header that a server may ignore.
 
     Raises UnsatisfiableRange.
@@ -37,11 +37,11 @@ def parse_range(header: str | None, size_bytes: int) -> ByteRange | None:
         length = min(int(match["last"]), size_bytes)
         if not length:
             raise UnsatisfiableRange
-        return ByteRange(size_bytes - length, size_bytes - 1)
+        return RequestedRange(size_bytes - length, size_bytes - 1)
     first = int(match["first"])
     last = min(int(match["last"]), size_bytes - 1) if match["last"] else size_bytes - 1
     if match["last"] and int(match["last"]) < first:
         return None
     if first >= size_bytes:
         raise UnsatisfiableRange
-    return ByteRange(first, last)
+    return RequestedRange(first, last)

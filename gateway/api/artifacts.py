@@ -14,7 +14,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, Lineage, ManifestPage, SearchArtifacts, Versions
 from gateway.api.dependencies import BackendDependency
 from gateway.backend import Backend
-from gateway.byte_ranges import ByteRange, UnsatisfiableRange, parse_range
+from gateway.byte_ranges import RequestedRange, UnsatisfiableRange, parse_range
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
 from mindbus.files.download_names import content_type_of, file_name
@@ -141,7 +141,7 @@ def _headers(found: Manifest, tag: str) -> dict[str, str]:
 
 
 async def _chunks(
-    backend: Backend, artifact_id: str, trace: str | None, part: ByteRange | None
+    backend: Backend, artifact_id: str, trace: str | None, part: RequestedRange | None
 ) -> AsyncGenerator[bytes]:
     options: ReadOptions = {"trace": trace}
     if part is not None:

@@ -41,7 +41,7 @@ _READ: Final[dict[str, type[SubagentEvent]]] = {
 
 
 @dataclass
-class Delegation:
+class DelegationLog:
     """One delegation; its events may come in any order, some of them twice."""
 
     delegation_id: str
@@ -86,16 +86,16 @@ class Delegations:
 
     def __init__(self, chat_id: str) -> None:
         self._chat_id = chat_id
-        self._stories: dict[str, Delegation] = {}
+        self._stories: dict[str, DelegationLog] = {}
 
     @property
-    def stories(self) -> list[Delegation]:
+    def stories(self) -> list[DelegationLog]:
         """In the order in which they began."""
         return sorted(self._stories.values(), key=lambda story: story.began)
 
-    def learn(self, envelopes: Iterable[Envelope]) -> list[Delegation]:
+    def learn(self, envelopes: Iterable[Envelope]) -> list[DelegationLog]:
         """The stories that something new was told of; an event that cannot be read tells nothing."""
-        changed: dict[str, Delegation] = {}
+        changed: dict[str, DelegationLog] = {}
         for envelope in envelopes:
             kind = _READ.get(envelope.type)
             if kind is None:
@@ -108,9 +108,9 @@ class Delegations:
                 changed[story.delegation_id] = story
         return list(changed.values())
 
-    def _take(self, event: SubagentEvent) -> Delegation | None:
+    def _take(self, event: SubagentEvent) -> DelegationLog | None:
         story = self._stories.setdefault(
-            event.delegation_id, Delegation(event.delegation_id, event.subagent, event.time)
+            event.delegation_id, DelegationLog(event.delegation_id, event.subagent, event.time)
         )
         place = (event.position, type(event).__name__)
         if place in story.events:
@@ -126,7 +126,7 @@ _SHOWN_CHARS = 600
 class DelegationView:
     """Drawn anew whenever something is told of it; open stays open."""
 
-    def __init__(self, i18n: Localizer, story: Delegation) -> None:
+    def __init__(self, i18n: Localizer, story: DelegationLog) -> None:
         self.i18n, self._story = i18n, story
         with box("mb-delegation", "section") as self.element:
             attributes(
@@ -139,7 +139,7 @@ class DelegationView:
             self._body = box("mb-delegation-body mb-hidden")
         self.show(story)
 
-    def show(self, story: Delegation) -> None:
+    def show(self, story: DelegationLog) -> None:
         """Where it stands now."""
         self._story = story
         self._head.clear()
@@ -148,7 +148,7 @@ class DelegationView:
         if "mb-hidden" not in self._body.classes:
             self._tell()
 
-    def _line(self, story: Delegation) -> None:
+    def _line(self, story: DelegationLog) -> None:
         i18n, end = self.i18n, story.completion
         icon("link", "mb-i14")
         text(story.subagent, "mb-medium")
@@ -218,7 +218,7 @@ class DelegationList:
         self._session, self._user_id, self._entries = session, user_id, entries
         self._known = Delegations(user_id)
         self._drawn: dict[str, DelegationView] = {}
-        self._waiting: list[Delegation] = []
+        self._waiting: list[DelegationLog] = []
 
     def hear(self, envelopes: Iterable[Envelope]) -> None:
         """Something was told of what sub-agents do."""
@@ -246,6 +246,6 @@ class DelegationList:
         while self._waiting and (moment is None or self._waiting[0].began < moment):
             self._draw(self._waiting.pop(0))
 
-    def _draw(self, story: Delegation) -> None:
+    def _draw(self, story: DelegationLog) -> None:
         with self._entries:
             self._drawn[story.delegation_id] = DelegationView(self._session.i18n, story)

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from nicegui.element import Element
-
 from bus_schema.conversations import Dialogue, MessageStored
 from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from bus_schema.envelope import Envelope
@@ -123,18 +121,3 @@ class DialoguePane:
 
     def _send(self, event: object) -> None:
         self.talk.say(str(getattr(event, "args", "")))
-
-
-def empty_talk(session: PageSession, on_new: Callable[[], None]) -> Element:
-    """What chat is, where nobody has been chosen."""
-    i18n = session.i18n
-    with box("mb-empty") as made:
-        icon("chat")
-        text(i18n("chat.empty_title"), "mb-title", "h2")
-        text(i18n("chat.empty"), "", "p")
-        with box("mb-line-x"):
-            button(i18n("chat.new"), on_new, "mb-primary", "plus")
-        with box("mb-cli"):
-            text("$", "mb-t3")
-            text('mindbus chat --user alice --message "Hello"', "mb-ell")
-    return made

@@ -12,12 +12,15 @@ from bus_schema.envelope import Envelope
 from bus_schema.identities import is_user_id
 from gateway.api.dialogues import read_messages
 from gateway.ui.chat.dialogue_list import DialogueList
-from gateway.ui.chat.dialogue_pane import DialoguePane, empty_talk
+from gateway.ui.chat.dialogue_pane import DialoguePane
 from gateway.ui.chat.user_profile import ProfilePanel
-from gateway.ui.components import box, button, field, popup, text
+from gateway.ui.components import box, button
+from gateway.ui.dialogs import prompt_user
+from gateway.ui.empty_state import EmptyState
 from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
 
+_COMMAND = 'mindbus chat --user alice --message "Hello"'
 _MOST_PANES = 3
 _WITH_ASIDE = 1100
 _LISTED = 100
@@ -33,13 +36,20 @@ class ChatScreen:
         with box("mb-chat" + (" mb-chat-open" if chosen else "")):
             people = box("mb-people", "aside")
             self.people = DialogueList(session.i18n, people, self._beside)
-            self.people.add.on("click", self._ask_whom)
+            self.people.add.on("click", self._prompt_user)
             self._part = ScreenSection(session.i18n, people)
             with box("mb-panes"):
                 on_close = self._close if len(chosen) > 1 else None
                 self.panes = [DialoguePane(session, user, on_close) for user in chosen]
                 if not chosen:
-                    empty_talk(session, self._ask_whom)
+                    empty = EmptyState(
+                        session.i18n,
+                        "chat",
+                        _COMMAND,
+                        lambda: button(session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus"),
+                    )
+                    empty.explain("chat.empty")
+                    empty.show(is_empty=True)
             self.aside = None
             if len(chosen) == 1 and session.viewer.width >= _WITH_ASIDE:
                 self.aside = ProfilePanel(session.i18n, box("mb-aside", "aside"))
@@ -59,7 +69,7 @@ class ChatScreen:
         session.every(5.0, screen.look)
         session.on_key("Escape", lambda _row: screen.stop())
         if session.query.get("new"):
-            screen._ask_whom()
+            screen._prompt_user()
         if message_id := session.query.get("message"):
             ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
@@ -121,23 +131,13 @@ class ChatScreen:
     def _close(self, user: str) -> None:
         self._open([pane.user_id for pane in self.panes if pane.user_id != user])
 
-    def _ask_whom(self) -> None:
+    def _prompt_user(self) -> None:
         i18n = self.session.i18n
-        wanted = {"user": ""}
 
-        def go() -> None:
-            if is_user_id(wanted["user"].strip()):
-                self._open([wanted["user"].strip()])
-            else:
-                problem.set_text(i18n("chat.bad_user"))
+        def open_dialogue(user: str) -> str | None:
+            if not is_user_id(user):
+                return i18n("chat.bad_user")
+            self._open([user])
+            return None
 
-        with popup(i18n("chat.new")):
-            text(i18n("chat.new"), "", "h2")
-            text(i18n("chat.new_hint"), "", "p")
-            line = field(
-                i18n("chat.user"), "", lambda value: wanted.update(user=value), autofocus=True, placeholder="alice"
-            )
-            line.on("keydown.enter", go)
-            problem = text("", "mb-err mb-meta")
-            with box("mb-actions"):
-                button(i18n("chat.open"), go, "mb-primary")
+        prompt_user(i18n, "chat.new", "", open_dialogue, "chat.open")

@@ -14,10 +14,9 @@ from gateway.ui.empty_state import EmptyState
 from gateway.ui.episodes.detail import EpisodeActions, EpisodeDetail
 from gateway.ui.episodes.episode_list import EpisodeItem, EpisodeList
 from gateway.ui.episodes.overview import EpisodeFigures, LayerChart
-from gateway.ui.episodes.whose import chat_button
 from gateway.ui.errors import ScreenSection
 from gateway.ui.layout import skeleton
-from gateway.ui.memory.tabs import memory_tabs
+from gateway.ui.memory.navigation import chat_button, memory_tabs
 from gateway.ui.page_session import PageSession
 
 _COMMAND = "mindbus episodes import chats.jsonl"
@@ -116,7 +115,7 @@ class EpisodesScreen:
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
                 self.listing = EpisodeList(i18n, box(""), self.choose)
-                self.nothing = EmptyState(i18n, "episodes", _COMMAND)
+                self.nothing = EmptyState(i18n, "memory", _COMMAND)
                 self._more = button(i18n("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
         self._list_part = ScreenSection(i18n, place)
 
@@ -151,7 +150,7 @@ class EpisodesScreen:
         self.listing.show(listed)
         show_if(self._more, self._next_cursor)
         narrowed = self._filter or self.wanted.layers or self.wanted.anchors_only or self.wanted.chat_id
-        self.nothing.explain("none_fits" if narrowed else "empty")
+        self.nothing.explain("episodes.none_fits" if narrowed else "episodes.empty", has_command=not narrowed)
         self.nothing.show(is_empty=self._is_known and not listed)
 
     def _fits(self, head: EpisodeHead) -> bool:

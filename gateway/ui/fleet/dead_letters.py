@@ -30,7 +30,7 @@ from gateway.ui.components import (
     show_if,
     text,
 )
-from gateway.ui.fleet.confirm import confirm
+from gateway.ui.dialogs import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter

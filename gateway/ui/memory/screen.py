@@ -17,10 +17,9 @@ from gateway.ui.layout import skeleton
 from gateway.ui.memory.changes import ChangeList
 from gateway.ui.memory.detail import KemDetail
 from gateway.ui.memory.facets import FacetPanel
+from gateway.ui.memory.navigation import memory_tabs, user_button
 from gateway.ui.memory.results import KemItem, ResultList, ResultSummary, SearchResults, apply_change
 from gateway.ui.memory.search_form import MemorySearch, SearchForm
-from gateway.ui.memory.tabs import memory_tabs
-from gateway.ui.memory.whose import whose_button
 from gateway.ui.page_session import PageSession
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
@@ -140,7 +139,8 @@ class MemoryScreen:
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
         self.line.took(time.monotonic() - began)
         self.found.begin(query, page)
-        self.nothing.explain("empty" if self.bar.question.is_open else "no_answer")
+        is_open = self.bar.question.is_open
+        self.nothing.explain("memory.empty" if is_open else "memory.no_answer", has_command=is_open)
         total = (await self.memory.stats()).kems
         self.session.subtitle(self.session.i18n.count("memory.units", total))
         self._answered()
@@ -173,7 +173,7 @@ class MemoryScreen:
         with self.session.controls:
             view = "changes" if self.session.query.get("view") == "changes" else "search"
             memory_tabs(self.session, view, self._turn)
-            whose_button(self.session, question.user)
+            user_button(self.session, question.user)
 
     def _turn(self, view: str) -> None:
         show_if(self._facets, view == "search")

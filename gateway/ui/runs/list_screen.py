@@ -5,19 +5,19 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from nicegui import ui
-from nicegui.element import Element
 
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import ListProcesses, Run, StepStatus
 from gateway.api.runs import StartRunRequest, card_names, start_run
-from gateway.ui.components import Rows, anchor, attributes, box, button, choice, copy_button, popup, show_if, tag, text
+from gateway.ui.components import Rows, anchor, attributes, box, button, choice, popup, show_if, tag, text
+from gateway.ui.empty_state import EmptyState
 from gateway.ui.errors import ScreenSection
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.run_screen import OVER, STATUS_COLOURS
-from gateway.ui.svg import icon
 
+_COMMAND = "mindbus process run article --input brief.md"
 _SHOWN = 50
 
 
@@ -44,7 +44,10 @@ class RunListScreen:
                     for key, classes in _COLUMNS:
                         text(i18n(key), classes, "th")
                 self._rows: Rows[_Seen] = Rows(box("", "tbody"), lambda seen: _Row(i18n, seen))
-            self._empty = self._nothing()
+            self._empty = EmptyState(
+                i18n, "runs", _COMMAND, lambda: button(i18n("runs.new"), self._ask, "mb-primary", "plus")
+            )
+            self._empty.explain("runs.empty")
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
@@ -78,7 +81,7 @@ class RunListScreen:
 
     def _show(self) -> None:
         runs, now = self._runs, datetime.now(UTC)
-        show_if(self._empty, not runs)
+        self._empty.show(is_empty=not runs)
         show_if(self._panel, runs)
         self._rows.show((run.run_id, _Seen(run, run.finished_at or now)) for run in runs)
         self.session.subtitle(self.session.i18n.count("runs.count", len(runs)))
@@ -109,21 +112,6 @@ class RunListScreen:
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
                 button(i18n("runs.start"), go, "mb-primary", "play")
-
-    def _nothing(self) -> Element:
-        i18n = self.session.i18n
-        command = "mindbus process run article --input brief.md"
-        with box("mb-empty mb-hidden") as made:
-            icon("runs")
-            text(i18n("runs.empty_title"), "mb-title", "h2")
-            text(i18n("runs.empty"), "", "p")
-            with box("mb-line-x"):
-                button(i18n("runs.new"), self._ask, "mb-primary", "plus")
-            with box("mb-cli"):
-                text("$", "mb-t3")
-                text(command, "mb-ell")
-                copy_button(i18n, command)
-        return made
 
 
 _COLUMNS = (

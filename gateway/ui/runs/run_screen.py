@@ -13,8 +13,8 @@ from bus_schema.process import Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
 from gateway.api.runs import cancel_run, get_run
 from gateway.ui.components import anchor, attributes, box, button, identifier, tag, text
+from gateway.ui.dialogs import confirm
 from gateway.ui.errors import ScreenSection
-from gateway.ui.fleet.confirm import confirm
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.lineage import drawing_of, graph_of_run

@@ -9,16 +9,17 @@ from nicegui import ui
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.api.timeline import read_timeline
-from gateway.ui.components import SegmentedControl, attributes, box, icon_button
+from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button
+from gateway.ui.empty_state import EmptyState
 from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
+from gateway.ui.timeline.chart import TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
 from gateway.ui.timeline.marks import EventMark, TimelineMarks
-from gateway.ui.timeline.nothing import EmptyTimeline
-from gateway.ui.timeline.view import TimelineView
 
 RANGES = {"5m": 300, "15m": 900, "1h": 3600, "6h": 21600, "24h": 86400}
+_COMMAND = "mindbus sim start --speed 60"
 _DEFAULT_RANGE = "15m"
 _PAGE, _MAX_PAGES, _MAX_PAGES_AROUND = 500, 20, 4
 _AROUND = timedelta(hours=1)
@@ -41,7 +42,8 @@ class TimelineScreen:
                     self.filters = TimelineFilters(session, bar, self.redraw)
                 place = box("mb-timeline-place mb-scroll")
                 self.part = ScreenSection(session.i18n, place)
-                self.nothing = EmptyTimeline(session.i18n)
+                self.nothing = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons)
+                self.nothing.explain("timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
         self.view = TimelineView(session, place, self.reading, RANGES[self.range])
@@ -80,7 +82,8 @@ class TimelineScreen:
         events, is_all = await read_timeline(backend, query, _MAX_PAGES)
         self.reading.read(events)
         if not events:
-            self.nothing.explain(has_earlier=bool((await backend.bus.request(GetTimeline(limit=1))).items))
+            has_earlier = (await backend.bus.request(GetTimeline(limit=1))).items
+            self.nothing.explain("timeline.quiet" if has_earlier else "timeline.empty")
         self.redraw()
         self.view.watch()
         if not is_all:
@@ -167,6 +170,10 @@ class TimelineScreen:
         query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
         events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES_AROUND)
         return events
+
+    def _empty_buttons(self) -> None:
+        anchor("/sim", self.session.i18n("sim.start"), "mb-btn mb-primary")
+        anchor("/chat", self.session.i18n("timeline.open_chat"), "mb-btn")
 
     def _fits(self, event: TimelineEvent) -> bool:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)

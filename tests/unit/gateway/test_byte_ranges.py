@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.byte_ranges import ByteRange, UnsatisfiableRange, parse_range
+from gateway.byte_ranges import RequestedRange, UnsatisfiableRange, parse_range
 
 
 @pytest.mark.parametrize(
     ("header", "wanted"),
     [
-        ("bytes=0-0", ByteRange(0, 0)),
-        ("bytes=2-5", ByteRange(2, 5)),
-        ("bytes=2-", ByteRange(2, 9)),
-        ("bytes=2-999999999999999999", ByteRange(2, 9)),
-        ("bytes=-3", ByteRange(7, 9)),
-        ("bytes=-300", ByteRange(0, 9)),
-        ("Bytes=9-9", ByteRange(9, 9)),
+        ("bytes=0-0", RequestedRange(0, 0)),
+        ("bytes=2-5", RequestedRange(2, 5)),
+        ("bytes=2-", RequestedRange(2, 9)),
+        ("bytes=2-999999999999999999", RequestedRange(2, 9)),
+        ("bytes=-3", RequestedRange(7, 9)),
+        ("bytes=-300", RequestedRange(0, 9)),
+        ("Bytes=9-9", RequestedRange(9, 9)),
     ],
 )
-def test_one_range_is_read(header: str, wanted: ByteRange) -> None:
+def test_one_range_is_read(header: str, wanted: RequestedRange) -> None:
     assert parse_range(header, 10) == wanted
 
 
