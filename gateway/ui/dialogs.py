@@ -14,7 +14,13 @@ async def confirm(i18n: Localizer, title: str, explanation: str, action: str, nu
         text(explanation, "", "p")
         if number > 1:
             text(i18n("confirm.type", n=number), "mb-meta", "p")
-            field(i18n("confirm.number"), "", lambda value: typed.update(number=value), inputmode="numeric", autofocus=True)
+            field(
+                i18n("confirm.number"),
+                "",
+                lambda value: typed.update(number=value),
+                inputmode="numeric",
+                autofocus=True,
+            )
         with box("mb-actions"):
             with button(i18n("cancel"), lambda: dialog.submit(False), "mb-quiet"):
                 text("Esc", "mb-kbd")
