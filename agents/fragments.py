@@ -1,15 +1,16 @@
-"""A message, cut into what can be read by itself."""
+"""Dialogue fragments as agents process them: sentences of messages, evidence for claims, results."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.keywords import weighted_overlap
-from bus_schema.dialogue import DialogueMessage
+from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.links import Link
+from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from language.sentences import sentences
 from language.words import Language, language_of, terms, words
@@ -21,7 +22,7 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True)
-class Utterance:
+class MessageSentence:
     """A sentence; `is_item` in a list of things to do."""
 
     text: str
@@ -33,14 +34,14 @@ class Utterance:
         return self.text.rstrip("!)» \"'").endswith("?")
 
 
-def split_utterances(text: str) -> Iterator[Utterance]:
+def message_sentences(text: str) -> Iterator[MessageSentence]:
     language = language_of(text)
     is_under_heading = False
     for line in text.replace("’", "'").splitlines():
         bullet = _BULLET.match(line)
         said = line[bullet.end() :] if bullet else line
         for sentence in sentences(said):
-            yield Utterance(sentence, language, is_item=bool(bullet) and is_under_heading)
+            yield MessageSentence(sentence, language, is_item=bool(bullet) and is_under_heading)
         if line.strip() and not bullet:
             is_under_heading = line.rstrip().endswith(":") and bool(_HEADING.search(line))
 
@@ -89,6 +90,12 @@ class ProcessingResult(BaseModel, Generic[ItemT]):
     items: tuple[ItemT, ...] = ()
     notifications: tuple[NotificationGenerated, ...] = ()
     links: tuple[Link, ...] = ()
+
+    def events(self, found: Callable[..., Event], agent: str, fragment: DialogueFragment) -> list[Event]:
+        """The event that carries the items, if there are any, then the notifications."""
+        about = {"agent": agent, "fragment_id": fragment.fragment_id, "user_id": fragment.user_id}
+        items = [found(**about, items=self.items, links=self.links)] if self.items else []
+        return [*items, *self.notifications]
 
 
 def links_to(kind: str, ids: Iterable[str]) -> tuple[Link, ...]:

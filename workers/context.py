@@ -38,7 +38,7 @@ _ASKS_AGAIN = timedelta(seconds=30)
 
 
 class ContextWorker(Worker):
-    """Decides what a user is told, when, in which words; everybody has a desk, which storage keeps."""
+    """Decides what a user is told, when, in which words; everybody has a state, which storage keeps."""
 
     name = "context"
     start_stage = 2
@@ -54,7 +54,7 @@ class ContextWorker(Worker):
         self._talks = Conversations(
             self._bus, self._artifacts, largest_inline_bytes=worker_context.settings.max_body_bytes // 2
         )
-        self._desks = AgentStateStore(self._bus, self.name, NotificationState)
+        self._states = AgentStateStore(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}
         self._next_look = worker_context.clock()
 
@@ -86,10 +86,12 @@ class ContextWorker(Worker):
         user_id = notification.to_user
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            return self._ruled(user_id, await self._agent.hear(notification, desk, self._moment(user_id, talk), talk))
+        async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
+            return self._ruled(
+                user_id, await self._agent.handle(notification, state, self._moment(user_id, talk), talk)
+            )
 
-        return await self._desks.process_once(user_id, message_context.message_id, decided)
+        return await self._states.process_once(user_id, message_context.message_id, decided)
 
     @on_command
     async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[OutgoingMessage]:
@@ -97,17 +99,17 @@ class ContextWorker(Worker):
         user_id = command.user_id
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
 
-        async def decided(desk: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            return self._ruled(user_id, await self._agent.wake(desk, self._moment(user_id, talk), talk))
+        async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
+            return self._ruled(user_id, await self._agent.review(state, self._moment(user_id, talk), talk))
 
-        return await self._desks.process_once(user_id, message_context.message_id, decided)
+        return await self._states.process_once(user_id, message_context.message_id, decided)
 
     @on_command
     async def delete_user(self, command: DeleteUser, message_context: MessageContext) -> Removed:
-        """Clear the user's desk; what waited there waits no more."""
+        """Clear the user's state; what waited there waits no more."""
         message_context.require_operator()
         cleared: list[NotificationState] = []
-        await self._desks.forget(command.user_id, command.user_id, cleared.append)
+        await self._states.forget(command.user_id, command.user_id, cleared.append)
         self._due.pop(command.user_id, None)
         return Removed.of({"desks": len(cleared)})
 
@@ -132,8 +134,8 @@ class ContextWorker(Worker):
         now = self._clock()
         if now >= self._next_look:
             self._next_look = now + _LOOKS_THROUGH_ALL
-            async for user_id, desk in self._desks.states():
-                self._note_due(user_id, desk)
+            async for user_id, state in self._states.states():
+                self._note_due(user_id, state)
         for user_id in [user_id for user_id, due in self._due.items() if due <= now]:
             self._due[user_id] = now + _ASKS_AGAIN
             await self._bus.send(ReviewDesk(user_id=user_id), trace=conversation_trace(user_id))
@@ -143,28 +145,28 @@ class ContextWorker(Worker):
         return DecisionContext(self._clock(), self._habits.of(user_id), max(spoken, default=None))
 
     def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-        desk, decisions, delivery = ruling
-        self._note_due(user_id, desk)
+        state, decisions, delivery = ruling
+        self._note_due(user_id, state)
         said: list[OutgoingMessage] = [each for decision in decisions for each in _news(user_id, decision)]
         if delivery is not None:
             said.append(_order(delivery))
-        return desk, said
+        return state, said
 
-    def _note_due(self, user_id: str, desk: NotificationState) -> None:
-        if desk.next_due is None:
+    def _note_due(self, user_id: str, state: NotificationState) -> None:
+        if state.next_due is None:
             self._due.pop(user_id, None)
         else:
-            self._due[user_id] = desk.next_due
+            self._due[user_id] = state.next_due
 
     async def _settle(self, users: Iterable[str], settled: tuple[str, ...], message_context: MessageContext) -> None:
         for user_id in sorted(users) if settled else ():
-            await self._desks.process_once(user_id, message_context.message_id, partial(_with_settled, settled))
+            await self._states.process_once(user_id, message_context.message_id, partial(_with_settled, settled))
 
 
 async def _with_settled(
-    settled: tuple[str, ...], desk: NotificationState
+    settled: tuple[str, ...], state: NotificationState
 ) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-    return desk.with_settled(settled), ()
+    return state.with_settled(settled), ()
 
 
 def _news(user_id: str, decision: NotificationDecision) -> Iterable[Publish]:

@@ -54,18 +54,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         agent = ContextManager(self._model, self._roster.people(heard), self._zone)
         knowledge, outcome = await agent.process(fragment, state.knowledge)
-        told: list[Event] = []
-        if outcome.items:
-            told.append(
-                ContextUpdated(
-                    agent=self.name,
-                    fragment_id=fragment.fragment_id,
-                    user_id=fragment.user_id,
-                    items=outcome.items,
-                    links=outcome.links,
-                )
-            )
-        return TeamKnowledge(knowledge=knowledge, heard=heard), [*told, *outcome.notifications]
+        return TeamKnowledge(knowledge=knowledge, heard=heard), outcome.events(ContextUpdated, self.name, fragment)
 
     def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
         """Commands that store the facts in shared memory."""

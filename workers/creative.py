@@ -60,7 +60,7 @@ class CreativeWorker(Worker):
             forgotten = await forget_before(memory, self._kit.clock() - KEPT)
             self._opened = opening.pop_all()
         logger().info("role ready", role=self.name, model=self._model.name, forgotten_threads=forgotten)
-        self._mind = CreativeLoop(self.role, self._model, memory)
+        self._loop = CreativeLoop(self.role, self._model, memory)
 
     async def stop(self) -> None:
         """Close what was opened."""
@@ -86,18 +86,18 @@ class CreativeWorker(Worker):
 
     async def _execute(self, order: ExecuteStep, hands: StepArtifacts) -> StepCompleted | StepPendingStorage:
         self.role.require_craft(order.produces)
-        # Asked before anything is thought: a model answers differently each time, but an attempt has one artifact.
+        # Asked before anything is state: a model answers differently each time, but an attempt has one artifact.
         made = await hands.made_before()
         if made is not None:
             return hands.ending(made)
         await self._artifacts.wait_for_room()
         assignment = Assignment(order, [await _input(hands, each) for each in order.inputs])
         assignment = replace(assignment, memory=await self._recalled(assignment))
-        thought = await self._mind.think(assignment, lambda note: self._report(order, note))
-        text = f"{thought['text'].strip()}\n"
-        made = await hands.put(text.encode(), "text/markdown", self._context(assignment, thought))
-        logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(thought))
-        await self._mind.forget(assignment)
+        state = await self._loop.run(assignment, lambda note: self._report(order, note))
+        text = f"{state['text'].strip()}\n"
+        made = await hands.put(text.encode(), "text/markdown", self._context(assignment, state))
+        logger().info("step made", role=self.name, run=order.run_id, step=order.step_id, **_cost_of(state))
+        await self._loop.forget(assignment)
         return hands.ending(made)
 
     async def _recalled(self, assignment: Assignment) -> tuple[Material, ...]:
@@ -119,17 +119,17 @@ class CreativeWorker(Worker):
             await in_id_scope(
                 f"progress/{note}", lambda: self._bus.publish(progress, trace=order.run_id, step=order.step_id)
             )
-        except BusUnavailable as away:
-            logger().warning("progress not told", role=self.name, note=note, reason=str(away))
+        except BusUnavailable as error:
+            logger().warning("progress not told", role=self.name, note=note, reason=str(error))
 
-    def _context(self, assignment: Assignment, thought: LoopState) -> AIContext:
+    def _context(self, assignment: Assignment, state: LoopState) -> AIContext:
         return AIContext(
             prompt_version=self.role.prompt_version,
             model_name=self._model.name,
             model_params=self.role.model.model_dump(exclude_none=True) | {"max_rounds": self.role.max_rounds},
             input_artifacts=tuple(dict.fromkeys(each.manifest.id for each in assignment.inputs)),
-            input_kems=tuple(thought.get("recalled", ())),
-            execution_time_ms=thought["took_ms"],
+            input_kems=tuple(state.get("recalled", ())),
+            execution_time_ms=state["took_ms"],
         )
 
 
@@ -163,13 +163,13 @@ async def _input(hands: StepArtifacts, given: NamedInput) -> Input:
     return Input(given.name, manifest, read_material(given.name, manifest, content))
 
 
-def _cost_of(thought: LoopState) -> dict[str, int]:
+def _cost_of(state: LoopState) -> dict[str, int]:
     return {
-        "rounds": thought["rounds"],
-        "model_calls": thought["calls"],
-        "prompt_tokens": thought["prompt_tokens"],
-        "completion_tokens": thought["completion_tokens"],
-        "took_ms": thought["took_ms"],
+        "rounds": state["rounds"],
+        "model_calls": state["calls"],
+        "prompt_tokens": state["prompt_tokens"],
+        "completion_tokens": state["completion_tokens"],
+        "took_ms": state["took_ms"],
     }
 
 

@@ -50,6 +50,6 @@ def _drafts(raw: bytes) -> Iterator[KemDraft]:
         if line.strip():
             try:
                 yield KemDraft.model_validate_json(line)
-            except ValidationError as invalid:
-                message = f"line {number} of the artifact is no draft, nothing has been stored: {explain(invalid)}"
-                raise Rejected(Code.INVALID, message, {"line": number}) from invalid
+            except ValidationError as error:
+                message = f"line {number} of the artifact is no draft, nothing has been stored: {explain(error)}"
+                raise Rejected(Code.INVALID, message, {"line": number}) from error

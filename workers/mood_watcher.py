@@ -26,18 +26,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
         """The user's mood, with a notification for a sharp turn."""
         state, outcome = await self._agent.process(fragment, state)
-        told: list[Event] = []
-        if outcome.items:
-            told.append(
-                MoodAssessed(
-                    agent=self.name,
-                    fragment_id=fragment.fragment_id,
-                    user_id=fragment.user_id,
-                    items=outcome.items,
-                    links=outcome.links,
-                )
-            )
-        return state, [*told, *outcome.notifications]
+        return state, outcome.events(MoodAssessed, self.name, fragment)
 
     async def stop(self) -> None:
         """Close the model as well."""

@@ -109,12 +109,12 @@ class OrchestratorWorker(Worker):
     async def cancel_run(self, command: CancelProcess, context: MessageContext) -> tuple[Run | Send | Publish, ...]:
         context.begin_anew()
         with _one_after_another():
-            moved = await self._move(command.run_id, saga.CancelRequested(command.reason, context.owner))
-        if moved is None:
+            transition = await self._move(command.run_id, saga.CancelRequested(command.reason, context.owner))
+        if transition is None:
             raise Rejected(Code.NOT_FOUND, f"there is no run {command.run_id}")
-        if moved.run.status is not RunStatus.CANCELLED:
-            raise Rejected(Code.CONFLICT, f"{command.run_id} is {moved.run.status.value} already")
-        return (moved.run, *_sent(moved))
+        if transition.run.status is not RunStatus.CANCELLED:
+            raise Rejected(Code.CONFLICT, f"{command.run_id} is {transition.run.status.value} already")
+        return (transition.run, *_sent(transition))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
@@ -187,50 +187,50 @@ class OrchestratorWorker(Worker):
         await runs.forget_runs(session, [run.run_id for run in found])
         return (Removed.of({"runs": len(found)}), *told)
 
-    async def _hear(self, run_id: str, happened: saga.RunEvent, context: MessageContext) -> Sent:
+    async def _hear(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
         with _one_after_another():
-            moved = await self._move(run_id, happened)
-        return _sent(moved) if moved else ()
+            transition = await self._move(run_id, event)
+        return _sent(transition) if transition else ()
 
-    async def _move_all(self, happenings: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
-        moves = [await self._move(run_id, happened) for run_id, happened in happenings if happened is not None]
-        return [message for moved in moves if moved is not None for message in _sent(moved)]
+    async def _move_all(self, events: Iterator[tuple[str, saga.RunEvent | None]]) -> Sent:
+        moves = [await self._move(run_id, event) for run_id, event in events if event is not None]
+        return [message for transition in moves if transition is not None for message in _sent(transition)]
 
-    async def _move(self, run_id: str, happened: saga.RunEvent) -> saga.Transition | None:
+    async def _move(self, run_id: str, event: saga.RunEvent) -> saga.Transition | None:
         session = self.database.session
         stored = await runs.run_to_change(session, run_id)
         if stored is None:
-            logger().info("unknown run", run_id=run_id, happened=type(happened).__name__)
+            logger().info("unknown run", run_id=run_id, event_type=type(event).__name__)
             return None
-        moved = saga.advance(stored.card, stored.run, happened, self._clock())
-        if moved.run != stored.run:
-            await runs.save_run(session, stored, moved.run)
-        if moved.run.status in saga.OVER and stored.run.status not in saga.OVER:
-            logger().info("run over", run_id=run_id, status=moved.run.status.value, reason=moved.run.reason)
-        return moved
+        transition = saga.advance(stored.card, stored.run, event, self._clock())
+        if transition.run != stored.run:
+            await runs.save_run(session, stored, transition.run)
+        if transition.run.status in saga.OVER and stored.run.status not in saga.OVER:
+            logger().info("run over", run_id=run_id, status=transition.run.status.value, reason=transition.run.reason)
+        return transition
 
     async def _confirm_members(self, run: Run) -> saga.MembersConfirmed | saga.MembersRefused | None:
         command = SetTraceMembers(trace_id=run.run_id, members=saga.members_of(run), retention=run.retention)
         try:
             await self._bus.request(command, trace=run.run_id, timeout_s=_ASK_WITHIN_S)
-        except BusUnavailable as away:
-            logger().warning("run waits to start", run_id=run.run_id, reason=str(away))
+        except BusUnavailable as error:
+            logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
             return None
-        except ReplyError as no:
-            if no.retryable or no.code is Code.EXPIRED:
-                logger().warning("run waits to start", run_id=run.run_id, reason=str(no))
+        except ReplyError as error:
+            if error.retryable or error.code is Code.EXPIRED:
+                logger().warning("run waits to start", run_id=run.run_id, reason=str(error))
                 return None
-            return saga.MembersRefused(f"storage refuses the run's members: {no}")
+            return saga.MembersRefused(f"storage refuses the run's members: {error}")
         return saga.MembersConfirmed()
 
     async def _look_up(self, run_id: str, awaited: ArtifactRef) -> saga.ArtifactFound | None:
         query = GetArtifact(artifact_id=awaited.artifact_id)
         try:
             manifest = await self._bus.request(query, trace=run_id, timeout_s=_ASK_WITHIN_S)
-        except (BusUnavailable, ReplyError) as missing:
-            logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(missing))
+        except (BusUnavailable, ReplyError) as error:
+            logger().debug("artifact still missing", run_id=run_id, artifact=awaited.artifact_id, reason=str(error))
             return None
         return saga.ArtifactFound(manifest.ref)
 
@@ -241,18 +241,21 @@ def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
 
 
-def _sent(moved: saga.Transition) -> Sent:
-    run_id = moved.run.run_id
+def _sent(transition: saga.Transition) -> Sent:
+    run_id = transition.run.run_id
     orders = [
-        Send(order, role_of(moved.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
-        for order in moved.orders
+        Send(order, role_of(transition.run, order), trace=run_id, step=order.step_id, attempt=order.attempt)
+        for order in transition.orders
     ]
-    return (*orders, *(Publish(event, trace=run_id, step=getattr(event, "step_id", None)) for event in moved.told))
+    return (
+        *orders,
+        *(Publish(event, trace=run_id, step=getattr(event, "step_id", None)) for event in transition.events),
+    )
 
 
 @contextmanager
 def _one_after_another() -> Iterator[None]:
     try:
         yield
-    except runs.RunChangedMeanwhile as race:
-        raise TemporaryFailure(f"{race} changed at the same time", _SOON) from race
+    except runs.RunChangedMeanwhile as error:
+        raise TemporaryFailure(f"{error} changed at the same time", _SOON) from error

@@ -26,7 +26,7 @@ class ThinkingSubagent(SubAgent):
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
         self._model = model or model_of(context.settings)
-        self._thinker = ToolLoop(guide, self._model, self.most_rounds)
+        self._loop = ToolLoop(guide, self._model, self.most_rounds)
 
     @abstractmethod
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
@@ -41,7 +41,7 @@ class ThinkingSubagent(SubAgent):
         """The model's answer to the task."""
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
-        return sanitise_text(await self._thinker.answer(said, _materials(work), toolbox, _Observer(work)))
+        return sanitise_text(await self._loop.answer(said, _materials(work), toolbox, _Observer(work)))
 
 
 class _Observer:

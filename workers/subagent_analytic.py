@@ -66,8 +66,8 @@ class AnalyticSubagent(ThinkingSubagent):
             content = await self._bytes_of(wanted.artifact_id, work)
             try:
                 return await asyncio.to_thread(lambda: run_query(read_table(content), wanted))
-            except InvalidTable as bad:
-                raise ToolFailed(f"{wanted.artifact_id}: {bad}") from bad
+            except InvalidTable as error:
+                raise ToolFailed(f"{wanted.artifact_id}: {error}") from error
 
         return (
             BoundTool(
@@ -85,12 +85,12 @@ class AnalyticSubagent(ThinkingSubagent):
     async def _bytes_of(self, artifact_id: str, work: Delegated) -> bytes:
         try:
             return await self.artifacts.get(artifact_id, trace=work.trace, max_bytes=_LARGEST_BYTES)
-        except (ArtifactError, StorageAway, OSError) as no:
-            raise ToolFailed(f"it cannot be read: {no}") from no
+        except (ArtifactError, StorageAway, OSError) as error:
+            raise ToolFailed(f"it cannot be read: {error}") from error
 
 
 def _as_text(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
-    except UnicodeDecodeError as not_text:
-        raise ToolFailed(f"it is no text but {len(content)} bytes of something else") from not_text
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"it is no text but {len(content)} bytes of something else") from error

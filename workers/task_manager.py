@@ -51,18 +51,7 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
         """Task updates of the fragment, with notifications for those concerned."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
         book, outcome = await self._agent(heard).process(fragment, state.book)
-        told: list[Event] = []
-        if outcome.items:
-            told.append(
-                TasksFound(
-                    agent=self.name,
-                    fragment_id=fragment.fragment_id,
-                    user_id=fragment.user_id,
-                    items=outcome.items,
-                    links=outcome.links,
-                )
-            )
-        return TeamTasks(book=book, heard=heard), [*told, *outcome.notifications]
+        return TeamTasks(book=book, heard=heard), outcome.events(TasksFound, self.name, fragment)
 
     def without(self, state: TeamTasks, user_id: str) -> tuple[TeamTasks, dict[str, int]]:
         """The book without what they spoke of."""

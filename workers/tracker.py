@@ -42,7 +42,7 @@ class TrackerWorker(Worker):
     async def _save(self, events: list[TimelineEvent]) -> None:
         try:
             await self.bus.request(SaveEvents(events=tuple(events)))
-        except ReplyError as failed:
-            if not failed.retryable:
+        except ReplyError as error:
+            if not error.retryable:
                 raise
-            raise TemporaryFailure(f"storage: {failed}") from failed
+            raise TemporaryFailure(f"storage: {error}") from error

@@ -42,8 +42,8 @@ async def forget(bus: Client, kem_ids: Iterable[str], context: MessageContext) -
 async def _is_there(asking: Awaitable[object]) -> bool:
     try:
         await asking
-    except Rejected as no:
-        if no.code is Code.NOT_FOUND:
+    except Rejected as error:
+        if error.code is Code.NOT_FOUND:
             return False
         raise
     return True

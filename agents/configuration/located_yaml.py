@@ -46,13 +46,13 @@ def read_located(text: str) -> LocatedDocument:
             return LocatedDocument(_read(loader, node, (), lines), lines)
         finally:
             loader.dispose()
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
-        trouble = ", ".join(part for part in (wrong.context, wrong.problem) if part)
-        raise InvalidYaml(mark.line + 1 if mark else 1, f"not YAML: {trouble}") from wrong
-    except yaml.reader.ReaderError as wrong:
-        line = text.count("\n", 0, int(wrong.position)) + 1
-        raise InvalidYaml(line, f"not YAML: {wrong.reason}; remove the control character") from wrong
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        trouble = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidYaml(mark.line + 1 if mark else 1, f"not YAML: {trouble}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        raise InvalidYaml(line, f"not YAML: {error.reason}; remove the control character") from error
 
 
 def _refuse_traps(text: str) -> None:
@@ -78,8 +78,8 @@ def _read(loader: yaml.SafeLoader, node: yaml.Node, place: YamlPath, lines: dict
         return [_read(loader, item, (*place, number), lines) for number, item in enumerate(node.value)]
     try:
         return loader.construct_object(node)
-    except ValueError as wrong:
-        raise InvalidYaml(_line_of(node), f"{node.value[:40]!r} has no value: {wrong}") from wrong
+    except ValueError as error:
+        raise InvalidYaml(_line_of(node), f"{node.value[:40]!r} has no value: {error}") from error
 
 
 def _read_mapping(

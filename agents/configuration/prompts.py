@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.validation import FileProblem, InvalidFile, read_file
+from agents.configuration.validation import InvalidFile, YamlProblem, read_file
 from agents.models.language_model import ModelParams
 from bus_schema.artifacts import ArtifactType
 from bus_schema.identities import ServiceName
@@ -82,7 +82,7 @@ def shipped_role(name: str) -> Role:
     source = f"config/roles/{name}.yaml"
     role = parse_role((resources.files("config") / "roles" / f"{name}.yaml").read_bytes(), source)
     if role.name != name:
-        raise InvalidRole([FileProblem(source, None, ("name",), f"must be {name!r}, like the file")])
+        raise InvalidRole([YamlProblem(source, None, ("name",), f"must be {name!r}, like the file")])
     return role
 
 

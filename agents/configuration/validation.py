@@ -39,7 +39,7 @@ _PLAINLY = {
 
 
 @dataclass(frozen=True)
-class FileProblem:
+class YamlProblem:
     """One thing that is wrong; what came by message has no lines."""
 
     source: str
@@ -63,7 +63,7 @@ class FileProblem:
 class InvalidFile(Rejected, ValueError):
     """The file cannot be used; each line says where, what is wrong, what to do."""
 
-    def __init__(self, problems: Sequence[FileProblem]) -> None:
+    def __init__(self, problems: Sequence[YamlProblem]) -> None:
         super().__init__(message="\n".join(map(str, problems)))
         self.problems = tuple(problems)
 
@@ -79,29 +79,29 @@ def validate_document(
     """The model that a document is. Raises the refusal with every problem found."""
     try:
         return schema.model_validate(document.value)
-    except ValidationError as invalid:
-        raise refusal(schema_problems(invalid, source, document.line_of, schema)) from invalid
+    except ValidationError as error:
+        raise refusal(schema_problems(error, source, document.line_of, schema)) from error
 
 
 def read_document(text: bytes, source: str, refusal: type[InvalidFile] = InvalidFile) -> LocatedDocument:
     """Read YAML whose values know their lines. Raises the refusal."""
     try:
         return read_located(text.decode("utf-8-sig"))
-    except UnicodeDecodeError as undecodable:
-        line = text.count(b"\n", 0, undecodable.start) + 1
-        problem = FileProblem(source, line, "file", "is not text in UTF-8; save it in that encoding")
-        raise refusal([problem]) from undecodable
-    except InvalidYaml as unusable:
-        raise refusal([FileProblem(source, unusable.line, "file", unusable.message)]) from unusable
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        problem = YamlProblem(source, line, "file", "is not text in UTF-8; save it in that encoding")
+        raise refusal([problem]) from error
+    except InvalidYaml as error:
+        raise refusal([YamlProblem(source, error.line, "file", error.message)]) from error
 
 
 def schema_problems(
     invalid: ValidationError, source: str, line_of: Callable[[YamlPath], int], schema: type[BaseModel]
-) -> list[FileProblem]:
+) -> list[YamlProblem]:
     """The schema's own complaints, in words for people who write such files."""
     errors = invalid.errors(include_url=False)
     return [
-        FileProblem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
+        YamlProblem(source, line_of(error["loc"]), error["loc"], _plainly(error, schema))
         for error in errors
         # A list whose items are wrong also counts as too short; its items have been named already.
         if not (error["type"] == "too_short" and any(_is_within(other, error) for other in errors))

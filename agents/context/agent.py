@@ -24,49 +24,49 @@ class ContextAgent:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
-    async def hear(
+    async def handle(
         self,
         notification: NotificationGenerated,
-        desk: NotificationState,
-        moment: DecisionContext,
+        state: NotificationState,
+        context: DecisionContext,
         talk: Sequence[DialogueMessage] = (),
     ) -> Rulings:
         """Decide on a notification; a repeated one meets the same decision."""
-        known = desk.decision_on(notification.notification_id)
+        known = state.decision_on(notification.notification_id)
         if known:
-            return desk, (known,), desk.delivery_of(notification.notification_id)
-        return await self._ruled([notification], desk, moment, talk)
+            return state, (known,), state.delivery_of(notification.notification_id)
+        return await self._ruled([notification], state, context, talk)
 
-    async def wake(
-        self, desk: NotificationState, moment: DecisionContext, talk: Sequence[DialogueMessage] = ()
+    async def review(
+        self, state: NotificationState, context: DecisionContext, talk: Sequence[DialogueMessage] = ()
     ) -> Rulings:
         """Decide anew on everything that is due; what is delivered goes out as one message."""
-        due = _at_once(each.notification for each in desk.due(moment.now))
-        return await self._ruled(due, desk, moment, talk)
+        due = _at_once(each.notification for each in state.due(context.now))
+        return await self._ruled(due, state, context, talk)
 
     async def _ruled(
         self,
         notifications: Sequence[NotificationGenerated],
-        desk: NotificationState,
-        moment: DecisionContext,
+        state: NotificationState,
+        context: DecisionContext,
         talk: Sequence[DialogueMessage],
     ) -> Rulings:
         decisions: list[NotificationDecision] = []
         going: list[tuple[NotificationGenerated, str]] = []
         for notification in notifications:
-            decision, words = decide_by_rules(notification, desk, moment), notification.message
+            decision, words = decide_by_rules(notification, state, context), notification.message
             if decision.verdict == "deliver":
-                other, words = await decide_by_model(notification, talk, self._model, moment.now)
+                other, words = await decide_by_model(notification, talk, self._model, context.now)
                 decision = other or decision
             if decision.verdict == "deliver":
                 going.append((notification, words))
-            desk = desk.having_decided(decision, notification)
+            state = state.with_decision(decision, notification)
             decisions.append(decision)
         if not going:
-            return desk, tuple(decisions), None
+            return state, tuple(decisions), None
         delivery = _delivery(going)
         told = (notification for notification, _ in going)
-        return desk.having_told(delivery, told, moment.now), tuple(decisions), delivery
+        return state.with_delivery(delivery, told, context.now), tuple(decisions), delivery
 
 
 def _at_once(notifications: Iterable[NotificationGenerated]) -> list[NotificationGenerated]:

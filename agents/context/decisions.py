@@ -37,15 +37,15 @@ class DecisionContext:
 
 
 def decide_by_rules(
-    notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext
+    notification: NotificationGenerated, state: NotificationState, context: DecisionContext
 ) -> NotificationDecision:
     """The first rule that has something to say decides."""
-    ignored = _needless(notification, desk, moment)
+    ignored = _needless(notification, state, context)
     if ignored:
         return _decision(notification, "ignore", ignored)
     if notification.urgency is Urgency.HIGH:
         return _decision(notification, "deliver", "urgent")
-    wait = _wait(notification, desk, moment)
+    wait = _wait(notification, state, context)
     if wait is None:
         return _decision(notification, "deliver", "nothing speaks against it")
     until, reason, is_firm = wait
@@ -53,19 +53,19 @@ def decide_by_rules(
         if is_firm:
             return _decision(notification, "ignore", f"{reason}, by then it is stale")
         return _decision(notification, "deliver", f"would be stale if it waited ({reason})")
-    return _deferred(notification, desk, until, reason)
+    return _deferred(notification, state, until, reason)
 
 
-def _needless(notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext) -> str:
-    if notification.expires and notification.expires <= moment.now:
+def _needless(notification: NotificationGenerated, state: NotificationState, context: DecisionContext) -> str:
+    if notification.expires and notification.expires <= context.now:
         return f"stale: expired at {notification.expires:%Y-%m-%d %H:%M}"
-    settled = _subjects(notification) & set(desk.settled)
+    settled = _subjects(notification) & set(state.settled)
     if settled:
         return f"settled meanwhile: {', '.join(sorted(settled))}"
-    for told in reversed(desk.told):
-        if _is_repeated(notification, told.about, told.message, moment.now - told.at):
+    for told in reversed(state.told):
+        if _is_repeated(notification, told.about, told.message, context.now - told.at):
             return f"the same as {told.notification_id}, told at {told.at:%Y-%m-%d %H:%M}"
-    for waiting in desk.waiting:
+    for waiting in state.waiting:
         other = waiting.notification
         is_other = other.notification_id != notification.notification_id
         if is_other and _is_repeated(notification, other.about, other.message, timedelta()):
@@ -74,31 +74,31 @@ def _needless(notification: NotificationGenerated, desk: NotificationState, mome
 
 
 def _wait(
-    notification: NotificationGenerated, desk: NotificationState, moment: DecisionContext
+    notification: NotificationGenerated, state: NotificationState, context: DecisionContext
 ) -> tuple[datetime, str, bool] | None:
     """End of the wait, its reason, and whether the notification is dropped rather than delivered before it."""
-    quiet = moment.habits.end_of_quiet(moment.now)
+    quiet = context.habits.end_of_quiet(context.now)
     if quiet:
         return quiet, f"quiet hours until {quiet:%H:%M}", True
-    if notification.urgency is Urgency.LOW and moment.last_activity:
-        rested = moment.last_activity + moment.habits.pause
-        if rested > moment.now:
+    if notification.urgency is Urgency.LOW and context.last_activity:
+        rested = context.last_activity + context.habits.pause
+        if rested > context.now:
             return rested, "waits for a pause in the talk", True
-    last = max((told.at for told in desk.told), default=None)
-    if last and last + moment.habits.gap > moment.now:
-        return last + moment.habits.gap, "gathers with what comes close after another", False
-    recent = desk.told_since(moment.now - _HOUR)
-    if len(recent) >= moment.habits.most_per_hour:
-        frees = sorted(told.at for told in recent)[-moment.habits.most_per_hour] + _HOUR
-        return frees, f"more than {moment.habits.most_per_hour} an hour", False
+    last = max((told.at for told in state.told), default=None)
+    if last and last + context.habits.gap > context.now:
+        return last + context.habits.gap, "gathers with what comes close after another", False
+    recent = state.told_since(context.now - _HOUR)
+    if len(recent) >= context.habits.most_per_hour:
+        frees = sorted(told.at for told in recent)[-context.habits.most_per_hour] + _HOUR
+        return frees, f"more than {context.habits.most_per_hour} an hour", False
     return None
 
 
 def _deferred(
-    notification: NotificationGenerated, desk: NotificationState, until: datetime, reason: str
+    notification: NotificationGenerated, state: NotificationState, until: datetime, reason: str
 ) -> NotificationDecision:
     """Defer, or merge into a notification that waits for about the same time."""
-    for waiting in desk.waiting:
+    for waiting in state.waiting:
         other = waiting.notification.notification_id
         is_near = abs(waiting.until - until) <= _MERGED_WITHIN and waiting.until >= until
         if other != notification.notification_id and is_near:

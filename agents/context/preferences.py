@@ -16,8 +16,8 @@ from bus_schema.identities import UserId
 def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as unknown:
-        raise ValueError(f"there is no time zone {name!r}; write one like Europe/Moscow") from unknown
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ValueError(f"there is no time zone {name!r}; write one like Europe/Moscow") from error
     return name
 
 

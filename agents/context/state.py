@@ -92,7 +92,7 @@ class NotificationState(BaseModel):
         settled = tuple(dict.fromkeys((*self.settled, *ids)))[-_MOST_SETTLED:]
         return self.model_copy(update={"settled": settled})
 
-    def having_decided(self, decision: NotificationDecision, notification: NotificationGenerated) -> Self:
+    def with_decision(self, decision: NotificationDecision, notification: NotificationGenerated) -> Self:
         """A decision replaces the one before it; what it defers waits, what it ends waits no longer."""
         decided = (*(each for each in self.decided if each.notification_id != decision.notification_id), decision)
         waiting = [each for each in self.waiting if each.notification.notification_id != decision.notification_id]
@@ -100,7 +100,7 @@ class NotificationState(BaseModel):
             waiting.append(WaitingNotification(notification=notification, until=decision.until, reason=decision.reason))
         return self.model_copy(update={"decided": decided[-_MOST_DECIDED:], "waiting": tuple(waiting)})
 
-    def having_told(self, delivery: Delivery, notifications: Iterable[NotificationGenerated], now: datetime) -> Self:
+    def with_delivery(self, delivery: Delivery, notifications: Iterable[NotificationGenerated], now: datetime) -> Self:
         told = [
             DeliveredNotification(notification_id=each.notification_id, about=each.about, message=each.message, at=now)
             for each in notifications

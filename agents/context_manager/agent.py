@@ -6,7 +6,7 @@ from datetime import UTC, timedelta, tzinfo
 
 from agents.context_manager.extraction import extract_by_model, find_statement
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
-from agents.fragments import ProcessingResult, links_to, split_utterances
+from agents.fragments import ProcessingResult, links_to, message_sentences
 from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
@@ -52,12 +52,12 @@ class ContextManager:
 
     def _read(self, message: DialogueMessage, ledger: FactRecorder) -> None:
         project = None
-        for utterance in split_utterances(message.content or ""):
+        for utterance in message_sentences(message.content or ""):
             named = _PROJECT.search(utterance.text)
             project = (named[1] or named[2]) if named else project
             statement = find_statement(utterance, ledger.said_at(message), self._people)
             if statement:
-                ledger.enter(statement.text, statement.kind, message, project)
+                ledger.record(statement.text, statement.kind, message, project)
 
     def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
         """Whoever said what holds no longer should hear of it from us."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.knowledge import FactRecorder
-from agents.fragments import Utterance, is_supported, quoted_message
+from agents.fragments import MessageSentence, is_supported, quoted_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
@@ -73,7 +73,7 @@ class FactStatement:
     kind: FactKind
 
 
-def find_statement(utterance: Utterance, said_at: datetime, people: KnownPeople) -> FactStatement | None:
+def find_statement(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:
     """The fact that a sentence states, or None."""
     text = utterance.text.strip()
     if utterance.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
@@ -94,7 +94,7 @@ def _kind(text: str) -> FactKind | None:
     return FactKind.ROLE if _ROLE.search(text) else None
 
 
-def _informs(utterance: Utterance, said_at: datetime, people: KnownPeople) -> bool:
+def _informs(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> bool:
     """Check that a sentence stands alone, carries information, and is neither a task nor a report on one."""
     text = utterance.text
     holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
@@ -141,7 +141,7 @@ async def extract_by_model(messages: Sequence[DialogueMessage], ledger: FactReco
         message = quoted_message(item.quote, messages, item.message_id)
         if message and is_supported(item.text, item.quote) and not _is_read(item, message, ledger):
             old = next((fact for fact in ledger.knowledge.current if fact.fact_id == item.supersedes), None)
-            ledger.enter(item.text, item.kind, message, project=None, old=old)
+            ledger.record(item.text, item.kind, message, project=None, old=old)
 
 
 def _is_read(item: ExtractedFact, message: DialogueMessage, ledger: FactRecorder) -> bool:

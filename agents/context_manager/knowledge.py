@@ -161,7 +161,7 @@ class FactRecorder:
         """The moment on the clock of those who speak."""
         return message.time.astimezone(self._zone)
 
-    def enter(
+    def record(
         self, text: str, kind: FactKind, message: DialogueMessage, project: str | None, old: Fact | None = None
     ) -> None:
         """Record a statement as new or confirmed; `old` is the fact that it supersedes, where that is known."""

@@ -44,8 +44,8 @@ def read_material(name: str, manifest: Manifest, content: bytes) -> Material:
         raise InputTooLarge(name, manifest, f"{len(content)} bytes")
     try:
         text = content.decode(_charset_of(manifest.content_type))
-    except (UnicodeDecodeError, LookupError) as undecodable:
-        raise InputNotText(name, manifest, str(undecodable)) from undecodable
+    except (UnicodeDecodeError, LookupError) as error:
+        raise InputNotText(name, manifest, str(error)) from error
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if _CONTROL.search(text):
         raise InputNotText(name, manifest, "it has control characters")

@@ -45,7 +45,7 @@ class CreativeLoop:
     model: LanguageModel
     memory: BaseCheckpointSaver[Any]
 
-    async def think(self, assignment: Assignment, report: Report) -> LoopState:
+    async def run(self, assignment: Assignment, report: Report) -> LoopState:
         """Go on from the last checkpoint of this attempt, or of the one before it; else begin.
 
         Raises ModelFailure.
@@ -94,8 +94,8 @@ async def _kept(graph: _Graph, config: RunnableConfig, fingerprint: str) -> Loop
 class _Work:
     """The nodes of the loop, over one assignment."""
 
-    def __init__(self, mind: CreativeLoop, assignment: Assignment, report: Report) -> None:
-        self._role, self._model, self._memory = mind.role, mind.model, mind.memory
+    def __init__(self, loop: CreativeLoop, assignment: Assignment, report: Report) -> None:
+        self._role, self._model, self._memory = loop.role, loop.model, loop.memory
         self._assignment, self._report = assignment, report
 
     def graph(self) -> _Graph:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from agents.configuration.prompts import Guide, shipped_guide
-from agents.dialogue.delegation import Delegation, NoDelegation, inconclusive_answer
+from agents.dialogue.delegation import Delegator, NoDelegator, inconclusive_answer
 from agents.models.conversation import chat_prompt
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
@@ -44,21 +44,21 @@ class DialogueAgent:
         self._window_words, self._memory_words = window_words, memory_words
 
     async def answer(
-        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), help: Delegation | None = None
+        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), help: Delegator | None = None
     ) -> AsyncIterator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
         Raises ModelFailure.
         """
-        helper = help or NoDelegation()
+        helper = help or NoDelegator()
         shown = self.prompt(said, memory)
         rounds: list[ModelMessage] = []
         for number in range(helper.most_rounds + 1):
-            if number < len(helper.had):
-                had = helper.had[number]
-                if had.said.content.strip():
-                    yield had.said.content + BETWEEN
-                rounds += had.messages
+            if number < len(helper.completed):
+                completed = helper.completed[number]
+                if completed.said.content.strip():
+                    yield completed.said.content + BETWEEN
+                rounds += completed.messages
                 continue
             turn = _ModelTurn(self._model, self._guide)
             tools = helper.tools if number < helper.most_rounds else ()
@@ -71,7 +71,7 @@ class DialogueAgent:
             if turn.text.strip():
                 yield BETWEEN
             rounds += (
-                await helper.give(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
+                await helper.delegate(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
             ).messages
 
     def prompt(self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = ()) -> tuple[ModelMessage, ...]:

@@ -32,7 +32,7 @@ class DelegationRound:
         return (self.said, *self.results)
 
 
-class Delegation(Protocol):
+class Delegator(Protocol):
     """Whom the master may turn to while it answers one message."""
 
     @property
@@ -44,22 +44,22 @@ class Delegation(Protocol):
         """Number of rounds after which the model has to answer."""
 
     @property
-    def had(self) -> Sequence[DelegationRound]:
+    def completed(self) -> Sequence[DelegationRound]:
         """Rounds that were completed before a crash."""
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
+    async def delegate(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Carry out the calls of one answer; rounds are counted from 0."""
         ...
 
 
-class NoDelegation:
-    """Delegation without sub-agents."""
+class NoDelegator:
+    """Delegator without sub-agents."""
 
     tools: Sequence[Tool] = ()
     most_rounds = 0
-    had: Sequence[DelegationRound] = ()
+    completed: Sequence[DelegationRound] = ()
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
+    async def delegate(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Carry out the calls of one answer; rounds are counted from 0."""
         raise AssertionError("unreachable: there are no tools")
 
@@ -117,8 +117,8 @@ def task_of(call: ToolCall) -> str:
     """The task in a call's arguments. Raises UnreadableCall."""
     try:
         given = json.loads(call.arguments)
-    except ValueError as broken:
-        raise UnreadableCall(f"it is no JSON ({broken})") from broken
+    except ValueError as error:
+        raise UnreadableCall(f"it is no JSON ({error})") from error
     task = given.get("task") if isinstance(given, dict) else given
     if not isinstance(task, str) or not task.strip():
         raise UnreadableCall("it has no task")

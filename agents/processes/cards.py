@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agents.configuration.located_yaml import LocatedDocument, YamlPath
-from agents.configuration.validation import FileProblem, InvalidFile, read_document, schema_problems, suggestion
+from agents.configuration.validation import InvalidFile, YamlProblem, read_document, schema_problems, suggestion
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
 from mindbus.errors import Rejected
 
@@ -52,8 +52,8 @@ def card_from_file(path: Path, roles: Collection[str]) -> Card:
         text = path.read_bytes()
     except FileNotFoundError:
         raise UnknownCard(str(path)) from None
-    except OSError as unreadable:
-        raise InvalidCard([FileProblem(str(path), 1, "file", f"cannot be read: {unreadable.strerror}")]) from unreadable
+    except OSError as error:
+        raise InvalidCard([YamlProblem(str(path), 1, "file", f"cannot be read: {error.strerror}")]) from error
     return parse_card(text, str(path), roles)
 
 
@@ -62,8 +62,8 @@ def parse_card(text: bytes, source: str, roles: Collection[str]) -> Card:
     document = _document(text, source)
     try:
         card = Card.model_validate(document.value)
-    except ValidationError as invalid:
-        raise InvalidCard(schema_problems(invalid, source, document.line_of, Card)) from invalid
+    except ValidationError as error:
+        raise InvalidCard(schema_problems(error, source, document.line_of, Card)) from error
     require_runnable(card, roles, source, document)
     return card
 
@@ -73,7 +73,7 @@ def require_runnable(
 ) -> None:
     """Check what a schema cannot: that the steps fit together. Raises InvalidCard with every problem found."""
     wrong = [
-        FileProblem(source, document.line_of(place) if document else None, place, message)
+        YamlProblem(source, document.line_of(place) if document else None, place, message)
         for place, message in problems_of(card, roles)
     ]
     if wrong:
@@ -83,12 +83,12 @@ def require_runnable(
 def _document(text: bytes, source: str) -> LocatedDocument:
     if len(text) > _MAX_BYTES:
         raise InvalidCard(
-            [FileProblem(source, 1, "file", f"is larger than {_MAX_BYTES // 1024} KiB; a card is a page of text")]
+            [YamlProblem(source, 1, "file", f"is larger than {_MAX_BYTES // 1024} KiB; a card is a page of text")]
         )
     document = read_document(text, source, InvalidCard)
     if not isinstance(document.value, dict):
         message = "a card is a mapping that starts with `name:`, `result:` and `steps:`"
-        raise InvalidCard([FileProblem(source, 1, "file", message)])
+        raise InvalidCard([YamlProblem(source, 1, "file", message)])
     return document
 
 
@@ -136,6 +136,6 @@ def _cycles(card: Card) -> Iterator[tuple[YamlPath, str]]:
     needs = {step.id: [name for name in step.inputs if name in ids] for step in card.steps}
     try:
         TopologicalSorter(needs).prepare()
-    except CycleError as cycle:
-        around = " → ".join(cycle.args[1])
-        yield ("steps", ids.index(cycle.args[1][0]), "inputs"), f"these steps wait for each other: {around}; cut one"
+    except CycleError as error:
+        around = " → ".join(error.args[1])
+        yield ("steps", ids.index(error.args[1][0]), "inputs"), f"these steps wait for each other: {around}; cut one"

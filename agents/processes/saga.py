@@ -1,4 +1,4 @@
-"""A run as a pure state machine: what has happened goes in, what is to be sent comes out."""
+"""State machine of a run: pure functions from a run and an event to the next run, orders and events."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ class Transition:
 
     run: Run
     orders: tuple[ExecuteStep, ...] = ()
-    told: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 def open_run(command: StartProcess, card: Card, started_by: Identity, now: datetime) -> Run:
@@ -116,35 +116,35 @@ def members_of(run: Run) -> tuple[Identity, ...]:
     return tuple(sorted({*(f"agent.{step.role}" for step in run.steps), run.started_by, ORCHESTRATOR}))
 
 
-def advance(card: Card, run: Run, happened: RunEvent, now: datetime) -> Transition:
-    """Take in one happening; what is late, repeated or out of place leaves the run as it is."""
+def advance(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
+    """Apply an event; what is late, repeated or out of place leaves the run as it is."""
     if run.status in OVER:
-        return Transition(_with_found(run, happened, now))
-    if isinstance(happened, CancelRequested):
-        return _cancel(run, happened, now)
-    moved = _begin(run, happened, now) if run.status is RunStatus.STARTING else _take_in(card, run, happened, now)
-    return _go_on(card, moved, now) if moved.run.status is RunStatus.RUNNING else moved
+        return Transition(_with_found(run, event, now))
+    if isinstance(event, CancelRequested):
+        return _cancel(run, event, now)
+    transition = _begin(run, event, now) if run.status is RunStatus.STARTING else _take_in(card, run, event, now)
+    return _go_on(card, transition, now) if transition.run.status is RunStatus.RUNNING else transition
 
 
-def _begin(run: Run, happened: RunEvent, now: datetime) -> Transition:
-    match happened:
+def _begin(run: Run, event: RunEvent, now: datetime) -> Transition:
+    match event:
         case MembersConfirmed():
             started = ProcessStarted(run_id=run.run_id, card_name=run.card_name, members=members_of(run))
-            return Transition(run.model_copy(update={"status": RunStatus.RUNNING}), told=(started,))
+            return Transition(run.model_copy(update={"status": RunStatus.RUNNING}), events=(started,))
         case MembersRefused(reason):
             return _fail(Transition(run), None, reason, now)
         case _:
             return Transition(run)
 
 
-def _take_in(card: Card, run: Run, happened: RunEvent, now: datetime) -> Transition:
-    match happened:
+def _take_in(card: Card, run: Run, event: RunEvent, now: datetime) -> Transition:
+    match event:
         case TimePassed():
             return _with_timers(card, run, now)
         case ArtifactFound():
-            return Transition(_with_found(run, happened, now))
+            return Transition(_with_found(run, event, now))
         case StepCompleted() | StepFailed() | StepPendingStorage():
-            return Transition(_with_ending(card, run, happened, now))
+            return Transition(_with_ending(card, run, event, now))
         case _:
             return Transition(run)
 
@@ -159,65 +159,67 @@ def _with_ending(card: Card, run: Run, ending: StepEnding, now: datetime) -> Run
     return with_step(run, with_artifact(step, ending, now, missing_after))
 
 
-def _with_found(run: Run, happened: RunEvent, now: datetime) -> Run:
-    if not isinstance(happened, ArtifactFound):
+def _with_found(run: Run, event: RunEvent, now: datetime) -> Run:
+    if not isinstance(event, ArtifactFound):
         return run
     return run.model_copy(
-        update={"steps": tuple(with_registered_artifact(step, happened.artifact, now) for step in run.steps)}
+        update={"steps": tuple(with_registered_artifact(step, event.artifact, now) for step in run.steps)}
     )
 
 
 def _with_timers(card: Card, run: Run, now: datetime) -> Transition:
-    told: list[Event] = []
+    events: list[Event] = []
     for step in run.steps:
         if step.due_at is None or step.due_at > now:
             continue
         if step.status is StepStatus.RUNNING:
             plan = _plan(card, step)
             over = timeout_failure(run.run_id, step, plan)
-            told.append(over)
+            events.append(over)
             run = with_step(run, with_failed_attempt(step, plan, over, now))
         elif step.status is StepStatus.PENDING_STORAGE and step.artifact is not None:
             alert = ArtifactMissing(run_id=run.run_id, step_id=step.step_id, artifact=step.artifact, since=step.due_at)
-            told.append(alert)
+            events.append(alert)
             run = with_step(run, with_missing_artifact(step))
-    return Transition(run, told=tuple(told))
+    return Transition(run, events=tuple(events))
 
 
-def _go_on(card: Card, moved: Transition, now: datetime) -> Transition:
-    run = moved.run
+def _go_on(card: Card, transition: Transition, now: datetime) -> Transition:
+    run = transition.run
     for step in run.steps:
         if step.critical and step.status is StepStatus.FAILED:
-            return _fail(moved, step.step_id, step.reason, now)
+            return _fail(transition, step.step_id, step.reason, now)
     result = next(step for step in run.steps if step.step_id == card.result)
     critical_open = any(step.critical and step.status in _OPEN for step in run.steps)
     if result.artifact is not None and result.status is StepStatus.COMPLETED and not critical_open:
-        return _complete(moved, result.artifact, now)
+        return _complete(transition, result.artifact, now)
     begun, orders = begin_steps(card, run, now)
-    told = (
+    events = (
         StepStarted(run_id=run.run_id, step_id=order.step_id, attempt=order.attempt, role=role_of(run, order))
         for order in orders
     )
-    return Transition(begun, orders, (*moved.told, *told))
+    return Transition(begun, orders, (*transition.events, *events))
 
 
-def _complete(moved: Transition, result: ArtifactRef, now: datetime) -> Transition:
-    completed = ProcessCompleted(run_id=moved.run.run_id, result=result)
+def _complete(transition: Transition, result: ArtifactRef, now: datetime) -> Transition:
+    completed = ProcessCompleted(run_id=transition.run.run_id, result=result)
     # What lies in a buffer will still be registered; whoever is still working need not go on.
     kept = {StepStatus.PENDING_STORAGE}
-    run = _ended(moved.run, RunStatus.COMPLETED, "", now, "the run was complete without it", kept)
-    return Transition(run.model_copy(update={"result": result}), told=(*moved.told, completed))
+    run = _ended(transition.run, RunStatus.COMPLETED, "", now, "the run was complete without it", kept)
+    return Transition(run.model_copy(update={"result": result}), events=(*transition.events, completed))
 
 
-def _fail(moved: Transition, step_id: str | None, reason: str, now: datetime) -> Transition:
-    failed = ProcessFailed(run_id=moved.run.run_id, step_id=step_id, reason=reason)
+def _fail(transition: Transition, step_id: str | None, reason: str, now: datetime) -> Transition:
+    failed = ProcessFailed(run_id=transition.run.run_id, step_id=step_id, reason=reason)
     why = f"step {step_id} failed: {reason}" if step_id else reason
-    return Transition(_ended(moved.run, RunStatus.FAILED, why, now, "the run failed"), told=(*moved.told, failed))
+    return Transition(
+        _ended(transition.run, RunStatus.FAILED, why, now, "the run failed"), events=(*transition.events, failed)
+    )
 
 
 def _cancel(run: Run, request: CancelRequested, now: datetime) -> Transition:
-    told = ProcessCancelled(run_id=run.run_id, reason=request.reason, cancelled_by=request.by)
-    return Transition(_ended(run, RunStatus.CANCELLED, request.reason, now, "the run was cancelled"), told=(told,))
+    event = ProcessCancelled(run_id=run.run_id, reason=request.reason, cancelled_by=request.by)
+    return Transition(_ended(run, RunStatus.CANCELLED, request.reason, now, "the run was cancelled"), events=(event,))
 
 
 def _ended(

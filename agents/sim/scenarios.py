@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.configuration.located_yaml import YamlPath
-from agents.configuration.validation import FileProblem, InvalidFile, read_document, suggestion, validate_document
+from agents.configuration.validation import InvalidFile, YamlProblem, read_document, suggestion, validate_document
 from agents.sim.teams import (
     Feeling,
     Language,
@@ -113,7 +113,7 @@ def parse_scenario(text: bytes, source: str) -> Scenario:
     """Read a scenario from YAML; errors name it `source`. Raises InvalidScenario with every problem."""
     document = read_document(text, source, InvalidScenario)
     scenario = validate_document(document, source, Scenario, InvalidScenario)
-    problems = [FileProblem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
+    problems = [YamlProblem(source, document.line_of(place), place, message) for place, message in _problems(scenario)]
     if problems:
         raise InvalidScenario(problems)
     return scenario

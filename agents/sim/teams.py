@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.configuration.validation import FileProblem, InvalidFile, read_file
+from agents.configuration.validation import InvalidFile, YamlProblem, read_file
 from agents.people import Person
 from agents.sim.templates import Gender, Template
 from bus_schema.identities import UserId
@@ -92,7 +92,7 @@ def parse_team(text: bytes, source: str) -> Team:
     team = read_file(text, source, Team, InvalidTeam)
     ids = [person.user_id for person in team.people]
     doubles = [
-        FileProblem(source, None, ("people", at, "user_id"), f"{user_id!r} is taken; give everybody an id of their own")
+        YamlProblem(source, None, ("people", at, "user_id"), f"{user_id!r} is taken; give everybody an id of their own")
         for at, user_id in enumerate(ids)
         if user_id in ids[:at]
     ]

@@ -100,8 +100,8 @@ class _Loop:
             await self._witness.working(call)
             try:
                 content, is_error = await self._toolbox.use(call), False
-            except ToolFailed as failed:
-                content, is_error = str(failed), True
+            except ToolFailed as error:
+                content, is_error = str(error), True
             shown = await self._witness.answered(call, content, is_error=is_error)
             results.append(ModelMessage(role="tool", content=shown, tool_call_id=call.id, name=call.name))
         return {"messages": (*state["messages"], *results)}

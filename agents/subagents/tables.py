@@ -23,8 +23,8 @@ def read_table(content: bytes) -> list[Row]:
     """The rows of a CSV with a line of names, or of a JSON list of objects. Raises InvalidTable."""
     try:
         text = content.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as not_text:
-        raise InvalidTable("it is no text") from not_text
+    except UnicodeDecodeError as error:
+        raise InvalidTable("it is no text") from error
     if not text:
         raise InvalidTable("it is empty")
     return _json_rows(text) if text[0] in "[{" else _csv_rows(text)
@@ -54,8 +54,8 @@ def _groups_thousands(text: str) -> bool:
 def _json_rows(text: str) -> list[Row]:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as broken:
-        raise InvalidTable(f"it is no JSON ({broken})") from broken
+    except (ValueError, RecursionError) as error:
+        raise InvalidTable(f"it is no JSON ({error})") from error
     if isinstance(found, dict):
         found = next((each for each in found.values() if isinstance(each, list)), [found])
     rows = [row for row in found if isinstance(row, dict)]
@@ -70,8 +70,8 @@ def _csv_rows(text: str) -> list[Row]:
     try:
         reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, restval="")
         rows = [{name: value for name, value in row.items() if name is not None} for row in reader]
-    except csv.Error as broken:
-        raise InvalidTable(f"it is no CSV ({broken})") from broken
+    except csv.Error as error:
+        raise InvalidTable(f"it is no CSV ({error})") from error
     if not rows:
         raise InvalidTable("it has no rows below its names")
     return _bounded(rows)

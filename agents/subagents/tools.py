@@ -56,21 +56,21 @@ class Toolbox:
             return await instrument.use(arguments)
         except ToolFailed:
             raise
-        except Exception as bug:  # whatever a tool raises, the model's calls so far are paid for
+        except Exception as error:  # whatever a tool raises, the model's calls so far are paid for
             log.exception("tool failed", tool=call.name)
-            raise ToolFailed(f"{call.name} has failed ({type(bug).__name__}); go on without it") from bug
+            raise ToolFailed(f"{call.name} has failed ({type(error).__name__}); go on without it") from error
 
 
 def read_arguments(call: ToolCall, model: type[BaseModel]) -> BaseModel:
     """Validated arguments of a call. Raises ToolFailed with what is wrong."""
     try:
         given = json.loads(call.arguments or "{}")
-    except ValueError as broken:
-        raise ToolFailed(f"the arguments of {call.name} are not JSON ({broken}); call it again") from broken
+    except ValueError as error:
+        raise ToolFailed(f"the arguments of {call.name} are not JSON ({error}); call it again") from error
     try:
         return model.model_validate(given)
-    except ValidationError as invalid:
+    except ValidationError as error:
         flaws = "; ".join(
-            f"{'.'.join(map(str, flaw['loc'])) or 'arguments'}: {flaw['msg']}" for flaw in invalid.errors()[:_LISTED]
+            f"{'.'.join(map(str, flaw['loc'])) or 'arguments'}: {flaw['msg']}" for flaw in error.errors()[:_LISTED]
         )
-        raise ToolFailed(f"the arguments of {call.name} do not fit: {flaws}; call it again") from invalid
+        raise ToolFailed(f"the arguments of {call.name} do not fit: {flaws}; call it again") from error

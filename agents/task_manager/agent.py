@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
-from agents.fragments import ProcessingResult, Utterance, links_to, split_utterances
+from agents.fragments import MessageSentence, ProcessingResult, links_to, message_sentences
 from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
 from agents.task_manager.extraction import find_tasks
-from agents.task_manager.matching import done_task, spoken_of
 from agents.task_manager.model_extraction import read_by_model
 from agents.task_manager.notifications import TaskNotifications
 from agents.task_manager.status_reports import StatusReport, find_reports
+from agents.task_manager.task_lookup import done_task, spoken_of
 from agents.task_manager.tasks import TaskList, TaskRecorder
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.notification import NotificationGenerated
@@ -20,11 +20,11 @@ from bus_schema.processing import Task, TaskUpdate
 def read_by_rules(messages: Iterable[DialogueMessage], ledger: TaskRecorder) -> None:
     """Enter all that the messages say of tasks, in the order in which they say it."""
     for message in messages:
-        for utterance in split_utterances(message.content or ""):
+        for utterance in message_sentences(message.content or ""):
             _read(utterance, message, ledger)
 
 
-def _read(utterance: Utterance, message: DialogueMessage, ledger: TaskRecorder) -> None:
+def _read(utterance: MessageSentence, message: DialogueMessage, ledger: TaskRecorder) -> None:
     said_at = ledger.said_at(message)
     tells_of_known = False
     for report in find_reports(utterance, said_at, ledger.people):
@@ -36,7 +36,7 @@ def _read(utterance: Utterance, message: DialogueMessage, ledger: TaskRecorder) 
     # "Let's move the demo to Monday" is news of a task that is known, not a task of its own.
     if not tells_of_known:
         for draft in find_tasks(utterance, said_at, ledger.people):
-            ledger.enter(draft, message)
+            ledger.record(draft, message)
 
 
 def _apply(report: StatusReport, task: Task, message: DialogueMessage, ledger: TaskRecorder) -> None:

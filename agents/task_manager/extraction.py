@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 
-from agents.fragments import Utterance
+from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
 from agents.task_manager.patterns import (
     ImpliedOwner,
@@ -72,13 +72,13 @@ class TaskCandidate:
     said: str
 
 
-def find_tasks(utterance: Utterance, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
+def find_tasks(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
     """Every task that a sentence speaks of, in order."""
     return list(_Sentence(utterance, said_at, people).drafts())
 
 
 class _Sentence:
-    def __init__(self, utterance: Utterance, said_at: datetime, people: KnownPeople) -> None:
+    def __init__(self, utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> None:
         self._utterance, self._text, self._is_item = utterance, utterance.text, utterance.is_item
         self._speech = task_patterns(utterance.language)
         self._mentions = people.mentions(self._text)

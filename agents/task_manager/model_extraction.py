@@ -70,7 +70,7 @@ def _enter(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> No
     if item.change == "found":
         # A quote that the rules have read as well would make a second task of the same words.
         if not _is_read(item, message, ledger) and is_supported(item.text, item.quote):
-            ledger.enter(
+            ledger.record(
                 TaskCandidate(item.text[:200], _doer(item, message, ledger), _due(item, message, ledger), item.quote),
                 message,
             )

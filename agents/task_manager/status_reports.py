@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Literal
 
-from agents.fragments import Utterance
+from agents.fragments import MessageSentence
 from agents.people import KnownPeople, Mention
 from agents.task_manager.english import pasts
 from agents.task_manager.patterns import NAME, mask_names
@@ -72,7 +72,7 @@ class StatusReport:
     by: Mention | None = None
 
 
-def find_reports(utterance: Utterance, said_at: datetime, people: KnownPeople) -> list[StatusReport]:
+def find_reports(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> list[StatusReport]:
     """Every report in a sentence; whether there is such a task is another question."""
     return [] if utterance.is_question else list(_reports(utterance.text, said_at, people))
 

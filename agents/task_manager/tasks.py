@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.people import KnownPeople, Mention, same_name
 from agents.task_manager.extraction import TaskCandidate
-from agents.task_manager.matching import same_task
 from agents.task_manager.patterns import ImpliedOwner
+from agents.task_manager.task_lookup import same_task
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.ids import derived
 from bus_schema.processing import Task, TaskStatus, TaskUpdate
@@ -62,7 +62,7 @@ class TaskRecorder:
         """The moment on the clock of those who speak."""
         return message.time.astimezone(self._zone)
 
-    def enter(self, draft: TaskCandidate, message: DialogueMessage) -> None:
+    def record(self, draft: TaskCandidate, message: DialogueMessage) -> None:
         """A task is new, or it is an old one with another date."""
         owner, owner_id = self._owner(draft.doer, message.user_id)
         known = same_task(draft.text, owner, owner_id, self.book.open, self.people)

@@ -73,9 +73,9 @@ class Subagents:
             return await self._done(name, order)
         except Unroutable:
             why = f"subagent-{name} is not running"
-        except ReplyError as failed:
-            why = failed.message
-            if isinstance(failed, NoReply):
+        except ReplyError as error:
+            why = error.message
+            if isinstance(error, NoReply):
                 await self._cancel(name, order)
         failure = SubagentCompletion(
             **place, position=LAST_POSITION, time=self.clock(), response=why[:MAX_SHOWN_CHARS], is_error=True
@@ -138,11 +138,11 @@ class DelegationRounds:
         self.most_rounds = most_rounds if self.tools else 0
 
     @property
-    def had(self) -> Sequence[DelegationRound]:
+    def completed(self) -> Sequence[DelegationRound]:
         """Rounds completed before a crash."""
         return self._record.rounds
 
-    async def give(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
+    async def delegate(self, number: int, text: str, calls: Sequence[ToolCall]) -> DelegationRound:
         """Carry out the model's calls; the round is stored before the model is shown it."""
         numbered = sorted(enumerate(calls), key=_whom)
         together = [list(group) for _, group in groupby(numbered, key=_whom)]
@@ -156,9 +156,9 @@ class DelegationRounds:
             for place, call in enumerate(calls)
         )
         said = sanitise_text(text)[:MAX_MESSAGE_CHARS]
-        had = DelegationRound(ModelMessage(role="assistant", content=said, tool_calls=tuple(calls)), results)
-        await self._record.add_round(had)
-        return had
+        completed = DelegationRound(ModelMessage(role="assistant", content=said, tool_calls=tuple(calls)), results)
+        await self._record.add_round(completed)
+        return completed
 
     async def _one_by_one(self, number: int, calls: Sequence[tuple[int, ToolCall]]) -> list[tuple[int, str]]:
         return [(place, await self._answer(f"{number}.{place}", call)) for place, call in calls]
@@ -170,15 +170,15 @@ class DelegationRounds:
             return unknown_subagent(name, self._subagents.known, self._language)
         try:
             task = task_of(call)[:MAX_TASK_CHARS]
-        except UnreadableCall as why:
-            return unreadable_call(str(why), self._language)
+        except UnreadableCall as error:
+            return unreadable_call(str(error), self._language)
         # Another task in the same place is another delegation: a model that is asked again may want something else.
         delegation_id = f"dlg_{derived(self._record.answer_id, place, name, task)}"
         try:
             return await self._delegate(name, task, delegation_id)
-        except SubagentFailed as why:
-            logger().warning("delegation failed", chat=self._record.said.user_id, subagent=name, reason=str(why))
-            return subagent_failed(name, str(why), self._language)
+        except SubagentFailed as error:
+            logger().warning("delegation failed", chat=self._record.said.user_id, subagent=name, reason=str(error))
+            return subagent_failed(name, str(error), self._language)
 
     async def _delegate(self, name: str, task: str, delegation_id: str) -> str:
         context = await self._context(name)

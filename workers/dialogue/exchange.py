@@ -20,7 +20,7 @@ from workers.dialogue.transcript import ExchangeRecord
 # Enough to see what it answers; what was said before that is found by its id.
 _RECENT_MESSAGES = 6
 
-Hear = Callable[[str], Awaitable[None]]
+OnPiece = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Assistant:
     """The answering agent with its memory, its sub-agents and the clock."""
 
     agent: DialogueAgent
-    remembering: MemoryLookup
+    memory: MemoryLookup
     subagents: Subagents
     most_rounds: int
     clock: Callable[[], datetime]
@@ -46,17 +46,17 @@ class Assistant:
 class ExchangeProcessor:
     """Raises what Conversations or Histories raise; PermanentFailure where the model has nothing to say."""
 
-    def __init__(self, talks: Conversations, histories: HistoryClient, mind: Assistant) -> None:
-        self._talks, self._histories, self._mind = talks, histories, mind
+    def __init__(self, talks: Conversations, histories: HistoryClient, assistant: Assistant) -> None:
+        self._talks, self._histories, self._assistant = talks, histories, assistant
 
-    async def have(
-        self, draft: DialogueMessage, kept: Callable[[DialogueMessage], Awaitable[object]], hear: Hear
+    async def process(
+        self, draft: DialogueMessage, on_stored: Callable[[DialogueMessage], Awaitable[object]], on_piece: OnPiece
     ) -> DialogueExchange:
-        """Keep what is said, tell `kept` of it, answer it; what was kept before a crash is not thought again."""
-        mind = self._mind
+        """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
+        assistant = self._assistant
         recent, remembered, earlier = await asyncio.gather(
             self._talks.recent(draft.user_id, _RECENT_MESSAGES),
-            mind.remembering.about(draft),
+            assistant.memory.about(draft),
             self._histories.window(chat_key(draft.user_id)),
         )
         said, is_new = _within(recent, draft.message_id), False
@@ -64,25 +64,25 @@ class ExchangeProcessor:
             said, is_new = await self._heard(draft.model_copy(update={"kind": _kind_of(draft, recent)}))
         elif draft.content not in (None, said.content):
             raise Rejected(Code.CONFLICT, f"{said.message_id} was said with other words; mint a new id")
-        await kept(said)
+        await on_stored(said)
         answer_id = f"msg_{derived(said.message_id, 'answer')}"
         known = None if is_new else _within(recent, answer_id) or await self._talks.find(said.user_id, answer_id)
         if known:
             return DialogueExchange(said, known)
         worded = await self._talks.worded(said)
         if draft.ref is not None:
-            remembered = await mind.remembering.about(worded)
-        record = ExchangeRecord(self._histories, worded, answer_id, mind.clock, earlier)
+            remembered = await assistant.memory.about(worded)
+        record = ExchangeRecord(self._histories, worded, answer_id, assistant.clock, earlier)
         if not is_new:
             await record.resume()
-        shown = mind.agent.shown(remembered.snippets)
+        shown = assistant.agent.shown(remembered.snippets)
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
             kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
-            content=record.answered or await self._thought(record, shown, hear),
-            time=mind.clock(),
+            content=record.answered or await self._thought(record, shown, on_piece),
+            time=assistant.clock(),
             kem_ids=remembered.kem_ids(shown),
         )
         await record.conclude(answer)
@@ -91,32 +91,32 @@ class ExchangeProcessor:
     async def _heard(self, said: DialogueMessage) -> tuple[DialogueMessage, bool]:
         try:
             return said, (await self._talks.keep(said)).is_new
-        except Rejected as no:
+        except Rejected as error:
             # Said again long afterwards, it need not come right after a notification any more.
-            known = await self._talks.find(said.user_id, said.message_id) if no.code is Code.CONFLICT else None
+            known = await self._talks.find(said.user_id, said.message_id) if error.code is Code.CONFLICT else None
             if known is None or (known.role, known.content, known.ref) != (said.role, said.content, said.ref):
                 raise
             return known, False
 
-    async def _thought(self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], hear: Hear) -> str:
+    async def _thought(self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], on_piece: OnPiece) -> str:
         pieces = []
-        async for piece in self._mind.agent.answer(record.talk, remembered, self._help(record)):
+        async for piece in self._assistant.agent.answer(record.talk, remembered, self._help(record)):
             pieces.append(piece)
-            await hear(piece)
+            await on_piece(piece)
         return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]
 
     def _help(self, record: ExchangeRecord) -> DelegationRounds | None:
         """An instruction says all that it takes to follow it."""
         if record.said.kind is MessageKind.HIDDEN:
             return None
-        return DelegationRounds(self._mind.subagents, self._histories, record, self._mind.most_rounds)
+        return DelegationRounds(self._assistant.subagents, self._histories, record, self._assistant.most_rounds)
 
     async def _kept(self, said: DialogueMessage, answer: DialogueMessage) -> DialogueExchange:
         try:
             return DialogueExchange(said, answer, (await self._talks.keep(answer)).buffered)
-        except Rejected as no:
+        except Rejected as error:
             # An instance that died meanwhile had other words on their way: those are what was answered.
-            other = await self._talks.find(answer.user_id, answer.message_id) if no.code is Code.CONFLICT else None
+            other = await self._talks.find(answer.user_id, answer.message_id) if error.code is Code.CONFLICT else None
             if other is None:
                 raise
             return DialogueExchange(said, other)

@@ -62,7 +62,7 @@ class ExchangeRecord:
         worded = [ChatMessage(role=each.role, content=each.content) for each in self.earlier if _is_talk(each)]
         return (*last_complete(worded, _CONTEXT_MESSAGES), ChatMessage(role="user", content=self._said().content))
 
-    async def add_round(self, had: DelegationRound) -> None:
+    async def add_round(self, completed: DelegationRound) -> None:
         """Keep a round, all of it or nothing."""
         number = len(self.rounds)
         now = self._clock()
@@ -76,10 +76,10 @@ class ExchangeRecord:
                 tool_call_id=message.tool_call_id,
                 name=message.name,
             )
-            for place, message in enumerate(had.messages)
+            for place, message in enumerate(completed.messages)
         ]
         await self._append([*([] if self.rounds else [self._said()]), *kept])
-        self.rounds.append(had)
+        self.rounds.append(completed)
 
     async def conclude(self, answer: DialogueMessage) -> None:
         """Keep the answer, without what was said before sub-agents were asked, which is there already."""
@@ -106,7 +106,7 @@ class ExchangeRecord:
 
 
 def _spoken(rounds: Sequence[DelegationRound]) -> list[str]:
-    return [had.said.content + BETWEEN for had in rounds if had.said.content.strip()]
+    return [each.said.content + BETWEEN for each in rounds if each.said.content.strip()]
 
 
 def _is_talk(message: ChatMessage) -> bool:

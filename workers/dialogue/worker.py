@@ -1,8 +1,9 @@
 """Listens for what users say, lets the assistant answer."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
 
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.models.language_model import LanguageModel
@@ -13,7 +14,9 @@ from bus_schema.dialogue import (
     CheckTimeouts,
     Delivered,
     DeliverNotification,
+    DialogueFragment,
     DialogueMessage,
+    DialogueState,
     EndDialogue,
     Ended,
     ExpiredDialogue,
@@ -39,7 +42,6 @@ from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import EpisodeRecall, KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.user_context import UserContexts
-from workers.dialogue.closing import Closing
 from workers.dialogue.delegation import Subagents
 from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor
 from workers.dialogue.memory import MemoryLookup
@@ -72,7 +74,7 @@ class DialogueWorker(Worker):
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         self._talks = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
-        mind = Assistant(
+        assistant = Assistant(
             DialogueAgent(self._model),
             MemoryLookup(
                 UserContexts(context.bus),
@@ -83,8 +85,8 @@ class DialogueWorker(Worker):
             settings.delegation_rounds,
             context.clock,
         )
-        self._exchanges = ExchangeProcessor(self._talks, HistoryClient(context.bus), mind)
-        self._closing = Closing(self._talks)
+        self._exchanges = ExchangeProcessor(self._talks, HistoryClient(context.bus), assistant)
+        self._closing = FragmentCloser(self._talks)
         self._timeout = timedelta(minutes=settings.dialogue_timeout_minutes)
         self._check = timedelta(seconds=settings.dialogue_check_s)
         self._most_messages = settings.dialogue_max_messages
@@ -114,7 +116,7 @@ class DialogueWorker(Worker):
             ref=command.ref,
             time=self._clock(),
         )
-        exchange = await self._exchanges.have(draft, self._tell_received, context.say if command.stream else _nobody)
+        exchange = await self._exchanges.process(draft, self._tell_received, context.say if command.stream else _nobody)
         answered = Answered(
             message_id=draft.message_id,
             response_id=exchange.answer.message_id,
@@ -134,7 +136,7 @@ class DialogueWorker(Worker):
             content=hidden_instruction(command.message, command.context),
             time=self._clock(),
         )
-        exchange = await self._exchanges.have(draft, _nobody, _nobody)
+        exchange = await self._exchanges.process(draft, _nobody, _nobody)
         told_id = exchange.answer.message_id
         sent = NotificationSent(
             notification_id=command.notification_id,
@@ -170,8 +172,8 @@ class DialogueWorker(Worker):
             try:
                 ask = partial(self._bus.request, end, trace=conversation_trace(user_id))
                 ended = await in_id_scope(user_id, ask)
-            except ReplyError as failed:
-                logger().warning("dialogue not ended yet", user_id=user_id, reason=str(failed))
+            except ReplyError as error:
+                logger().warning("dialogue not ended yet", user_id=user_id, reason=str(error))
                 continue
             if ended.fragment_id:
                 expired.append(ExpiredDialogue(user_id=user_id, fragment_id=ended.fragment_id))
@@ -223,3 +225,45 @@ def _preview(message: DialogueMessage) -> str:
 def open_dialogue(context: WorkerContext) -> DialogueWorker:
     """The assistant, with the sub-agents that are installed here or that the settings name."""
     return DialogueWorker(context, known_subagents=known_subagents(context.settings, installed_workers().checked()))
+
+
+ClosingReason = Literal["timeout", "ended", "size"]
+
+
+class FragmentCloser:
+    """Raises what Conversations raises."""
+
+    def __init__(self, talks: Conversations) -> None:
+        self._talks = talks
+
+    async def close(
+        self,
+        user_id: str,
+        fragment_id: str,
+        reason: ClosingReason,
+        *,
+        at_least: int = 1,
+        silent_since: datetime | None = None,
+    ) -> DialogueFragment | None:
+        """The fragment under this id, be it that it was made before a crash and remains to be told; or none."""
+        made = await self._talks.fragment(fragment_id)
+        if made is not None:
+            return made
+        state = await self._talks.buffer(user_id)
+        if state is None or len(state.buffer) < at_least:
+            return None
+        if silent_since is not None and state.last_activity > silent_since:
+            return None
+        return await self._talks.keep_fragment(_fragment_of(state, fragment_id, reason))
+
+
+def _fragment_of(state: DialogueState, fragment_id: str, reason: ClosingReason) -> DialogueFragment:
+    return DialogueFragment(
+        fragment_id=fragment_id,
+        user_id=state.user_id,
+        message_ids=tuple(message.message_id for message in state.buffer),
+        messages=state.buffer,
+        started_at=state.buffer[0].time,
+        ended_at=state.buffer[-1].time,
+        reason=reason,
+    )

@@ -58,10 +58,10 @@ class SimPlayer:
     """Runs until it has said all, or is stopped; what was said is answered to its end."""
 
     def __init__(
-        self, bus: Client, sim_id: str, messages: Iterable[SimMessage], speed: float, tally: SimProgress
+        self, bus: Client, sim_id: str, messages: Iterable[SimMessage], speed: float, progress: SimProgress
     ) -> None:
         self._bus, self._sim_id, self._messages, self._speed = bus, sim_id, messages, speed
-        self.tally = tally
+        self.progress = progress
         self._stopping = asyncio.Event()
         self._people: dict[str, asyncio.Queue[SimMessage | None]] = defaultdict(asyncio.Queue)
         self._speaking: dict[str, asyncio.Task[None]] = {}
@@ -74,8 +74,8 @@ class SimPlayer:
         """Play to the end and return the reason of it; `saved` is awaited whenever there is progress."""
         try:
             reason = "it was stopped" if await self._say_all(saved) else "all was said"
-        except TextsExhausted as silence:
-            reason = str(silence)
+        except TextsExhausted as error:
+            reason = str(error)
         for queue in self._people.values():
             queue.put_nowait(None)
         await asyncio.gather(*self._speaking.values())
@@ -103,7 +103,7 @@ class SimPlayer:
         return False
 
     def _begin(self, message: SimMessage) -> None:
-        self.tally.begin(message.number)
+        self.progress.begin(message.number)
         self._people[message.user_id].put_nowait(message)
         if message.user_id not in self._speaking:
             speaking = self._speak(message.user_id, self._people[message.user_id])
@@ -133,7 +133,7 @@ class SimPlayer:
             message=message.text,
             message_id=f"msg_{derived(self._sim_id, message.number)}",
         )
-        self.tally.settle(message.number, is_answered=await self._asked(command, message.user_id))
+        self.progress.settle(message.number, is_answered=await self._asked(command, message.user_id))
 
     async def _end(self, user_id: str) -> bool:
         return await self._asked(EndDialogue(user_id=user_id, reason="timeout"), user_id)
@@ -144,12 +144,12 @@ class SimPlayer:
         for _ in range(_TRIES):
             try:
                 await self._bus.request(command, timeout_s=_ANSWER_WITHIN_S, trace=trace)
-            except BusUnavailable as away:
-                logger().warning("simulation waits for the bus", reason=str(away))
+            except BusUnavailable as error:
+                logger().warning("simulation waits for the bus", reason=str(error))
                 await asyncio.sleep(1)
-            except ReplyError as failed:
-                logger().warning("simulation got no answer", user_id=user_id, reason=str(failed))
-                if not failed.retryable:
+            except ReplyError as error:
+                logger().warning("simulation got no answer", user_id=user_id, reason=str(error))
+                if not error.retryable:
                     return False
             else:
                 return True

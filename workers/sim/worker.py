@@ -49,25 +49,25 @@ class SimWorker(Worker):
     def __init__(self, context: WorkerContext) -> None:
         self._bus, self._clock = context.bus, context.clock
         self._library = SimLibrary(context.settings.sim_dir)
-        self._notes = AgentStateStore(context.bus, self.name, SimRecord)
-        self._play: SimPlayer | None = None
-        self._playing: asyncio.Task[None] | None = None
+        self._states = AgentStateStore(context.bus, self.name, SimRecord)
+        self._player: SimPlayer | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Go on with what an earlier instance has left, once storage can be asked."""
-        self._playing = asyncio.create_task(self._resume(), name="simulation")
+        self._task = asyncio.create_task(self._resume(), name="simulation")
 
     async def stop(self) -> None:
         """Leave it where it is."""
-        if self._playing is not None:
-            await end(self._playing)
-        if self._play is not None:
-            await self._play.abandon()
+        if self._task is not None:
+            await end(self._task)
+        if self._player is not None:
+            await self._player.abandon()
 
     @on_command
     async def begin(self, command: StartSim, context: MessageContext) -> list[OutgoingMessage | sim.Simulation]:
-        """Raise the curtain, unless another simulation is on."""
-        scenario = self._performance(command)[1]
+        """Start a simulation, unless one is running."""
+        scenario = self._generator(command)[1]
         sim_id = f"sim_{derived(context.message_id, 'simulation')}"
 
         async def begun(last: SimRecord) -> tuple[SimRecord, Sequence[OutgoingMessage]]:
@@ -79,24 +79,24 @@ class SimWorker(Worker):
             )
             return record, [Publish(SimStarted.model_validate(told))]
 
-        said = await self._notes.process_once(_ONLY, context.message_id, begun)
-        record = await self._notes.state(_ONLY)
-        if self._play is None and record.is_running:
-            self._raise_curtain(record)
+        said = await self._states.process_once(_ONLY, context.message_id, begun)
+        record = await self._states.state(_ONLY)
+        if self._player is None and record.is_running:
+            self._start_playing(record)
         return [sim.Simulation(sim_id=sim_id), *said]
 
     @on_command
     async def end(self, command: StopSim) -> SimCounts:
         """Stop the simulation once all messages are answered; the counts are final."""
-        record = await self._notes.state(_ONLY)
+        record = await self._states.state(_ONLY)
         if not record.sim_id or command.sim_id not in (None, record.sim_id):
             raise Rejected(Code.NOT_FOUND, "there is no such simulation; sim.status tells which one runs, or ran last")
         if record.is_running:
-            if self._play is None or self._playing is None:
+            if self._player is None or self._task is None:
                 raise TemporaryFailure("the simulation is about to go on")
-            self._play.stop()
-            await asyncio.wait({self._playing})
-            record = await self._notes.state(_ONLY)
+            self._player.stop()
+            await asyncio.wait({self._task})
+            record = await self._states.state(_ONLY)
         if record.counts is None:
             raise TemporaryFailure("the simulation has not come to its end")
         return record.counts
@@ -105,20 +105,20 @@ class SimWorker(Worker):
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         """Stop whatever plays, forget that it did."""
         context.require_operator()
-        record = await self._notes.state(_ONLY)
+        record = await self._states.state(_ONLY)
         if record.is_running:
             await self.end(StopSim())
-        await self._notes.forget(_ONLY, "", lambda _record: None)
+        await self._states.forget(_ONLY, "", lambda _record: None)
         return Removed.of({"simulations": int(bool(record.sim_id))})
 
     @on_command
     async def status(self, query: GetSimStatus) -> SimState:
         """Current state of the simulation."""
-        record = await self._notes.state(_ONLY)
+        record = await self._states.state(_ONLY)
         order = record.order
         if order is None:
             return SimState()
-        live = self._play.tally.counts(record.sim_id) if self._play and record.is_running else record.counts
+        live = self._player.progress.counts(record.sim_id) if self._player and record.is_running else record.counts
         return SimState(
             is_running=record.is_running,
             profiles=order.profiles,
@@ -132,71 +132,71 @@ class SimWorker(Worker):
 
     async def _resume(self) -> None:
         record = await self._last()
-        if record.is_running and self._play is None:
-            self._play = self._played_from(record)
-            await self._run(self._play, record)
+        if record.is_running and self._player is None:
+            self._player = self._player_from(record)
+            await self._run(self._player, record)
         elif not record.is_running:
-            await self._written(lambda: self._notes.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
+            await self._written(lambda: self._states.publish_due(_ONLY, lambda last: (last, ()), self._bus.publish))
 
     async def _last(self) -> SimRecord:
         while True:
             try:
-                return await self._notes.state(_ONLY)
-            except TemporaryFailure as away:
-                logger().info("simulation waits for storage", reason=str(away))
+                return await self._states.state(_ONLY)
+            except TemporaryFailure as error:
+                logger().info("simulation waits for storage", reason=str(error))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
-    def _raise_curtain(self, record: SimRecord) -> None:
-        self._play = self._played_from(record)
-        self._playing = asyncio.create_task(self._run(self._play, record), name="simulation")
+    def _start_playing(self, record: SimRecord) -> None:
+        self._player = self._player_from(record)
+        self._task = asyncio.create_task(self._run(self._player, record), name="simulation")
 
-    def _played_from(self, record: SimRecord) -> SimPlayer:
+    def _player_from(self, record: SimRecord) -> SimPlayer:
         assert record.order is not None
         order = record.order
-        simulation, _scenario = self._performance(order)
+        simulation, _scenario = self._generator(order)
         messages = islice(simulation.messages(), record.done, order.limit)
-        tally = SimProgress(begun=record.done, done=record.done, failed=set(record.failed))
-        return SimPlayer(self._bus, record.sim_id, messages, order.speed, tally)
+        progress = SimProgress(begun=record.done, done=record.done, failed=set(record.failed))
+        return SimPlayer(self._bus, record.sim_id, messages, order.speed, progress)
 
-    async def _run(self, play: SimPlayer, record: SimRecord) -> None:
-        reason = await play.run(lambda: self._save(play, record.sim_id))
+    async def _run(self, player: SimPlayer, record: SimRecord) -> None:
+        reason = await player.run(lambda: self._save(player, record.sim_id))
 
         def ended(last: SimRecord) -> tuple[SimRecord, Sequence[SimStopped]]:
             if not last.is_running:
                 return last, ()
-            stopped = SimStopped(counts=play.tally.counts(record.sim_id), reason=reason)
-            return last.model_copy(update=_progress(play.tally, record.sim_id) | {"is_running": False}), (stopped,)
+            stopped = SimStopped(counts=player.progress.counts(record.sim_id), reason=reason)
+            return last.model_copy(update=_changes(player.progress, record.sim_id) | {"is_running": False}), (stopped,)
 
-        await self._written(lambda: self._notes.publish_due(_ONLY, ended, self._bus.publish))
-        self._play = None
+        await self._written(lambda: self._states.publish_due(_ONLY, ended, self._bus.publish))
+        self._player = None
 
-    async def _save(self, play: SimPlayer, sim_id: str) -> None:
+    async def _save(self, player: SimPlayer, sim_id: str) -> None:
         """While it runs, once in a while is often enough."""
-        change = _progress(play.tally, sim_id)
+        change = _changes(player.progress, sim_id)
         try:
-            await self._notes.change(_ONLY, lambda record: record.model_copy(update=change))
-        except TemporaryFailure as away:
-            logger().warning("simulation not written down", reason=str(away))
+            await self._states.change(_ONLY, lambda record: record.model_copy(update=change))
+        except TemporaryFailure as error:
+            logger().warning("simulation not written down", reason=str(error))
 
     async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
         """Its end has to be written down, then told."""
         while True:
             try:
                 return await write()
-            except TemporaryFailure as away:
-                logger().warning("simulation not written down", reason=str(away))
+            except TemporaryFailure as error:
+                logger().warning("simulation not written down", reason=str(error))
                 await asyncio.sleep(_LOOKS_AGAIN_S)
 
-    def _performance(self, order: StartSim) -> tuple[MessageGenerator, str]:
+    def _generator(self, order: StartSim) -> tuple[MessageGenerator, str]:
         """The generator of the messages with the scenario's name. Raises Rejected where it cannot be played."""
         team = self._library.team(order.profiles)
         scenario = self._library.scenario(order.scenario or team.scenario)
         return MessageGenerator(team, scenario, order.seed), scenario.name
 
 
-def _progress(tally: SimProgress, sim_id: str) -> dict[str, object]:
+def _changes(progress: SimProgress, sim_id: str) -> dict[str, object]:
     return {
-        "done": tally.done,
-        "failed": tuple(sorted(number for number in tally.failed if number <= tally.done)),
-        "counts": tally.counts(sim_id),
+        "done": progress.done,
+        "failed": tuple(sorted(number for number in progress.failed if number <= progress.done)),
+        "counts": progress.counts(sim_id),
     }

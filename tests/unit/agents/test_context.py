@@ -54,13 +54,13 @@ class Office:
 
     async def hears(self, notification: NotificationGenerated) -> NotificationDecision:
         moment = DecisionContext(self.now, self.habits, self.last_activity)
-        self.desk, (decision,), self.delivery = await self.agent.hear(notification, self.desk, moment, self.talk)
+        self.desk, (decision,), self.delivery = await self.agent.handle(notification, self.desk, moment, self.talk)
         return decision
 
     async def wakes(self, after: timedelta = timedelta()) -> tuple[NotificationDecision, ...]:
         self.now += after
         moment = DecisionContext(self.now, self.habits, self.last_activity)
-        self.desk, decisions, self.delivery = await self.agent.wake(self.desk, moment, self.talk)
+        self.desk, decisions, self.delivery = await self.agent.review(self.desk, moment, self.talk)
         return decisions
 
 

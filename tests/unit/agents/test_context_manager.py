@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agents.context_manager.agent import ContextManager, big_picture
 from agents.context_manager.extraction import ExtractedFact, ExtractedFacts, find_statement
 from agents.context_manager.knowledge import FactBase, statement_content
-from agents.fragments import split_utterances
+from agents.fragments import message_sentences
 from agents.models.errors import ModelUnavailable
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
@@ -46,7 +46,7 @@ class Memory:
 
 
 def kinds_in(text: str) -> list[FactKind]:
-    found = (find_statement(utterance, MORNING, PEOPLE) for utterance in split_utterances(text))
+    found = (find_statement(utterance, MORNING, PEOPLE) for utterance in message_sentences(text))
     return [statement.kind for statement in found if statement]
 
 

@@ -45,13 +45,13 @@ class Progress(list[str]):
 async def thought_by(
     model: CountingModel, memory: Memory, assignment: Assignment | None = None, max_rounds: int = 2
 ) -> LoopState:
-    return await CreativeLoop(pushkin(max_rounds), model, memory).think(assignment or an_assignment(), Progress())
+    return await CreativeLoop(pushkin(max_rounds), model, memory).run(assignment or an_assignment(), Progress())
 
 
 async def test_a_role_writes_criticises_itself_and_revises_until_it_is_content(memory: Memory) -> None:
     model, progress = CountingModel(rounds=1), Progress()
 
-    thought = await CreativeLoop(pushkin(), model, memory).think(an_assignment(), progress)
+    thought = await CreativeLoop(pushkin(), model, memory).run(an_assignment(), progress)
 
     assert model.asked == ["write", "self-critique", "revise", "self-critique"]
     assert thought["text"] == "Text 3: revise"
@@ -183,7 +183,7 @@ async def test_another_prompt_begins_anew_even_within_an_attempt(memory: Memory)
     model = CountingModel(rounds=0)
     newer = pushkin().model_copy(update={"prompt_version": "9.0.0"})
 
-    await CreativeLoop(newer, model, memory).think(an_assignment(), Progress())
+    await CreativeLoop(newer, model, memory).run(an_assignment(), Progress())
 
     assert model.asked == ["write", "self-critique"]
 
@@ -224,11 +224,11 @@ def _bytes_of(folder: Path) -> bytes:
 
 
 async def test_what_is_safe_is_forgotten_with_all_its_attempts(memory: Memory) -> None:
-    mind = CreativeLoop(pushkin(), CountingModel(), memory)
-    await mind.think(an_assignment(attempt=1), Progress())
-    await mind.think(an_assignment(attempt=2), Progress())
+    loop = CreativeLoop(pushkin(), CountingModel(), memory)
+    await loop.run(an_assignment(attempt=1), Progress())
+    await loop.run(an_assignment(attempt=2), Progress())
 
-    await mind.forget(an_assignment(attempt=2))
+    await loop.forget(an_assignment(attempt=2))
 
     assert [found async for found in memory.alist(None)] == []
 
@@ -249,7 +249,7 @@ async def test_every_role_can_be_played_by_the_offline_model(memory: Memory, rol
     for artifact_type in played.produces:
         assignment = an_assignment(produces=artifact_type, step_id=artifact_type)
 
-        thought = await CreativeLoop(played, OfflineModel(), memory).think(assignment, Progress())
+        thought = await CreativeLoop(played, OfflineModel(), memory).run(assignment, Progress())
 
         assert language_of(thought["text"]) is Language.RUSSIAN
         assert thought["calls"] >= 1

@@ -95,7 +95,7 @@ class Story:
             moved = advance(self.card, self.run, happened, self.now)
             self.run = moved.run
             self.orders += moved.orders
-            self.told += moved.told
+            self.told += moved.events
         return self
 
     def step(self, name: str) -> Step:

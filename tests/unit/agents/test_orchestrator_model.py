@@ -127,13 +127,13 @@ class AnyRun(RuleBasedStateMachine):
         moved = advance(self.card, before, happened, self.now)
         self.history.append(happened)
         self.run = moved.run
-        self.told += moved.told
+        self.told += moved.events
 
         self.holds_of_orders(before, moved.orders)
         self.holds_of_results()
         self.holds_of_the_end(before)
         again = advance(self.card, self.run, happened, self.now)
-        assert (again.run, again.orders, again.told) == (self.run, (), ()), "what comes twice counts once"
+        assert (again.run, again.orders, again.events) == (self.run, (), ()), "what comes twice counts once"
 
     def holds_of_orders(self, before: Run, orders: tuple[ExecuteStep, ...]) -> None:
         assert not (orders and before.status in OVER), "a run that is over sends nothing"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.fragments import split_utterances
+from agents.fragments import message_sentences
 from agents.people import KnownPeople, Person
 from agents.task_manager.extraction import TaskCandidate, find_tasks
 from agents.task_manager.patterns import ImpliedOwner
@@ -19,11 +19,11 @@ PEOPLE = KnownPeople([Person("boris", ("Борис", "Боря")), Person("kate"
 
 
 def drafts(text: str, people: KnownPeople = PEOPLE) -> list[TaskCandidate]:
-    return [draft for utterance in split_utterances(text) for draft in find_tasks(utterance, MORNING, people)]
+    return [draft for utterance in message_sentences(text) for draft in find_tasks(utterance, MORNING, people)]
 
 
 def reports(text: str) -> list[tuple[str, str]]:
-    found = (report for utterance in split_utterances(text) for report in find_reports(utterance, MORNING, PEOPLE))
+    found = (report for utterance in message_sentences(text) for report in find_reports(utterance, MORNING, PEOPLE))
     return [(report.change, report.about) for report in found]
 
 
