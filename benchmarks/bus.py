@@ -14,8 +14,8 @@ from pathlib import Path
 from benchmarks.jobs import NAMES, Name
 from benchmarks.measurements import Measurement, Row, Unsound
 from benchmarks.report import Report, as_text
+from config.settings import FleetSettings
 from mindbus.logs import configure_logs
-from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 
 _SEED = 20261121
@@ -63,7 +63,7 @@ _KINDS: dict[str, Callable[[Measurement, Extent], Awaitable[Row]]] = {
 @asynccontextmanager
 async def _broker() -> AsyncIterator[tuple[str, Path]]:
     """The broker that MINDBUS_AMQP_URL names, else one that lives as long as the benchmark."""
-    named = Settings().amqp_url
+    named = FleetSettings().amqp_url
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
         folder = Path(name)
         if named:

@@ -18,10 +18,10 @@ from agents.models.offline.model import OfflineModel
 from benchmarks.servers.workers import workers_of
 from bus_schema.conversations import GetMessages
 from bus_schema.dialogue import Invoke, conversation_trace
+from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
-from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 
 _TEXTS = (
@@ -128,7 +128,7 @@ async def _at_work(folder: Path) -> AsyncIterator[Client]:
         node = PrivateNode(folder / "rabbitmq")
         await node.start()
         stack.push_async_callback(node.kill)
-        settings = Settings(
+        settings = FleetSettings(
             amqp_url=node.amqp_url, data_dir=folder / "data", log_level="ERROR", dialogue_max_messages=1000
         )
         workers = stack.enter_context(workers_of(settings))

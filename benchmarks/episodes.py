@@ -17,6 +17,7 @@ import numpy as np
 from sqlalchemy import insert
 
 from bus_schema.lsm_search import SearchEpisodes
+from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
 from memory.lsm.recording import Utterance
 from memory.lsm.search.service import EpisodeSearch, search_over
@@ -24,7 +25,6 @@ from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow
 from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 
@@ -79,7 +79,7 @@ class Report:
 async def measure(extent: Extent) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
-        settings = Settings(data_dir=Path(name), log_level="ERROR")
+        settings = FleetSettings(data_dir=Path(name), log_level="ERROR")
         database = Database(settings.database_of("lsm"), "lsm")
         await upgrade(database, MIGRATIONS)
         there = 0
@@ -95,7 +95,7 @@ async def measure(extent: Extent) -> Report:
     return report
 
 
-async def _measured(memory: LongTermMemory, settings: Settings, size: int, questions: int) -> Row:
+async def _measured(memory: LongTermMemory, settings: FleetSettings, size: int, questions: int) -> Row:
     search = search_over(memory, settings, open_embedder)
     search.embeddings.embedder = await open_embedder()
     row = Row(size)

@@ -24,11 +24,11 @@ from bus_schema.lsm import GetEpisode, RecordExchange
 from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.packer import RunPacking
+from config.settings import FleetSettings
 from language.words import stems
 from mindbus.bus.client import Client
 from mindbus.bus.connection import connect
 from mindbus.logs import configure_logs
-from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 
 BUDGETS = (600, 1200, 2400)
@@ -66,7 +66,7 @@ class Report:
 async def measure(talks: Sequence[Conversation], budgets: Sequence[int], *, packed: bool = True) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
-        settings = Settings(data_dir=Path(name) / "data", log_level="ERROR", packer_interval_s=0)
+        settings = FleetSettings(data_dir=Path(name) / "data", log_level="ERROR", packer_interval_s=0)
         async with _memory(Path(name), settings) as bus:
             raw_ids = await _recorded(bus, talks)
             if packed:
@@ -180,7 +180,7 @@ def _tells(question: Question, texts: Any) -> bool:
 
 
 @asynccontextmanager
-async def _memory(folder: Path, settings: Settings) -> AsyncIterator[Client]:
+async def _memory(folder: Path, settings: FleetSettings) -> AsyncIterator[Client]:
     """Long-term memory with its packer, each a process, on a broker of their own."""
     async with AsyncExitStack() as stack:
         node = PrivateNode(folder / "rabbitmq")

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from benchmarks.locomo_data import Conversation
+from config.settings import FleetSettings
 from language.words import query_stems, stems
 from memory.embedding.selection import configured_embedder
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.tables import TurnVectorRow
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from retrieval.segments import Segments
 from retrieval.sequence_postings import SequencePostings
@@ -21,7 +21,7 @@ Verdicts = dict[int, list[tuple[str, bool, bool]]]
 
 
 async def baselines(
-    settings: Settings, talks: Sequence[Conversation], raw_ids: dict[str, str], budgets: Sequence[int]
+    settings: FleetSettings, talks: Sequence[Conversation], raw_ids: dict[str, str], budgets: Sequence[int]
 ) -> dict[str, Verdicts]:
     """Of the memory's own vectors, now that nobody else has them open."""
     database = Database(settings.database_of("lsm"), "lsm")

@@ -19,6 +19,7 @@ from benchmarks.memory_units import BATCH, SPACE, Question, asked_vectors, batch
 from benchmarks.servers.workers import workers_of
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import BatchReport, BatchStoreKems, CheckMemory, MemoryReport, RetrieveKems
+from config.settings import FleetSettings
 from memory.glm.index_sync import VectorRelay
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import VectorIndex
@@ -29,7 +30,6 @@ from mindbus.bus.worker import utc_now
 from mindbus.health import HealthFolder
 from mindbus.logs import configure_logs
 from mindbus.principal import Principal
-from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 
 HITS = 10
@@ -78,7 +78,7 @@ async def measure(extent: Extent) -> Report:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="mindbus-bench-") as name:
         folder = Path(name)
-        settings = Settings(data_dir=folder / "data", log_level="ERROR")
+        settings = FleetSettings(data_dir=folder / "data", log_level="ERROR")
         asked = await _over_the_bus(folder, settings, extent, report)
         _say(f"stored over the bus: {report.stored_per_s['bus']:.0f} a second, {report.worker_peak_mib:.0f} MiB; asked")
         report.stored_per_s["worker"] = await _stored_inside(folder, extent.units // 5)
@@ -96,7 +96,7 @@ async def measure(extent: Extent) -> Report:
     return report
 
 
-async def _over_the_bus(folder: Path, settings: Settings, extent: Extent, report: Report) -> list[Question]:
+async def _over_the_bus(folder: Path, settings: FleetSettings, extent: Extent, report: Report) -> list[Question]:
     async with _worker(folder, settings) as (bus, pid):
         report.stored_per_s["bus"], middle = await _stored(bus, extent.units)
         asked = questions(middle)
@@ -142,7 +142,7 @@ def _require_sound(found: MemoryReport, units: int) -> None:
 
 async def _stored_inside(folder: Path, units: int) -> float:
     """As the worker stores them, into a memory of their own; vectors are on the clock, messages are not."""
-    settings = Settings(data_dir=folder / "inside", log_level="ERROR")
+    settings = FleetSettings(data_dir=folder / "inside", log_level="ERROR")
     took = 0.0
     async with _memory(settings, Report()) as memory:
         for owner, drafts in batches(units):
@@ -194,7 +194,7 @@ async def _filled_per_s(memory: GlobalMemory, index: VectorIndex) -> float:
 
 
 @asynccontextmanager
-async def _worker(folder: Path, settings: Settings) -> AsyncIterator[tuple[Client, int]]:
+async def _worker(folder: Path, settings: FleetSettings) -> AsyncIterator[tuple[Client, int]]:
     """The global memory as a process of its own, with a client."""
     async with AsyncExitStack() as stack:
         node = PrivateNode(folder / "rabbitmq")
@@ -208,7 +208,7 @@ async def _worker(folder: Path, settings: Settings) -> AsyncIterator[tuple[Clien
 
 
 @asynccontextmanager
-async def _memory(settings: Settings, report: Report) -> AsyncIterator[GlobalMemory]:
+async def _memory(settings: FleetSettings, report: Report) -> AsyncIterator[GlobalMemory]:
     """The same memory in this process, since nobody else has it any more."""
     database = database_of(settings)
     began = time.perf_counter()

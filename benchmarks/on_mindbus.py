@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 from benchmarks.jobs import PREFETCH, Job
 from benchmarks.orders import PlaceOrder, Receipt
-from mindbus import Settings, Worker, WorkerContext, connect, on_command
+from config.settings import FleetSettings
+from mindbus import Worker, WorkerContext, connect, on_command
 from mindbus.bus.connection import open_transport
 from mindbus.runtime.service import build, topology_of
 
@@ -50,7 +51,7 @@ class OnMindBus:
             yield lambda command: bus.request(command, to=job.service, timeout_s=120)
 
 
-async def _declare(job: Job, settings: Settings) -> None:
+async def _declare(job: Job, settings: FleetSettings) -> None:
     transport = open_transport(settings, "bench")
     await transport.declare(topology_of(Orders(job.service, _never), settings))
     await transport.close()
@@ -60,5 +61,5 @@ def _never(_order: PlaceOrder) -> Receipt:
     raise AssertionError("only declares the queue")
 
 
-def _settings(job: Job) -> Settings:
-    return Settings(amqp_url=job.amqp_url, data_dir=job.data_dir)
+def _settings(job: Job) -> FleetSettings:
+    return FleetSettings(amqp_url=job.amqp_url, data_dir=job.data_dir)

@@ -19,9 +19,9 @@ from benchmarks.storage_children import Child, child
 from benchmarks.storage_peers import CopyAndHash, CopyAndSum
 from benchmarks.storage_report import Rates, StorageReport, StoreReport, as_text
 from benchmarks.storage_tasks import STORES, Large, Small, Store, Took, TookEach
+from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.logs import configure_logs
-from mindbus.settings import Settings
 from mindbus_fleet.node.private import PrivateNode
 
 _SEED = 20261121
@@ -135,7 +135,7 @@ async def _bench(store: Store, amqp_url: str, folder: Path) -> AsyncIterator[Ben
     async with AsyncExitStack() as stack:
         where, peers = await stack.enter_async_context(_WORLDS[store](folder))
         given = {"amqp_url": amqp_url, "data_dir": folder / "data", "log_level": "ERROR"}
-        settings = Settings.model_validate(given | where)
+        settings = FleetSettings.model_validate(given | where)
         environment = settings.environment()
         worker = await stack.enter_async_context(
             child("storage", "-m", "mindbus.cli.main", "worker", "storage", environment=environment)
@@ -187,7 +187,7 @@ async def _in_s3(_folder: Path) -> AsyncIterator[World]:
 _WORLDS: dict[Store, Callable[[Path], AbstractAsyncContextManager[World]]] = {"files": _in_files, "s3": _in_s3}
 
 
-async def _until_ready(settings: Settings) -> None:
+async def _until_ready(settings: FleetSettings) -> None:
     health = HealthFolder(settings)
     for _ in range(_LOOKS):
         with suppress(WorkerUnhealthy):

@@ -14,11 +14,11 @@ from benchmarks.storage_children import READY
 from benchmarks.storage_tasks import Large, Small, Took, TookEach
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import Registration
+from config.settings import FleetSettings
 from mindbus import connect
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import Artifacts, Put, open_artifacts
 from mindbus.sdk.storage_link import StorageClient
-from mindbus.settings import Settings
 
 TRACE = "bench"
 _ORDER: TypeAdapter[Large | Small] = TypeAdapter(Annotated[Large | Small, Field(discriminator="do")])
@@ -50,7 +50,7 @@ async def large(artifacts: Artifacts, order: Large) -> Took:
     return Took(seconds=time.perf_counter() - began, sha256=sha256)
 
 
-async def small(settings: Settings, order: Small) -> TookEach:
+async def small(settings: FleetSettings, order: Small) -> TookEach:
     took = TookEach(seconds=0, put_ms=[], register_ms=[])
     async with AsyncExitStack() as stack:
         agents = [
@@ -73,7 +73,7 @@ async def _put_each(artifacts: Artifacts, count: int, content_bytes: int, took_m
 
 
 @asynccontextmanager
-async def _agent(settings: Settings, identity: str, took_ms: list[float]) -> AsyncIterator[Artifacts]:
+async def _agent(settings: FleetSettings, identity: str, took_ms: list[float]) -> AsyncIterator[Artifacts]:
     async with connect(identity, settings=settings) as bus:
         storage = TimedStorage(bus)
         storage.took_ms = took_ms
@@ -87,7 +87,7 @@ def _registered(put: Put) -> Put:
     return put
 
 
-async def play(settings: Settings) -> None:
+async def play(settings: FleetSettings) -> None:
     async with _agent(settings, "agent.bench", []) as artifacts:
         print(READY, flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
@@ -98,4 +98,4 @@ async def play(settings: Settings) -> None:
 
 if __name__ == "__main__":
     configure_logs("ERROR", "console")
-    asyncio.run(play(Settings()))
+    asyncio.run(play(FleetSettings()))

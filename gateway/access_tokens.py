@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
+from config.settings import FleetSettings
 from mindbus.files.private import write_private
-from mindbus.settings import Settings
 
 SESSION_FOR = timedelta(days=30)
 _MAX_ADDRESSES = 10_000
@@ -28,7 +28,7 @@ class Token:
     is_new: bool = False
 
 
-def token_of(settings: Settings) -> Token | None:
+def token_of(settings: FleetSettings) -> Token | None:
     """The token to ask for, created if it is needed and absent; None if access is open (on a loopback address)."""
     if settings.gateway_token is not None:
         return Token(settings.gateway_token)
@@ -38,7 +38,7 @@ def token_of(settings: Settings) -> Token | None:
     return Token(file.read_text().strip()) if file.exists() else _create(file)
 
 
-def token_file(settings: Settings) -> Path:
+def token_file(settings: FleetSettings) -> Path:
     """File of a created token."""
     return settings.data_dir / "gateway_token"
 

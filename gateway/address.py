@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from config.settings import FleetSettings
 from mindbus.errors import MindBusError
-from mindbus.settings import Settings
 
 DEFAULT_PORT = 8040
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -16,7 +16,7 @@ class CannotListen(MindBusError, OSError):
     """The gateway cannot listen there: set MINDBUS_GATEWAY_HOST, MINDBUS_GATEWAY_PORT to what is free here."""
 
 
-def bound_socket(settings: Settings) -> socket.socket:
+def bound_socket(settings: FleetSettings) -> socket.socket:
     """A listening socket at the set port; without one at the last, the default or any free port.
 
     Raises CannotListen.
@@ -36,18 +36,18 @@ def url_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def url_file(settings: Settings) -> Path:
+def url_file(settings: FleetSettings) -> Path:
     """The file in which a gateway records its URL, also for the next one."""
     return settings.run_dir / "gateway_url"
 
 
-def known_url(settings: Settings) -> str | None:
+def known_url(settings: FleetSettings) -> str | None:
     """URL of the running gateway of this data folder, or of the last one."""
     file = url_file(settings)
     return file.read_text().strip() if file.exists() else None
 
 
-def _last_port(settings: Settings) -> int:
+def _last_port(settings: FleetSettings) -> int:
     # Open pages reconnect to it.
     return urlsplit(known_url(settings) or "").port or DEFAULT_PORT
 

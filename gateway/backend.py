@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 from pydantic import BaseModel
 
 from bus_schema.messages import Command
+from config.settings import FleetSettings
 from gateway.event_feed import EventFeed
 from gateway.memory_changes import MemoryChangeListener
 from gateway.shared_memory import SharedMemories
@@ -14,7 +15,6 @@ from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
 from mindbus.bus.worker import utc_now
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.settings import Settings
 
 LOCAL_USER = "user.local"
 # Nobody waits longer at a screen.
@@ -26,7 +26,7 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 class Backend:
     """Shared by all endpoints and screens of one gateway; it acts as LOCAL_USER, in dialogues as their users."""
 
-    def __init__(self, bus: Client, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, bus: Client, settings: FleetSettings, clock: Callable[[], datetime] = utc_now) -> None:
         self.bus, self.settings, self.clock = bus.acting_as(LOCAL_USER), settings, clock
         self.artifacts = open_artifacts(self.bus, settings, clock)
         self.feed = EventFeed(self.bus, settings.heartbeat_s, clock)

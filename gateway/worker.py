@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from config.settings import FleetSettings
 from gateway.access_tokens import AccessKeys, token_file, token_of
 from gateway.address import bound_socket, url_file, url_of
 from gateway.app import create_app
@@ -48,15 +49,15 @@ class GatewayWorker(Worker):
 
     def __init__(self, context: WorkerContext, ui: Callable[[Backend], UserInterface] | None = None) -> None:
         self._context = context
-        self.backend = Backend(context.bus, context.settings, context.clock)
+        self.backend = Backend(context.bus, context.settings_as(FleetSettings), context.clock)
         self._ui = ui(self.backend) if ui else None
-        self.streams = EventStreams(context.settings.gateway_max_streams)
+        self.streams = EventStreams(context.settings_as(FleetSettings).gateway_max_streams)
         self._server: WebServer | None = None
         self.url = ""
 
     async def start(self) -> None:
         """Bind the address, subscribe to the bus, serve."""
-        settings = self._context.settings
+        settings = self._context.settings_as(FleetSettings)
         token = token_of(settings)
         if token is not None and token.is_new:
             logger().info("gateway token made", file=str(token_file(settings)))

@@ -1,12 +1,17 @@
 """The generated reference: schemas, AsyncAPI, settings, messages."""
 
+from importlib.metadata import entry_points
 from pathlib import Path
+
+from pydantic.fields import FieldInfo
 
 from bus_schema.catalogue import commands, events
 from bus_schema.export import exported
+from mindbus.registry import load_entry_point
 from mindbus.settings import Settings
 from mindbus.version import __version__
 
+SETTINGS_GROUP = "mindbus.settings"
 _MADE = "<!-- made by `mindbus schema export` -->\n"
 
 
@@ -41,9 +46,17 @@ def _strangers(folder: Path, wanted: dict[Path, str]) -> set[Path]:
 def _settings() -> str:
     rows = [
         f"| `MINDBUS_{name.upper()}` | {_default(field.default)} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        for name, field in _all_settings().items()
     ]
     return "\n".join(["# Settings", "", _MADE, "| variable | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _all_settings() -> dict[str, FieldInfo]:
+    """The library's own fields, then those of installed packages."""
+    fields = dict(Settings.model_fields)
+    for point in sorted(entry_points(group=SETTINGS_GROUP)):
+        fields |= load_entry_point(point).model_fields
+    return fields
 
 
 def _messages() -> str:

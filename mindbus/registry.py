@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from bus_schema.identities import SERVICE_NAME
 from bus_schema.replies import Code
@@ -59,9 +60,7 @@ class WorkerEntry:
         if not re.fullmatch(SERVICE_NAME, self.name):
             raise self.broken("a worker's name is lowercase letters, digits, - and _")
         try:
-            if self.is_own:
-                importlib.import_module(FLEET_PACKAGE)
-            factory = self.point.load()
+            factory = load_entry_point(self.point)
         except MindBusError:
             raise
         except Exception as error:
@@ -208,3 +207,10 @@ def as_factory(factory: Callable[..., Worker]) -> Factory:
     if isinstance(factory, type) and factory.__init__ is object.__init__:  # type: ignore[misc]  # of a class, not an instance
         return lambda _context: factory()
     return factory
+
+
+def load_entry_point(point: EntryPoint) -> Any:
+    """Import what an entry point names; the fleet's package first puts its modules on the path."""
+    if point.dist is not None and point.dist.name == FLEET_DISTRIBUTION:
+        importlib.import_module(FLEET_PACKAGE)
+    return point.load()

@@ -1,31 +1,15 @@
-"""One typed Settings: `MINDBUS_*` is read here, once, nowhere else."""
+"""Settings of the library: broker, files, timeouts, logs. `MINDBUS_*` is read here, once, nowhere else."""
 
 import os
 from pathlib import Path
+from typing import Literal, TypeVar
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from mindbus.options.agents import AgentSettings
-from mindbus.options.bus import BusSettings
-from mindbus.options.care import CareSettings
-from mindbus.options.edge import EdgeSettings
-from mindbus.options.episodes import EpisodeSettings
-from mindbus.options.memory import MemorySettings
-from mindbus.options.stores import StoreSettings
 
-
-# The fields of the last come first.
-class Settings(
-    EdgeSettings,
-    BusSettings,
-    AgentSettings,
-    CareSettings,
-    EpisodeSettings,
-    MemorySettings,
-    StoreSettings,
-    BaseSettings,
-):
-    """All that an operator can set; docs/reference/settings.md is made from the descriptions."""
+class Settings(BaseSettings):
+    """All that the bus, the SDK and the command line can be told; a fleet or a worker adds its own in a subclass."""
 
     model_config = SettingsConfigDict(env_prefix="MINDBUS_", frozen=True, extra="ignore")
 
@@ -41,38 +25,81 @@ class Settings(
         """What is given in code, then the environment: no files."""
         return init_settings, env_settings
 
-    @property
-    def orphans_dir(self) -> Path | None:
-        """Where orphans lie, if not in the store: beside the artifacts of the data folder."""
-        return None if self.artifacts_url else self.data_dir / "orphans"
+    data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
+    amqp_url: str | None = Field(default=None, description="RabbitMQ to use; without it `up` starts a private node.")
+    management_url: str | None = Field(
+        default=None,
+        description="Management API of that RabbitMQ, with credentials; guessed where it is usual.",
+    )
+    artifacts_url: str | None = Field(
+        default=None,
+        description="Where artifacts and claims lie: file:///folder or s3://bucket/prefix; default: a folder in the "
+        "data folder.",
+    )
+    artifacts_access: Literal["auto", "direct", "presigned"] = Field(
+        default="auto",
+        description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
+        "direct to a folder, direct to an object store if there are credentials for it, else presigned.",
+    )
+    s3_endpoint_url: str | None = Field(
+        default=None, description="Object store to use for s3:// URLs; default: what AWS_ENDPOINT_URL says, or AWS."
+    )
+    s3_access_key: str | None = Field(
+        default=None, repr=False, description="Access key of that object store; default: what AWS_* or its files say."
+    )
+    s3_secret_key: str | None = Field(default=None, repr=False, description="The secret of that access key.")
+    s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
+    s3_part_bytes: int = Field(
+        default=16 * 1024**2,
+        ge=5 * 1024**2,
+        le=1024**3,
+        description="Larger files are sent to an object store in parts of this size.",
+    )
+    s3_concurrency: int = Field(default=3, ge=1, le=32, description="How many parts of one file are sent at once.")
+    database_url: str | None = Field(
+        default=None,
+        description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
+    )
+    max_body_bytes: int = Field(default=64 * 1024, ge=1024, le=256 * 1024, description="Largest AMQP body.")
+    buffer_max_bytes: int = Field(
+        default=4 * 1024**3, ge=0, description="How many bytes may wait for storage on one machine, per participant."
+    )
+    buffer_max_artifacts: int = Field(
+        default=1000, ge=1, description="How many artifacts may wait for storage on one machine, per participant."
+    )
+    retry_rungs: str = Field(default="1s,10s,1m,10m", description="Delays of the retry ladder, in order.")
+    publish_timeout_s: float = Field(default=10, gt=0, description="How long a confirm may take before it is retried.")
+    request_timeout_s: float = Field(default=30, gt=0, description="Deadline of a request that names none.")
+    heartbeat_s: float = Field(default=5, gt=0, description="Interval of worker heartbeats, in seconds.")
+    drain_s: float = Field(default=20, gt=0, description="How long a stopping worker finishes what it has begun.")
+    llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
+    subagent_timeout_s: float = Field(
+        default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
+    )
+    metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    log_format: str = Field(default="console", description="console or json.")
 
     @property
     def files_url(self) -> str:
-        """Where artifacts and claims lie."""
+        """The URL of artifacts and claims."""
         return self.artifacts_url or (self.data_dir / "artifacts").absolute().as_uri()
 
     @property
-    def vectors_folder(self) -> Path:
-        """Where the vectors lie that no Qdrant keeps."""
-        return self.vectors_dir or self.data_dir / "vectors"
-
-    @property
-    def session_logs(self) -> Path:
-        """Where the log of each chat lies."""
-        return self.data_dir / "logs" / "memory_sessions"
-
-    @property
     def run_dir(self) -> Path:
-        """Where this machine's processes leave what others look up: health, the private broker's address."""
+        """The folder of what processes of this machine look up: health, the private broker's address."""
         return self.data_dir / "run"
 
     def database_of(self, service: str) -> str:
         """The SQLAlchemy URL of one service's own database."""
-        own = {"storage": self.storage_database_url, "glm": self.glm_database_url}.get(service)
-        return own or self.database_url or f"sqlite+aiosqlite:///{(self.data_dir / f'{service}.db').absolute()}"
+        return self.database_url or f"sqlite+aiosqlite:///{(self.data_dir / f'{service}.db').absolute()}"
 
     def environment(self) -> dict[str, str]:
         """This process's environment with these settings in it, for a process that is started from here."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("MINDBUS_")}
+        own = {f"MINDBUS_{field.upper()}" for field in type(self).model_fields}
+        inherited = {name: value for name, value in os.environ.items() if name not in own}
         given = self.model_dump(mode="json", exclude_none=True) | {"data_dir": str(self.data_dir.absolute())}
         return inherited | {f"MINDBUS_{field.upper()}": str(value) for field, value in given.items()}
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)

@@ -11,7 +11,8 @@ from functools import partial
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.ids import mint
-from mindbus import Settings, connect
+from config.settings import FleetSettings
+from mindbus import connect
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.testing.wait import until
 
@@ -70,7 +71,7 @@ class Agent:
 class Crowd:
     """Agents that share the turns they are given."""
 
-    settings: Settings
+    settings: FleetSettings
     agents: list[Agent]
     turns: "asyncio.Queue[bool]" = field(default_factory=asyncio.Queue)
     given: int = 0
@@ -106,7 +107,7 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd_of(agents: int, settings: Settings, seed: int) -> AsyncIterator[Crowd]:
+async def crowd_of(agents: int, settings: FleetSettings, seed: int) -> AsyncIterator[Crowd]:
     """Agents at work, each with connections of its own."""
     chance = random.Random(f"{seed} shared")
     shared = [_some_bytes(chance) for _ in range(_SHARED)]

@@ -9,7 +9,7 @@ from bus_schema.conversations import GetMessages
 from bus_schema.dialogue import Answered, DialogueMessage, Invoke, MessageKind, conversation_trace
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
@@ -70,7 +70,7 @@ class Runtime:
 
 
 @asynccontextmanager
-async def runtime(settings: Settings, *names: str) -> AsyncIterator[Runtime]:
+async def runtime(settings: FleetSettings, *names: str) -> AsyncIterator[Runtime]:
     """The whole of it, or the workers named; a dialogue has need of its history."""
     wanted = dict.fromkeys(names or RUNTIME)
     if "dialogue" in wanted:
@@ -79,7 +79,7 @@ async def runtime(settings: Settings, *names: str) -> AsyncIterator[Runtime]:
         yield Runtime(fleet)
 
 
-def dialogue_settings(url: str, folder: Path, **options: Any) -> Settings:
+def dialogue_settings(url: str, folder: Path, **options: Any) -> FleetSettings:
     """Short intervals, no quiet hours; what is quick is what is asked for."""
     habits = folder / "habits.yaml"
     habits.write_text("default: {quiet_from: null, quiet_until: null, gap_minutes: 0}\nusers: {}\n", encoding="utf-8")

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mindbus import Client, Settings, Worker, WorkerContext
+from config.settings import FleetSettings
+from mindbus import Client, Worker, WorkerContext
 from mindbus.testing.workers import running
 
 WorkerT = TypeVar("WorkerT", bound=Worker)
@@ -23,7 +24,7 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: FleetSettings) -> AsyncIterator[Fleet]:
     """Run them until the block ends."""
     built: list[Worker] = []
 
@@ -39,6 +40,6 @@ async def fleet_of(*makers: Callable[[WorkerContext], Worker], settings: Setting
         yield Fleet(bus, built)
 
 
-def settings_for(amqp_url: str, data_dir: Path, **options: Any) -> Settings:
-    """Settings with a short ladder, so that retries take no time."""
-    return Settings(amqp_url=amqp_url, data_dir=data_dir, **{"retry_rungs": "50ms,100ms,300ms", **options})
+def settings_for(amqp_url: str, data_dir: Path, **options: Any) -> FleetSettings:
+    """FleetSettings with a short ladder, so that retries take no time."""
+    return FleetSettings(amqp_url=amqp_url, data_dir=data_dir, **{"retry_rungs": "50ms,100ms,300ms", **options})

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
+from config.settings import FleetSettings
 from gateway.worker import GatewayWorker
-from mindbus import Client, Settings, Worker, WorkerContext
+from mindbus import Client, Worker, WorkerContext
 from tests.brokers import Broker
 from tests.fleets import fleet_of, settings_for
 
@@ -56,8 +57,8 @@ class Frame:
     id: str | None = None
 
 
-def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> Settings:
-    """Settings with a port of its own, with RabbitMQ's management at hand."""
+def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: Any) -> FleetSettings:
+    """FleetSettings with a port of its own, with RabbitMQ's management at hand."""
     login = f"{broker.username}:{broker.password}@"
     options = {"gateway_port": 0, "management_url": broker.management_url.replace("://", f"://{login}")} | options
     return settings_for(vhost_url, data_dir, heartbeat_s=0.5, **options)
@@ -65,7 +66,7 @@ def gateway_settings(broker: Broker, vhost_url: str, data_dir: Path, **options: 
 
 @asynccontextmanager
 async def serving(
-    *makers: Callable[[WorkerContext], Worker], settings: Settings, headers: dict[str, str] | None = None
+    *makers: Callable[[WorkerContext], Worker], settings: FleetSettings, headers: dict[str, str] | None = None
 ) -> AsyncIterator[Served]:
     """Run a gateway among other workers."""
     async with fleet_of(*makers, GatewayWorker, settings=settings) as fleet:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bus_schema.replies import Code
 from bus_schema.swm import AcquireLock, ReleaseLock
-from mindbus import ReplyError, Settings, connect
+from config.settings import FleetSettings
+from mindbus import ReplyError, connect
 
 LOCK = "region"
 LEASE_MS = 1000
@@ -16,7 +17,7 @@ WITHIN_S = 60.0
 _INSIDE_S = 0.003
 
 
-async def hold_for_ever(name: str, settings: Settings, region: Path) -> None:
+async def hold_for_ever(name: str, settings: FleetSettings, region: Path) -> None:
     async with connect(f"agent.{name}", settings=settings) as bus:
         while True:
             wanted = AcquireLock(name=LOCK, lease_ms=LEASE_MS, wait_ms=round(WITHIN_S * 1000))
@@ -36,5 +37,5 @@ async def hold_for_ever(name: str, settings: Settings, region: Path) -> None:
 
 
 if __name__ == "__main__":
-    given = Settings(amqp_url=sys.argv[2], data_dir=Path(sys.argv[3]))
+    given = FleetSettings(amqp_url=sys.argv[2], data_dir=Path(sys.argv[3]))
     asyncio.run(hold_for_ever(sys.argv[1], given, Path(sys.argv[4])))

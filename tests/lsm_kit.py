@@ -11,12 +11,12 @@ from bus_schema.episodes import ColdContent, Episode, Layer, WarmContent
 from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_packing import ApplyPack, PackReport
 from bus_schema.lsm_statistics import EpisodeStats
+from config.settings import FleetSettings
 from memory.lsm.recording import RecordingResult, Utterance
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.cold import cold_of
 from memory.packing.warm import warm_of
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON, Clock
 
@@ -42,7 +42,7 @@ class Archive:
     """Writes as the runtime does, a transaction a message."""
 
     database: Database
-    settings: Settings = field(default_factory=lambda: Settings(lsm_max_turns=6))
+    settings: FleetSettings = field(default_factory=lambda: FleetSettings(lsm_max_turns=6))
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:

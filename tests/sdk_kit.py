@@ -11,7 +11,8 @@ from bus_schema.artifacts import Manifest
 from bus_schema.fleet import Heartbeat
 from bus_schema.replies import Code
 from bus_schema.storage import Registration
-from mindbus import Client, Settings, connect
+from config.settings import FleetSettings
+from mindbus import Client, connect
 from mindbus.files.store import FileStore, open_folder
 from mindbus.sdk.access import DirectAccess, FolderAccess
 from mindbus.sdk.artifacts import Artifacts
@@ -122,7 +123,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.files = open_folder((self.folder / "artifacts").as_uri())
         self.storage = FakeStorage(self.files)
-        self.settings = Settings(amqp_url=f"memory://{self.folder}", data_dir=self.folder)
+        self.settings = FleetSettings(amqp_url=f"memory://{self.folder}", data_dir=self.folder)
 
     @property
     def buffer(self) -> Path:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from benchmarks.servers.seaweed import BUCKET, PrivateSeaweed, SeaweedMissing
+from config.settings import FleetSettings
 from mindbus.files.s3_bucket import Bucket, S3Account, open_bucket
 from mindbus.files.store import FileStore, open_files
-from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 from tests.brokers import do_without
 
@@ -30,8 +30,8 @@ class Place:
     account: S3Account
     url: str
 
-    def settings(self, **others: object) -> Settings:
-        """Settings that keep artifacts here."""
+    def settings(self, **others: object) -> FleetSettings:
+        """FleetSettings that keep artifacts here."""
         chosen = {
             "artifacts_url": self.url,
             "s3_endpoint_url": self.account.endpoint_url,
@@ -39,7 +39,7 @@ class Place:
             "s3_secret_key": self.account.secret_key,
             "s3_region": self.account.region,
         }
-        return Settings.model_validate(chosen | others)
+        return FleetSettings.model_validate(chosen | others)
 
     def files(self) -> FileStore:
         """The file store here."""

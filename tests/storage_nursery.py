@@ -14,11 +14,11 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from bus_schema.fleet import State
+from config.settings import FleetSettings
 from mindbus.health import HealthFolder
 from mindbus.hosting import host, stop_on_signals
 from mindbus.logs import configure_logs
 from mindbus.registry import Factory, installed_workers
-from mindbus.settings import Settings
 from mindbus.testing.wait import until
 
 _STARTED_WITHIN_S = 60
@@ -27,7 +27,7 @@ _STARTED_WITHIN_S = 60
 class Nursery:
     """Starts storage workers, kills them; `async with` it."""
 
-    def __init__(self, settings: Settings, log: Path) -> None:
+    def __init__(self, settings: FleetSettings, log: Path) -> None:
         self.settings, self.log = settings, log
         self._health = HealthFolder(settings)
         self._living: list[int] = []
@@ -98,7 +98,7 @@ class Nursery:
 
 
 def _rear() -> None:
-    settings = Settings()
+    settings = FleetSettings()
     makers = {"storage": installed_workers().require("storage").load()}
     children: list[int] = []
     for line in sys.stdin:
@@ -114,7 +114,7 @@ def _rear() -> None:
         _end(child, signal.SIGKILL)
 
 
-def _born(makers: Mapping[str, Factory], settings: Settings) -> int:
+def _born(makers: Mapping[str, Factory], settings: FleetSettings) -> int:
     assert threading.active_count() == 1, "a thread would not survive the fork"
     child = os.fork()
     if not child:
@@ -128,7 +128,7 @@ def _end(child: int, number: int) -> None:
     os.waitpid(child, 0)
 
 
-def _work(makers: Mapping[str, Factory], settings: Settings) -> None:
+def _work(makers: Mapping[str, Factory], settings: FleetSettings) -> None:
     with open(os.devnull, "r+b") as nothing:
         os.dup2(nothing.fileno(), 0)
         os.dup2(nothing.fileno(), 1)
@@ -138,7 +138,7 @@ def _work(makers: Mapping[str, Factory], settings: Settings) -> None:
         os._exit(0)
 
 
-async def _hosted(makers: Mapping[str, Factory], settings: Settings) -> None:
+async def _hosted(makers: Mapping[str, Factory], settings: FleetSettings) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     await host(makers, settings, stop)

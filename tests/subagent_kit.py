@@ -7,7 +7,8 @@ from typing import Any
 
 from agents.models.language_model import ToolCall
 from bus_schema.history import HistoryMessage, ShowHistory, subagent_key
-from mindbus import Settings, Worker, WorkerContext
+from config.settings import FleetSettings
+from mindbus import Worker, WorkerContext
 from tests.dialogue_kit import Runtime
 from tests.fleets import fleet_of
 from tests.installed import FLEET
@@ -18,7 +19,7 @@ CAST = ("storage", "history", "tracker", "subagent-analytic", "dialogue")
 
 @asynccontextmanager
 async def master(
-    settings: Settings, *names: str, more: tuple[Callable[[WorkerContext], Worker], ...] = ()
+    settings: FleetSettings, *names: str, more: tuple[Callable[[WorkerContext], Worker], ...] = ()
 ) -> AsyncIterator[Runtime]:
     """The whole of it, or the workers named, with others of the test's own."""
     async with fleet_of(*(FLEET[name] for name in names or CAST), *more, settings=settings) as fleet:

@@ -23,7 +23,8 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, Run, RunStatus, StartProcess, StepStatus
 from bus_schema.storage import GetLineage, SearchArtifacts
-from mindbus import BusUnavailable, Client, ReplyError, Settings, connect
+from config.settings import FleetSettings
+from mindbus import BusUnavailable, Client, ReplyError, connect
 from mindbus.health import HealthFolder
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import ConditionNotMet, until
@@ -44,7 +45,7 @@ class WholeFleet:
     """A data folder with a fleet on it."""
 
     def __init__(self, folder: Path, model_url: str, calls: Path) -> None:
-        self.settings = Settings(data_dir=folder, llm_base_url=model_url, llm_model="scripted-1", heartbeat_s=1)
+        self.settings = FleetSettings(data_dir=folder, llm_base_url=model_url, llm_model="scripted-1", heartbeat_s=1)
         self.node = PrivateNode(folder / "broker")
         self._calls = calls
         self._folder = RunFolder(self.settings)

@@ -24,6 +24,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
+from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
@@ -47,12 +48,14 @@ class ContextWorker(Worker):
     def __init__(self, worker_context: WorkerContext, model: LanguageModel | None = None) -> None:
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
-        self._model = model or model_of(worker_context.settings)
+        self._model = model or model_of(worker_context.settings_as(FleetSettings))
         self._agent = ContextAgent(self._model)
-        self._habits = open_preferences(worker_context.settings.habits)
-        self._artifacts = open_artifacts(self._bus, worker_context.settings, worker_context.clock)
+        self._habits = open_preferences(worker_context.settings_as(FleetSettings).habits)
+        self._artifacts = open_artifacts(self._bus, worker_context.settings_as(FleetSettings), worker_context.clock)
         self._talks = Conversations(
-            self._bus, self._artifacts, largest_inline_bytes=worker_context.settings.max_body_bytes // 2
+            self._bus,
+            self._artifacts,
+            largest_inline_bytes=worker_context.settings_as(FleetSettings).max_body_bytes // 2,
         )
         self._states = AgentStateStore(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}

@@ -15,6 +15,7 @@ from agents.people_directory import open_people_directory
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
+from config.settings import FleetSettings
 from mindbus.bus.handlers import Publish, Send
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.agent_state import OutgoingMessage
@@ -40,9 +41,9 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings)
-        self._roster = open_people_directory(context.settings.people)
-        self._zone = ZoneInfo(open_preferences(context.settings.habits).default.zone)
+        self._model = model or model_of(context.settings_as(FleetSettings))
+        self._roster = open_people_directory(context.settings_as(FleetSettings).people)
+        self._zone = ZoneInfo(open_preferences(context.settings_as(FleetSettings).habits).default.zone)
         self._pictures = UserContexts(self.bus)
 
     def key(self, user_id: str) -> str:

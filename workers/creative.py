@@ -13,6 +13,7 @@ from agents.models.prompt import Material, memory_materials
 from agents.models.selection import model_of
 from bus_schema.artifacts import AIContext
 from bus_schema.process import ExecuteStep, NamedInput, StepCompleted, StepFailed, StepPendingStorage, StepProgress
+from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.bus.worker import Worker, WorkerContext
@@ -39,10 +40,10 @@ class CreativeWorker(Worker):
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(context.settings)
+        self._model = model or model_of(context.settings_as(FleetSettings))
         self._bus = context.bus.acting_as(self.identity, service=role.name)
-        self._artifacts = open_artifacts(self._bus, context.settings, context.clock)
-        self._recall = KemRecall(self._bus, context.settings.recall_timeout_s)
+        self._artifacts = open_artifacts(self._bus, context.settings_as(FleetSettings), context.clock)
+        self._recall = KemRecall(self._bus, context.settings_as(FleetSettings).recall_timeout_s)
         self._opened = AsyncExitStack()
 
     @property
@@ -54,7 +55,7 @@ class CreativeWorker(Worker):
         """Open the memory, register what an earlier instance left in the buffer."""
         async with AsyncExitStack() as opening:
             opening.push_async_callback(self._model.aclose)
-            database_url = self._kit.settings.database_of(self.name)
+            database_url = self._kit.settings_as(FleetSettings).database_of(self.name)
             memory = await opening.enter_async_context(open_checkpoints(database_url, self.name))
             await opening.enter_async_context(self._artifacts)
             forgotten = await forget_before(memory, self._kit.clock() - KEPT)

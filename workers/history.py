@@ -22,6 +22,7 @@ from bus_schema.history import (
 )
 from bus_schema.identities import is_operator
 from bus_schema.messages import Message
+from config.settings import FleetSettings
 from memory.history.errors import HistoriesAway, NotForAgents
 from memory.history.histories import HistoryLimits, HistoryRepository
 from memory.history.redis_store import RedisStore
@@ -54,7 +55,7 @@ class HistoryWorker(Worker):
     attempts = 60
 
     def __init__(self, context: WorkerContext) -> None:
-        settings = context.settings
+        settings = context.settings_as(FleetSettings)
         self._store = self._store_of(context)
         limits = HistoryLimits(settings.max_history, settings.chat_window, settings.subagent_window)
         self.histories = HistoryRepository(self._store, limits)
@@ -135,10 +136,10 @@ class HistoryWorker(Worker):
 
     def _store_of(self, context: WorkerContext) -> HistoryStore:
         """In Redis where there is one to be used."""
-        url = context.settings.redis_url
+        url = context.settings_as(FleetSettings).redis_url
         if url is not None:
             return RedisStore(url)
-        database = Database(context.settings.database_of("history"), "history")
+        database = Database(context.settings_as(FleetSettings).database_of("history"), "history")
         self.leadership = single_writer(database)
         return SqlStore(database, context.clock)
 

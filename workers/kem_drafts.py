@@ -9,6 +9,7 @@ from bus_schema.envelope import explain
 from bus_schema.glm import MAX_BATCH
 from bus_schema.kem import KemDraft
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.worker import WorkerContext
 from mindbus.errors import Rejected
@@ -27,7 +28,7 @@ class DraftReader:
     async def read(self, ref: ArtifactRef, context: MessageContext) -> Sequence[KemDraft]:
         """Raises Rejected where there is no such artifact, where one of its lines is no draft; TemporaryFailure."""
         bus = self._kit.bus.acting_as(context.requester)
-        artifacts = open_artifacts(bus, self._kit.settings, self._kit.clock)
+        artifacts = open_artifacts(bus, self._kit.settings_as(FleetSettings), self._kit.clock)
         try:
             raw = await artifacts.get(ref.artifact_id, trace=context.trace_id, max_bytes=MAX_BYTES)
         except ArtifactTooLong as error:

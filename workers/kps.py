@@ -12,6 +12,7 @@ from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderAway, EmbedderFailure
 from memory.embedding.selection import configured_embedder
@@ -51,7 +52,9 @@ class KpsWorker(Worker):
         self._opening = asyncio.Lock()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._extractor = DocumentExtractor(
-            ExtractionLimits(context.settings.kps_max_bytes, context.settings.kps_timeout_s)
+            ExtractionLimits(
+                context.settings_as(FleetSettings).kps_max_bytes, context.settings_as(FleetSettings).kps_timeout_s
+            )
         )
 
     async def start(self) -> None:
@@ -176,4 +179,4 @@ class KpsWorker(Worker):
 
 def open_kps(context: WorkerContext) -> KpsWorker:
     """The worker with the embedder that the settings name."""
-    return KpsWorker(context, lambda: configured_embedder(context.settings))
+    return KpsWorker(context, lambda: configured_embedder(context.settings_as(FleetSettings)))

@@ -8,6 +8,7 @@ from agents.mood_watcher import MoodHistory, MoodWatcher
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import MoodAssessed
+from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
 
@@ -20,7 +21,7 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings)
+        self._model = model or model_of(context.settings_as(FleetSettings))
         self._agent = MoodWatcher(self._model)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:

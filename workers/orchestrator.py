@@ -26,6 +26,7 @@ from bus_schema.process import (
 )
 from bus_schema.replies import Code
 from bus_schema.storage import ArtifactRegistered, GetArtifact, SetTraceMembers
+from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
@@ -237,7 +238,7 @@ class OrchestratorWorker(Worker):
 
 def open_orchestrator(context: WorkerContext) -> OrchestratorWorker:
     """The orchestrator of the shipped roles, over its own database."""
-    database = Database(context.settings.database_of("orchestrator"), schema="orchestrator")
+    database = Database(context.settings_as(FleetSettings).database_of("orchestrator"), schema="orchestrator")
     return OrchestratorWorker(database, context.bus.acting_as(saga.ORCHESTRATOR), role_names(), context.clock)
 
 

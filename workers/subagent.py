@@ -11,6 +11,7 @@ from agents.models.prompt import Material
 from agents.models.selection import model_of
 from agents.subagents.loop import ToolLoop
 from agents.subagents.tools import BoundTool, Toolbox
+from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
 
@@ -25,7 +26,7 @@ class ThinkingSubagent(SubAgent):
 
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings)
+        self._model = model or model_of(context.settings_as(FleetSettings))
         self._loop = ToolLoop(guide, self._model, self.most_rounds)
 
     @abstractmethod

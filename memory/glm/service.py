@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import event
 
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
 from memory.glm.erasure import KemErasure
@@ -19,7 +20,6 @@ from memory.glm.tables import MIGRATIONS, PRAGMAS
 from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex
 from mindbus.logs import logger
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 
@@ -84,12 +84,12 @@ def memory_over(
     )
 
 
-def database_of(settings: Settings) -> Database:
+def database_of(settings: FleetSettings) -> Database:
     """Database of the global memory."""
     return Database(settings.database_of("glm"), "glm", PRAGMAS)
 
 
-async def open_memory(database: Database, settings: Settings, clock: Callable[[], datetime]) -> GlobalMemory:
+async def open_memory(database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> GlobalMemory:
     """Memory with tables and vectors up to date. Raises IndexGone, IndexOfAnotherSpace, IndexAway, EmbedderFailure."""
     await upgrade(database, MIGRATIONS)
     placement = await placement_of(database, settings)
@@ -103,7 +103,7 @@ async def open_memory(database: Database, settings: Settings, clock: Callable[[]
     return memory
 
 
-async def rebuild_vectors(database: Database, settings: Settings) -> int:
+async def rebuild_vectors(database: Database, settings: FleetSettings) -> int:
     """Rebuild the vector index from the rows; returns the number of vectors. The caller must be the only writer."""
     await upgrade(database, MIGRATIONS)
     index = open_vector_index(settings, "glm", await recorded_space(database, settings))

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.ids import derived
 from bus_schema.lsm_events import EpisodeAnchored
+from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import EpisodeRow, TurnRow
-from mindbus.settings import Settings
 
 _HEADLINE_WORDS, _HEADLINE_CHARS = 14, 160
 
@@ -23,7 +23,7 @@ class EpisodeLimits:
     words: int = 1500
 
     @classmethod
-    def of(cls, settings: Settings) -> "EpisodeLimits":
+    def of(cls, settings: FleetSettings) -> "EpisodeLimits":
         """Limits from the settings."""
         return cls(timedelta(minutes=settings.lsm_gap_minutes), settings.lsm_max_turns, settings.lsm_max_words)
 

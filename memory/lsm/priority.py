@@ -13,7 +13,7 @@ from bus_schema.lsm_statistics import (
     RELEVANCE_WEIGHT,
     PriorityTerms,
 )
-from mindbus.settings import Settings
+from config.settings import FleetSettings
 
 # Tokens of multilingual models per word of English or Russian text; measured on dialogues.
 TOKENS_A_WORD = 1.35
@@ -51,7 +51,7 @@ class LayerRules:
     anchor_min_priority: float = 0.5
 
     @classmethod
-    def of(cls, settings: Settings) -> "LayerRules":
+    def of(cls, settings: FleetSettings) -> "LayerRules":
         """Rules from the settings."""
         return cls(
             half_life=settings.lsm_half_life_days * _DAY,

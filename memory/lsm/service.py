@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from config.settings import FleetSettings
 from memory.lsm.episode_updates import EpisodeLimits
 from memory.lsm.erasure import EpisodeErasure, SearchRetention
 from memory.lsm.layer_schedule import LayerSchedule
@@ -22,7 +23,6 @@ from memory.lsm.queries import EpisodeQueries
 from memory.lsm.recording import Recorder
 from memory.lsm.segmentation import Segmentation
 from memory.lsm.statistics import EpisodeStatistics
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 
 
@@ -45,7 +45,7 @@ class LongTermMemory:
     search_retention: SearchRetention
 
 
-def memory_over(database: Database, settings: Settings, clock: Callable[[], datetime]) -> LongTermMemory:
+def memory_over(database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> LongTermMemory:
     """Build long-term memory over a database; nothing is opened yet."""
     rules, limits, listeners = LayerRules.of(settings), EpisodeLimits.of(settings), LogListeners(database)
     recorder = Recorder(database, listeners, rules, limits, clock)

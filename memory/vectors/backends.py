@@ -2,12 +2,12 @@
 
 import hashlib
 
+from config.settings import FleetSettings
 from memory.embedding.space import EmbeddingSpace
 from memory.vectors.index import VectorIndex
-from mindbus.settings import Settings
 
 
-def open_vector_index(settings: Settings, service: str, space: EmbeddingSpace) -> VectorIndex:
+def open_vector_index(settings: FleetSettings, service: str, space: EmbeddingSpace) -> VectorIndex:
     """Qdrant if there is a URL, else a file; not opened yet.
 
     Each model has an index of its own, so that memory can migrate to another model while it goes on answering.

@@ -12,7 +12,7 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.inbox import Inbox, MemoryInbox
 from mindbus.bus.routes import Routes, routes_of
 from mindbus.bus.transport import Outgoing
-from mindbus.settings import Settings
+from mindbus.settings import Settings, SettingsT
 
 
 class Leadership(Protocol):
@@ -56,6 +56,10 @@ class WorkerContext:
     settings: Settings
     bus: Client
     clock: Callable[[], datetime] = field(default=utc_now)
+
+    def settings_as(self, kind: type[SettingsT]) -> SettingsT:
+        """The settings with those that a subclass adds, read from the environment unless given."""
+        return self.settings if isinstance(self.settings, kind) else kind(**self.settings.model_dump())
 
 
 class Worker:

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from mindbus.cli.console import errors
 from mindbus.cli.errors import CommandError
 from mindbus.health import HealthFolder
-from mindbus.settings import Settings
 from mindbus_fleet.supervision.children import tail
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 
@@ -30,7 +30,7 @@ _LOOKS_S = 0.1
 class ReadinessReport:
     """What the workers themselves report, for whoever watches a fleet come up."""
 
-    def __init__(self, settings: Settings, workers: Collection[str], *, is_silent: bool) -> None:
+    def __init__(self, settings: FleetSettings, workers: Collection[str], *, is_silent: bool) -> None:
         self._health = HealthFolder(settings)
         self._awaited = set() if is_silent else set(workers)
 
@@ -49,7 +49,7 @@ class ReadinessReport:
             await asyncio.sleep(_LOOKS_S)
 
 
-def start_detached(settings: Settings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
+def start_detached(settings: FleetSettings, options: list[str], look: Callable[[], object] = lambda: None) -> UpState:
     """Start `mindbus up` in a session of its own; returns when it is ready, looks again and again until then.
 
     Raises AlreadyUp, CommandError.
@@ -103,7 +103,7 @@ def _put_aside_large_logs(logs: Path) -> None:
             log.replace(log.with_suffix(".log.1"))
 
 
-def end_fleet(settings: Settings) -> bool:
+def end_fleet(settings: FleetSettings) -> bool:
     """Stop what runs on the data folder; returns whether anything did. Raises CommandError when it does not end."""
     folder = RunFolder(settings)
     if not folder.is_taken():

@@ -9,6 +9,7 @@ import typer
 
 from bus_schema.process import Run, RunStatus
 from bus_schema.storage import GetLineage, Lineage
+from config.settings import FleetSettings
 from mindbus.cli.console import errors, say, show, show_json
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError
@@ -17,7 +18,6 @@ from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.settings import Settings
 from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start
 from mindbus_fleet.cli.process_view import step_table
@@ -53,7 +53,7 @@ def demo(
 
     mindbus demo --brief my-brief.md
     """
-    settings = _apart(read_settings())
+    settings = _apart(read_settings(FleetSettings))
     if brief is None:
         with resources.as_file(resources.files("config") / "briefs" / "en.md") as shipped:
             order = RunRequest.read(_CARD, [shipped], {})
@@ -67,13 +67,13 @@ def demo(
         raise typer.Exit(1)
 
 
-def _apart(settings: Settings) -> Settings:
+def _apart(settings: FleetSettings) -> FleetSettings:
     """Its own folder and broker, whatever else runs; only the model is as set."""
     elsewhere = {"amqp_url", "management_url", "artifacts_url", "database_url", "storage_database_url", "metrics_port"}
     return settings.model_copy(update={"data_dir": settings.data_dir / "demo", **dict.fromkeys(elsewhere)})
 
 
-async def _perform(order: RunRequest, settings: Settings, *, is_silent: bool) -> DemoOutcome:
+async def _perform(order: RunRequest, settings: FleetSettings, *, is_silent: bool) -> DemoOutcome:
     # Nobody opens a page of what ends by itself.
     fleet = WorkerRegistry(installed_workers().without("gateway").own)
     groups, _ = groups_of(fleet, None, isolate=False)

@@ -16,6 +16,7 @@ from rich.text import Text
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
+from config.settings import FleetSettings
 from mindbus.bus.connection import NoBroker, find_broker
 from mindbus.cli.console import say, show_json, show_table
 from mindbus.cli.environment import read_settings
@@ -26,7 +27,6 @@ from mindbus.files.store import StoreNotSupported, has_direct_access, open_files
 from mindbus.health import HealthFolder, WorkerUnhealthy
 from mindbus.management import ManagementUnavailable, QueueState, open_management
 from mindbus.registry import installed_workers
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.version import __version__
 from mindbus_fleet.cli.service_checks import CheckResult, Status, dialogue_files, dialogue_queues, vectors_of_glm
@@ -51,7 +51,7 @@ def doctor(as_json: Json = False) -> None:
 
     mindbus doctor
     """
-    findings = run(examine(read_settings()))
+    findings = run(examine(read_settings(FleetSettings)))
     counts = Counter(finding.status for finding in findings)
     if as_json:
         show_json({"ok": not counts["failed"], "checks": findings})
@@ -66,7 +66,7 @@ def _row(finding: CheckResult) -> tuple[object, ...]:
     return finding.check, Text(finding.status, style=_STYLES[finding.status]), finding.detail
 
 
-async def examine(settings: Settings) -> list[CheckResult]:
+async def examine(settings: FleetSettings) -> list[CheckResult]:
     """Look at everything."""
     data_dir = settings.data_dir.absolute()
     findings = [_python(), _versions(), _data_dir(data_dir), _disk(data_dir), _rabbitmq(settings)]
@@ -107,7 +107,7 @@ def _disk(folder: Path) -> CheckResult:
     return CheckResult(check="Disk", status="ok", detail=detail)
 
 
-def _rabbitmq(settings: Settings) -> CheckResult:
+def _rabbitmq(settings: FleetSettings) -> CheckResult:
     if settings.amqp_url is not None:
         return CheckResult(check="RabbitMQ", status="ok", detail="given by MINDBUS_AMQP_URL")
     try:
@@ -116,7 +116,7 @@ def _rabbitmq(settings: Settings) -> CheckResult:
         return CheckResult(check="RabbitMQ", status="failed", detail=str(missing))
 
 
-async def _broker(settings: Settings) -> list[CheckResult]:
+async def _broker(settings: FleetSettings) -> list[CheckResult]:
     try:
         amqp_url = find_broker(settings)
     except NoBroker:
@@ -160,7 +160,7 @@ def _is_dead(queue: QueueState) -> bool:
     return queue.name.endswith(".dead")
 
 
-def _files(settings: Settings) -> CheckResult:
+def _files(settings: FleetSettings) -> CheckResult:
     if not has_direct_access(settings):
         return CheckResult(check="File store", status="ok", detail="reached by addresses that storage signs; not tried")
     key = f"doctor/{secrets.token_hex(8)}"
@@ -175,7 +175,7 @@ def _files(settings: Settings) -> CheckResult:
     return CheckResult(check="File store", status="ok" if is_same else "failed", detail=settings.files_url)
 
 
-async def _database(service: str, settings: Settings) -> CheckResult:
+async def _database(service: str, settings: FleetSettings) -> CheckResult:
     check = f"Database of {service}"
     database = Database(settings.database_of(service), schema=service)
     shown = database.url.render_as_string(hide_password=True)
@@ -191,7 +191,7 @@ async def _database(service: str, settings: Settings) -> CheckResult:
     return CheckResult(check=check, status="ok", detail=shown)
 
 
-def _workers(settings: Settings) -> Iterator[CheckResult]:
+def _workers(settings: FleetSettings) -> Iterator[CheckResult]:
     fleet, health = installed_workers().checked(), HealthFolder(settings)
     running = {found.name for found in health.all_here()}
     for name in fleet.entries:

@@ -9,6 +9,7 @@ import typer
 from sqlalchemy.engine import make_url
 
 from bus_schema.data import ClearData
+from config.settings import FleetSettings
 from gateway.access_tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.data_owners import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
@@ -19,7 +20,6 @@ from mindbus.cli.pages import WITHIN_S
 from mindbus.cli.session import on_the_bus, run
 from mindbus.hosting import stop_on_signals
 from mindbus.registry import WorkerRegistry, installed_workers
-from mindbus.settings import Settings
 from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached
 from mindbus_fleet.supervision.children import Group
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
@@ -40,10 +40,10 @@ class DataClearing:
 
     owners: Sequence[str]
     others: Sequence[str]
-    settings: Settings
+    settings: FleetSettings
 
     @classmethod
-    def by(cls, workers: Collection[str], settings: Settings) -> Self:
+    def by(cls, workers: Collection[str], settings: FleetSettings) -> Self:
         """Raises UsageError where none of the workers owns any data."""
         owners = [name for name in CLEAR if name in workers]
         if not owners:
@@ -93,7 +93,7 @@ def up(
 
     mindbus up -d --clear --yes       on an empty world
     """
-    settings = read_settings()
+    settings = read_settings(FleetSettings)
     groups, broken = groups_of(installed_workers().checked(), workers, isolate=isolate)
     clearing = _clearing(settings, groups, is_agreed=yes) if clear else None
     # Made here, where it can be shown to whoever starts it: the gateway itself only has a log.
@@ -115,7 +115,7 @@ def up(
 @app.command()
 def down(as_json: Json = False) -> None:
     """Stop what `mindbus up -d` has started on this data folder; return when it is gone."""
-    was_up = end_fleet(read_settings())
+    was_up = end_fleet(read_settings(FleetSettings))
     if as_json:
         show_json({"stopped": was_up})
     else:
@@ -171,7 +171,7 @@ async def _stay_up(
         await asyncio.Event().wait()
 
 
-def _clearing(settings: Settings, groups: Sequence[Group], *, is_agreed: bool) -> DataClearing:
+def _clearing(settings: FleetSettings, groups: Sequence[Group], *, is_agreed: bool) -> DataClearing:
     """What is to be done once the workers are ready, agreed to before anything is started."""
     folder = RunFolder(settings)
     if folder.is_taken():

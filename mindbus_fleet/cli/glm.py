@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bus_schema.glm import CheckMemory, MemoryReport, Reindex, ReindexProgress
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.glm.service import database_of, rebuild_vectors
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
@@ -77,7 +78,7 @@ def reindex(
 
     mindbus glm reindex
     """
-    wanted = valid(Reindex, {"model": model or read_settings().embedding_model})
+    wanted = valid(Reindex, {"model": model or read_settings(FleetSettings).embedding_model})
     done = run(_reindex(wanted, acting))
     if as_json:
         show_json(done)
@@ -101,7 +102,7 @@ async def _check(identity: str) -> MemoryReport:
 
 
 async def _rebuild() -> int:
-    settings = read_settings()
+    settings = read_settings(FleetSettings)
     database = database_of(settings)
     try:
         async with _alone(database):

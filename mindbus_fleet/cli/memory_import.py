@@ -17,6 +17,7 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
+from config.settings import FleetSettings
 from memory.kps.formats import CONTENT_TYPES, content_type_of
 from mindbus.bus.client import Client
 from mindbus.cli.artifacts import put_or_fail
@@ -139,7 +140,7 @@ def _files(folder: Path) -> Iterator[Path]:
 async def _import(
     documents: list[Path], wanted: Wanted, report: Report, identity: str, advance: Callable[[], None]
 ) -> None:
-    settings = read_settings()
+    settings = read_settings(FleetSettings)
     left = iter(documents)
     async with on_the_bus(identity, settings) as bus, open_artifacts(bus, settings) as artifacts:
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
+from config.settings import FleetSettings
 from mindbus.cli.console import errors, say, show, show_json, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
@@ -120,7 +121,7 @@ def cancel(
 
 
 async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool) -> Run:
-    settings = read_settings()
+    settings = read_settings(FleetSettings)
     async with on_the_bus(identity, settings) as bus:
         async with open_artifacts(bus, settings) as artifacts:
             await start(order, bus, artifacts)

@@ -16,6 +16,7 @@ from agents.models.errors import ModelHalfConfigured
 from agents.models.selection import model_of
 from agents.people_directory import open_people_directory
 from agents.sim.scenarios import SimLibrary
+from config.settings import FleetSettings
 from memory.embedding.space import EmbeddingSpace
 from memory.glm.placement import space_in_use
 from memory.glm.service import database_of
@@ -24,7 +25,6 @@ from memory.vectors.index import IndexAway
 from mindbus.bus.topology import commands_queue, events_queue
 from mindbus.errors import TemporaryFailure
 from mindbus.management import QueueState
-from mindbus.settings import Settings
 from mindbus_fleet.cli.simulation_files import scenarios_of, teams_of
 
 Status = Literal["ok", "warning", "failed"]
@@ -47,7 +47,7 @@ class CheckResult(BaseModel):
     detail: str
 
 
-def dialogue_files(settings: Settings) -> Iterator[CheckResult]:
+def dialogue_files(settings: FleetSettings) -> Iterator[CheckResult]:
     """The model, the files that agents and simulations read."""
     yield _model(settings)
     yield _file("Habits", settings.habits or "those that come with MindBus", lambda: open_preferences(settings.habits))
@@ -67,7 +67,7 @@ def dialogue_queues(queues: Sequence[QueueState]) -> CheckResult:
     return CheckResult(check="Dialogue", status="ok", detail="every queue on the way of a message has a consumer")
 
 
-def _model(settings: Settings) -> CheckResult:
+def _model(settings: FleetSettings) -> CheckResult:
     check = "Language model"
     if not (settings.llm_base_url or settings.llm_model or settings.llm_api_key):
         return CheckResult(check=check, status="ok", detail="the offline model")
@@ -89,7 +89,7 @@ def _file(check: str, name: str, read: Callable[[], object]) -> CheckResult:
     return CheckResult(check=check, status="ok", detail=name)
 
 
-def _simulations(settings: Settings) -> CheckResult:
+def _simulations(settings: FleetSettings) -> CheckResult:
     check = "Simulations"
     if settings.sim_dir is not None and not os.access(settings.sim_dir, os.R_OK | os.X_OK):
         detail = f"{settings.sim_dir} is no folder that can be read: mend MINDBUS_SIM_DIR"
@@ -102,7 +102,7 @@ def _simulations(settings: Settings) -> CheckResult:
     return CheckResult(check=check, status="ok", detail=f"{len(teams)} teams, {len(scenarios)} scenarios")
 
 
-async def vectors_of_glm(settings: Settings) -> CheckResult:
+async def vectors_of_glm(settings: FleetSettings) -> CheckResult:
     """Whether there is an index of vectors, of the model that the settings name."""
     try:
         space = await _space(settings)
@@ -119,7 +119,7 @@ async def vectors_of_glm(settings: Settings) -> CheckResult:
     return CheckResult(check=_CHECK, status="ok", detail=f"of {space.model}, {space.dim} numbers each")
 
 
-async def _space(settings: Settings) -> EmbeddingSpace | None:
+async def _space(settings: FleetSettings) -> EmbeddingSpace | None:
     database = database_of(settings)
     try:
         if database.is_sqlite and not await asyncio.to_thread(Path(database.url.database or "").exists):
@@ -129,7 +129,7 @@ async def _space(settings: Settings) -> EmbeddingSpace | None:
         await database.dispose()
 
 
-async def _is_there(space: EmbeddingSpace, settings: Settings) -> bool:
+async def _is_there(space: EmbeddingSpace, settings: FleetSettings) -> bool:
     index = open_vector_index(settings, "glm", space)
     try:
         return await index.exists()

@@ -17,6 +17,7 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
+from config.settings import FleetSettings
 from mindbus.bus.client import Client
 from mindbus.cli.console import errors, say, show_json, show_table
 from mindbus.cli.environment import read_settings
@@ -124,7 +125,7 @@ def list_(as_json: Json = False) -> None:
 
     mindbus sim ls
     """
-    library = SimLibrary(read_settings().sim_dir)
+    library = SimLibrary(read_settings(FleetSettings).sim_dir)
     teams, scenarios = teams_of(library), scenarios_of(library)
     if as_json:
         show_json({"teams": teams, "scenarios": scenarios})
@@ -153,7 +154,7 @@ def check(
 
     mindbus sim check my-sims/profiles/team_x.yaml my-sims/scenarios/fair.yaml
     """
-    found = [check_file(file, SimLibrary(read_settings().sim_dir)) for file in files]
+    found = [check_file(file, SimLibrary(read_settings(FleetSettings).sim_dir)) for file in files]
     if as_json:
         show_json({"ok": not any(each.problems for each in found), "files": found})
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import typer
 
+from config.settings import FleetSettings
 from mindbus.bus import topology_admin
 from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.topology import Topology, backbone, rungs_of
@@ -18,7 +19,6 @@ from mindbus.cli.session import require_reachable, run
 from mindbus.management import Management, open_management
 from mindbus.registry import installed_workers
 from mindbus.runtime.service import build, topology_of
-from mindbus.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")
 
@@ -40,7 +40,7 @@ def apply(as_json: Json = False) -> None:
 
     async def work() -> int:
         async with _broker() as broker:
-            wanted = await _wanted(read_settings())
+            wanted = await _wanted(read_settings(FleetSettings))
             await topology_admin.apply(broker.amqp_url, wanted)
         return len({queue.name for queue in wanted.queues})
 
@@ -62,7 +62,7 @@ def diff(as_json: Json = False) -> None:
 
     async def work() -> list[Difference]:
         async with _broker() as broker:
-            return await topology_admin.compare(broker.management, await _wanted(read_settings()))
+            return await topology_admin.compare(broker.management, await _wanted(read_settings(FleetSettings)))
 
     found = run(work())
     if as_json:
@@ -86,7 +86,9 @@ def prune(as_json: Json = False) -> None:
 
     async def work() -> list[str]:
         async with _broker() as broker:
-            return await topology_admin.prune(broker.amqp_url, broker.management, await _wanted(read_settings()))
+            return await topology_admin.prune(
+                broker.amqp_url, broker.management, await _wanted(read_settings(FleetSettings))
+            )
 
     _tell("pruned", run(work()), as_json=as_json)
 
@@ -102,21 +104,23 @@ def migrate(as_json: Json = False) -> None:
 
     async def work() -> list[str]:
         async with _broker() as broker:
-            return await topology_admin.migrate(broker.amqp_url, broker.management, await _wanted(read_settings()))
+            return await topology_admin.migrate(
+                broker.amqp_url, broker.management, await _wanted(read_settings(FleetSettings))
+            )
 
     _tell("migrated", run(work()), as_json=as_json)
 
 
 @asynccontextmanager
 async def _broker() -> AsyncIterator[_Broker]:
-    settings = read_settings()
+    settings = read_settings(FleetSettings)
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
     async with open_management(settings, amqp_url) as management:
         yield _Broker(amqp_url, management)
 
 
-async def _wanted(settings: Settings) -> Topology:
+async def _wanted(settings: FleetSettings) -> Topology:
     """What the whole fleet needs; its workers are built, none is started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
     for name, make in installed_workers().checked().entries.items():

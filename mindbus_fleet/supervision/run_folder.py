@@ -10,10 +10,10 @@ from typing import Literal
 from pydantic import BaseModel
 
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from mindbus.errors import MindBusError
 from mindbus.files.private import write_private
 from mindbus.health import is_alive
-from mindbus.settings import Settings
 
 _ENDS_WITHIN_S = 5.0
 # A process that was killed is still there for a moment.
@@ -58,7 +58,7 @@ class UpState(BaseModel):
 
 
 class RunFolder:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: FleetSettings) -> None:
         self.root = settings.run_dir.absolute()
         self.data_dir = settings.data_dir.absolute()
         self.logs = self.data_dir / "logs"

@@ -10,6 +10,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from gateway.address import known_url, url_file
 from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
@@ -17,7 +18,6 @@ from mindbus.files.private import write_private
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.management import management_file
-from mindbus.settings import Settings
 from mindbus_fleet.node.errors import NodeError
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
@@ -43,7 +43,7 @@ class Supervisor:
     """Starts a fleet on one data folder, then keeps it alive; `logs` is where its workers write."""
 
     def __init__(
-        self, settings: Settings, groups: Sequence[Group], broken: dict[str, str], logs: Path | None = None
+        self, settings: FleetSettings, groups: Sequence[Group], broken: dict[str, str], logs: Path | None = None
     ) -> None:
         self._settings = settings
         self._folder = RunFolder(settings)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from bus_schema.artifacts import retention_policy
-from mindbus.settings import Settings
+from config.settings import FleetSettings
 
 # A younger file may still become part of an artifact.
 GRACE = timedelta(hours=24)
@@ -37,7 +37,7 @@ class MaintenanceRules:
     must_write_once: bool = False
 
 
-def rules_of(settings: Settings) -> MaintenanceRules:
+def rules_of(settings: FleetSettings) -> MaintenanceRules:
     """The rules of the settings."""
     return MaintenanceRules(
         retention=retention_policy(settings.retention),

@@ -11,7 +11,8 @@ from bus_schema.artifacts import Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
 from bus_schema.uploads import RequestUpload
-from mindbus import Settings, connect
+from config.settings import FleetSettings
+from mindbus import connect
 
 CONTENT = "Каток греет бассейн.\n".encode()
 TRACE = "letters"
@@ -25,7 +26,7 @@ def send_a_dead_letter(data_dir: Path, amqp_url: str) -> tuple[str, Path]:
 
 
 async def _send(data_dir: Path, amqp_url: str) -> tuple[str, Path]:
-    async with connect("user.local", settings=Settings(data_dir=data_dir, amqp_url=amqp_url)) as bus:
+    async with connect("user.local", settings=FleetSettings(data_dir=data_dir, amqp_url=amqp_url)) as bus:
         checksum = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
         wanted = RequestUpload(content_type="text/markdown", size_bytes=len(CONTENT), checksum=checksum)
         upload = await bus.request(wanted)

@@ -10,7 +10,8 @@ from pathlib import Path
 import aio_pika
 import pytest
 
-from mindbus import BusUnavailable, Settings
+from config.settings import FleetSettings
+from mindbus import BusUnavailable
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.testing.wait import until
 from mindbus_fleet.node.private import PrivateNode
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.chaos
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path)
 
 
@@ -51,7 +52,7 @@ async def _send(fleet: Fleet, name: str) -> str:
     return name
 
 
-async def test_after_its_queue_was_deleted(vhost_url: str, settings: Settings) -> None:
+async def test_after_its_queue_was_deleted(vhost_url: str, settings: FleetSettings) -> None:
     async with fleet_of(Greeter, Listener, settings=settings) as fleet:
         await fleet.bus.request(Greet(name="before"))
         async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
@@ -63,7 +64,9 @@ async def test_after_its_queue_was_deleted(vhost_url: str, settings: Settings) -
         await until(lambda: _is_heard(fleet, "later"), what="an event at the listener")
 
 
-async def test_after_its_queue_was_deleted_and_made_anew_by_somebody_else(vhost_url: str, settings: Settings) -> None:
+async def test_after_its_queue_was_deleted_and_made_anew_by_somebody_else(
+    vhost_url: str, settings: FleetSettings
+) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:
             await channel.queue_delete("mb.q.greeter")
@@ -74,7 +77,7 @@ async def test_after_its_queue_was_deleted_and_made_anew_by_somebody_else(vhost_
 
 
 async def test_after_its_connections_were_closed_again_and_again(
-    vhost: str, settings: Settings, management: Management
+    vhost: str, settings: FleetSettings, management: Management
 ) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         for round_ in range(3):
@@ -89,7 +92,7 @@ async def _connections(management: Management, vhost: str) -> list[str]:
 
 
 async def test_work_outlives_a_lost_connection_and_is_done_once(
-    vhost: str, settings: Settings, management: Management
+    vhost: str, settings: FleetSettings, management: Management
 ) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.send(Hold())
@@ -166,7 +169,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_message_that_kills_its_worker_ends_among_the_dead(vhost_url: str, settings: Settings) -> None:
+async def test_a_message_that_kills_its_worker_ends_among_the_dead(vhost_url: str, settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings):
         pass
     async with raw_publisher(vhost_url) as raw:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bus_schema.fleet import State
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
@@ -33,13 +33,13 @@ pytestmark = [pytest.mark.chaos, pytest.mark.rabbit]
 
 
 @pytest.fixture
-def settings(vhost_url: str, postgres_url: str, s3_place: Place, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, postgres_url: str, s3_place: Place, tmp_path: Path) -> FleetSettings:
     stores = s3_place.settings(database_url=postgres_url, heartbeat_s=0.5).model_dump(exclude_unset=True)
     return settings_for(vhost_url, tmp_path, **stores)
 
 
 @pytest.fixture
-async def nursery(settings: Settings, tmp_path: Path) -> AsyncIterator[Nursery]:
+async def nursery(settings: FleetSettings, tmp_path: Path) -> AsyncIterator[Nursery]:
     async with Nursery(settings, tmp_path / "storage.log") as nursery:
         yield nursery
 

@@ -11,7 +11,7 @@ import pytest
 import mindbus
 from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.transport import Transport
 from mindbus.runtime.service import Service, build
@@ -64,13 +64,13 @@ class Talk(mindbus.Worker):
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
     in_memory = f"memory://{secrets.token_hex(4)}"
     url = in_memory if request.param == "memory" else request.getfixturevalue("vhost_url")
     return settings_for(url, tmp_path)
 
 
-async def test_within_a_key_nothing_overtakes_while_keys_run_side_by_side(settings: Settings) -> None:
+async def test_within_a_key_nothing_overtakes_while_keys_run_side_by_side(settings: FleetSettings) -> None:
     async with fleet_of(Talk, settings=settings) as fleet:
         for number in range(50):
             for key in KEYS:
@@ -82,7 +82,7 @@ async def test_within_a_key_nothing_overtakes_while_keys_run_side_by_side(settin
     assert talk.most_at_once > 1
 
 
-async def test_a_message_that_is_tried_again_keeps_its_place_and_holds_up_nobody_else(settings: Settings) -> None:
+async def test_a_message_that_is_tried_again_keeps_its_place_and_holds_up_nobody_else(settings: FleetSettings) -> None:
     async with fleet_of(Talk, settings=settings) as fleet:
         await fleet.bus.send(Say(by="аня", number=0, fails_times=2))
         for number in range(1, 4):
@@ -97,7 +97,7 @@ async def test_a_message_that_is_tried_again_keeps_its_place_and_holds_up_nobody
     assert talk.tried["аня", 0] == 3
 
 
-async def test_a_message_that_fails_for_good_makes_way_for_the_next(settings: Settings) -> None:
+async def test_a_message_that_fails_for_good_makes_way_for_the_next(settings: FleetSettings) -> None:
     async with fleet_of(Talk, settings=settings) as fleet:
         await fleet.bus.send(Say(by="аня", number=0, fails_times=99))
         await fleet.bus.send(Say(by="аня", number=1))
@@ -108,7 +108,7 @@ async def test_a_message_that_fails_for_good_makes_way_for_the_next(settings: Se
     assert talk.tried["аня", 0] == Talk.attempts
 
 
-async def test_a_standby_goes_on_where_the_first_stopped(settings: Settings) -> None:
+async def test_a_standby_goes_on_where_the_first_stopped(settings: FleetSettings) -> None:
     transports = [open_transport(settings, "talk") for _ in range(2)]
     first, second = [await started(settings, transport) for transport in transports]
     one, two = first.worker, second.worker
@@ -130,7 +130,7 @@ async def test_a_standby_goes_on_where_the_first_stopped(settings: Settings) -> 
     assert {key: one.heard[key] + two.heard[key] for key in KEYS} == {key: list(range(40)) for key in KEYS}
 
 
-async def started(settings: Settings, transport: Transport) -> Service:
+async def started(settings: FleetSettings, transport: Transport) -> Service:
     service = build(Talk, "talk", settings, transport)
     await service.start()
     await service.wait_ready()

@@ -9,7 +9,8 @@ import pytest
 
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
-from mindbus import NoReply, ReplyError, Settings, Unroutable, Worker, on_event
+from config.settings import FleetSettings
+from mindbus import NoReply, ReplyError, Unroutable, Worker, on_event
 from mindbus.bus.handlers import PublishTo
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
@@ -17,20 +18,20 @@ from tests.greetings import Count, Eavesdropper, Greet, Greeted, Greeter, Greeti
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
     in_memory = f"memory://{secrets.token_hex(4)}"
     url = in_memory if request.param == "memory" else request.getfixturevalue("vhost_url")
     return settings_for(url, tmp_path)
 
 
-async def test_a_request_is_answered_with_the_commands_own_result(settings: Settings) -> None:
+async def test_a_request_is_answered_with_the_commands_own_result(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         greeting = await fleet.bus.request(Greet(name="Анна"))
 
     assert greeting.text == "Hello, Анна!"
 
 
-async def test_a_command_that_is_sent_is_handled_once(settings: Settings) -> None:
+async def test_a_command_that_is_sent_is_handled_once(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.send(Greet(name="Boris"))
         await until(lambda: fleet[Greeter].greeted)
@@ -39,14 +40,14 @@ async def test_a_command_that_is_sent_is_handled_once(settings: Settings) -> Non
     assert answer.times_seen == 1
 
 
-async def test_many_requests_at_once_each_get_their_own_answer(settings: Settings) -> None:
+async def test_many_requests_at_once_each_get_their_own_answer(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         greetings = await asyncio.gather(*(fleet.bus.request(Greet(name=str(n))) for n in range(100)))
 
     assert [greeting.text for greeting in greetings] == [f"Hello, {n}!" for n in range(100)]
 
 
-async def test_an_event_reaches_every_listening_service_and_subscriber(settings: Settings) -> None:
+async def test_an_event_reaches_every_listening_service_and_subscriber(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, Listener, Eavesdropper, settings=settings) as fleet:
         async with fleet.bus.subscribe(Greeted) as events:
             await fleet.bus.request(Greet(name="Vera"))
@@ -58,7 +59,7 @@ async def test_an_event_reaches_every_listening_service_and_subscriber(settings:
     assert [envelope.type for envelope in fleet[Eavesdropper].heard] == ["mb.evt.greeting.greeted.v1"]
 
 
-async def test_an_answer_can_be_heard_while_it_grows(settings: Settings) -> None:
+async def test_an_answer_can_be_heard_while_it_grows(settings: FleetSettings) -> None:
     text = " ".join(str(n) for n in range(500))
     async with fleet_of(Greeter, settings=settings) as fleet:
         heard = [part async for part in fleet.bus.stream(Recite(text=text))]
@@ -69,17 +70,17 @@ async def test_an_answer_can_be_heard_while_it_grows(settings: Settings) -> None
     assert 2 <= len(parts) < 100
 
 
-async def test_parts_are_no_answer_to_a_request(settings: Settings) -> None:
+async def test_parts_are_no_answer_to_a_request(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         assert (await fleet.bus.request(Recite(text="one two"))).text == "one two"
 
 
-async def test_an_event_that_nobody_hears_is_no_error(settings: Settings) -> None:
+async def test_an_event_that_nobody_hears_is_no_error(settings: FleetSettings) -> None:
     async with fleet_of(settings=settings) as fleet:
         await fleet.bus.publish(Greeted(name="nobody"))
 
 
-async def test_a_subscription_to_a_trace_hears_that_trace_alone(settings: Settings) -> None:
+async def test_a_subscription_to_a_trace_hears_that_trace_alone(settings: FleetSettings) -> None:
     async with fleet_of(settings=settings) as fleet, fleet.bus.subscribe(Greeted, trace="run_2") as events:
         await fleet.bus.publish(Greeted(name="one"), trace="run_1")
         await fleet.bus.publish(Greeted(name="two"), trace="run_2")
@@ -88,13 +89,13 @@ async def test_a_subscription_to_a_trace_hears_that_trace_alone(settings: Settin
     assert event.name == "two"
 
 
-async def test_a_command_without_a_service_is_unroutable(settings: Settings) -> None:
+async def test_a_command_without_a_service_is_unroutable(settings: FleetSettings) -> None:
     async with fleet_of(settings=settings) as fleet:
         with pytest.raises(Unroutable, match=r"mb\.cmd\.greeter"):
             await fleet.bus.send(Greet(name="nobody there"))
 
 
-async def test_a_refusal_reaches_the_asker_with_code_and_details(settings: Settings) -> None:
+async def test_a_refusal_reaches_the_asker_with_code_and_details(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         with pytest.raises(ReplyError) as failure:
             await fleet.bus.request(Misbehave(how="refused"))
@@ -104,14 +105,14 @@ async def test_a_refusal_reaches_the_asker_with_code_and_details(settings: Setti
     assert not failure.value.retryable
 
 
-async def test_a_request_without_an_answer_ends_at_its_deadline(settings: Settings) -> None:
+async def test_a_request_without_an_answer_ends_at_its_deadline(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         with pytest.raises(NoReply, match="may still be carried out"):
             await fleet.bus.request(Hold(), timeout_s=0.3)
         fleet[Greeter].gate.set()
 
 
-async def test_a_command_past_its_deadline_is_not_run(settings: Settings) -> None:
+async def test_a_command_past_its_deadline_is_not_run(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.send(Greet(name="late"), deadline=datetime.now(UTC) - timedelta(seconds=1))
         await fleet.bus.request(Greet(name="in time"))
@@ -119,7 +120,7 @@ async def test_a_command_past_its_deadline_is_not_run(settings: Settings) -> Non
     assert fleet[Greeter].greeted == ["in time"]
 
 
-async def test_data_over_the_limit_travels_as_a_claim_and_arrives_typed(settings: Settings) -> None:
+async def test_data_over_the_limit_travels_as_a_claim_and_arrives_typed(settings: FleetSettings) -> None:
     note = "ы" * 2_500_000
     async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe(Greeted) as events:
         greeting = await fleet.bus.request(Greet(name="big", note=note))
@@ -129,7 +130,7 @@ async def test_data_over_the_limit_travels_as_a_claim_and_arrives_typed(settings
     assert event.text == note
 
 
-async def test_what_a_handler_says_continues_the_story_of_its_cause(settings: Settings) -> None:
+async def test_what_a_handler_says_continues_the_story_of_its_cause(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe("greeting.*") as events:
         cause = await fleet.bus.send(Greet(name="Anna"), trace="conv_1", step="s1")
         told = await anext(aiter(events))
@@ -139,7 +140,7 @@ async def test_what_a_handler_says_continues_the_story_of_its_cause(settings: Se
     assert told.mbrequester == "svc.greeter"
 
 
-async def test_a_worker_that_stops_finishes_what_it_has_begun(settings: Settings) -> None:
+async def test_a_worker_that_stops_finishes_what_it_has_begun(settings: FleetSettings) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.send(Hold())
         greeter = fleet[Greeter]
@@ -161,7 +162,7 @@ class Confidant(Worker):
         return [PublishTo(event, f"friend-{number}") for number in (1, 2)]
 
 
-async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: Settings) -> None:
+async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: FleetSettings) -> None:
     async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
         assert await fleet.bus.keep_queue("friend-1") == "mb.sub.friend-1"
         for name in ("Anna", "Boris"):
@@ -174,7 +175,7 @@ async def test_a_subscriber_hears_what_it_was_told_while_it_was_away(settings: S
     assert heard == ["Anna", "Boris"]
 
 
-async def test_what_a_subscriber_did_not_finish_comes_again(settings: Settings) -> None:
+async def test_what_a_subscriber_did_not_finish_comes_again(settings: FleetSettings) -> None:
     async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
         await fleet.bus.keep_queue("friend-1")
         for name in ("Anna", "Boris", "Vera"):
@@ -189,7 +190,7 @@ async def test_what_a_subscriber_did_not_finish_comes_again(settings: Settings) 
     assert again.id == unfinished.id
 
 
-async def test_a_subscribers_queue_goes_with_all_that_is_in_it(settings: Settings) -> None:
+async def test_a_subscribers_queue_goes_with_all_that_is_in_it(settings: FleetSettings) -> None:
     async with fleet_of(lambda _kit: Confidant(), settings=settings) as fleet:
         await fleet.bus.keep_queue("friend-1")
         await fleet.bus.publish(Greeted(name="Anna"))

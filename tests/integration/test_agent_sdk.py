@@ -15,7 +15,8 @@ import pytest_asyncio
 from bus_schema.glm import KemChanges
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from mindbus import AgentSDK, ReplyError, Settings, SyncAgentSDK
+from config.settings import FleetSettings
+from mindbus import AgentSDK, ReplyError, SyncAgentSDK
 from mindbus.sdk.errors import LockLost, MemoryAway, NotOpen
 from mindbus.sdk.retry import RetryPolicy
 from mindbus.sdk.swm_events import SwmEvent
@@ -46,7 +47,7 @@ asyncio.run(main())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def settings(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+async def settings(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FleetSettings]:
     vhost = f"agent-sdk-{secrets.token_hex(4)}"
     folder = tmp_path_factory.mktemp("agent_sdk")
     tiny = {"embedding_model": SPACE.model, "embedding_dim": SPACE.dim, "swm_max_bytes": 1024**2}
@@ -57,7 +58,7 @@ async def settings(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["glm"], FLEET["swm"], settings=settings) as running:
         yield running
 
@@ -152,7 +153,7 @@ async def test_what_does_not_match_is_not_heard(alice: AgentSDK, bob: AgentSDK, 
     assert [kem.id for kem in bob.query_local_memory()] == [last]
 
 
-async def a_subscriber_dies(settings: Settings, alice: AgentSDK, project: str) -> str:
+async def a_subscriber_dies(settings: FleetSettings, alice: AgentSDK, project: str) -> str:
     """The id of the unit that it had heard of, without having finished."""
     wanted = f"metadata.project_id={project}"
     subscriber = await asyncio.create_subprocess_exec(
@@ -169,7 +170,7 @@ async def a_subscriber_dies(settings: Settings, alice: AgentSDK, project: str) -
 
 @pytest.mark.parametrize("away_s", [0, pytest.param(60, marks=pytest.mark.proof)])
 async def test_a_subscriber_that_was_away_catches_up(
-    settings: Settings, alice: AgentSDK, project: str, away_s: float
+    settings: FleetSettings, alice: AgentSDK, project: str, away_s: float
 ) -> None:
     first = await a_subscriber_dies(settings, alice, project)
     published, began = [first], time.monotonic()
@@ -381,7 +382,7 @@ async def test_a_malformed_filter_is_refused_with_its_position(bob: AgentSDK) ->
     assert refused.value.details["position"] == 17
 
 
-async def test_a_program_without_asyncio_does_the_same(settings: Settings, bob: AgentSDK, project: str) -> None:
+async def test_a_program_without_asyncio_does_the_same(settings: FleetSettings, bob: AgentSDK, project: str) -> None:
     def work(memory: SyncAgentSDK) -> None:
         assert memory.get_distributed_counter(project) == 0
         with memory.handle_swm_events(f"metadata.project_id={project}") as events:

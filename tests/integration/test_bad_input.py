@@ -19,7 +19,7 @@ from bus_schema.ids import mint
 from bus_schema.process import ListProcesses
 from bus_schema.replies import Code
 from bus_schema.storage import RegisterArtifact, SearchArtifacts
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
@@ -32,17 +32,17 @@ CONTENT = b"findings"
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path / "data")
 
 
 @pytest.fixture
-def files(settings: Settings) -> FileStore:
+def files(settings: FleetSettings) -> FileStore:
     return open_files(settings)
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["storage"], FLEET["orchestrator"], settings=settings) as running:
         yield running
 
@@ -60,7 +60,7 @@ class Outcome:
 class CommandLine:
     """`mindbus` in a process of its own."""
 
-    settings: Settings
+    settings: FleetSettings
 
     async def __call__(self, *arguments: str) -> Outcome:
         process = await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ class CommandLine:
 
 
 @pytest.fixture
-def mindbus(settings: Settings) -> CommandLine:
+def mindbus(settings: FleetSettings) -> CommandLine:
     return CommandLine(settings)
 
 
@@ -102,7 +102,7 @@ def a_manifest(files: FileStore, content: bytes = CONTENT, **changes: Any) -> Ma
 
 
 @asynccontextmanager
-async def nothing_written(fleet: Fleet, settings: Settings) -> AsyncIterator[None]:
+async def nothing_written(fleet: Fleet, settings: FleetSettings) -> AsyncIterator[None]:
     """No manifest, no object, no claim, no run, nothing that waits; what the sender itself has staged stays its own.
 
     The copies of manifests are written a little later, of what is in the catalogue anyway.
@@ -112,7 +112,7 @@ async def nothing_written(fleet: Fleet, settings: Settings) -> AsyncIterator[Non
     assert await _written(fleet, settings) == before
 
 
-async def _written(fleet: Fleet, settings: Settings) -> list[str]:
+async def _written(fleet: Fleet, settings: FleetSettings) -> list[str]:
     page = await fleet.bus.request(SearchArtifacts(trace_id=TRACE))
     runs = await fleet.bus.request(ListProcesses())
     files = [*settings.data_dir.glob("artifacts/**/*"), *settings.data_dir.glob("buffer/*/*/*.json")]
@@ -133,7 +133,7 @@ UNREADABLE: dict[str, tuple[bytes, str]] = {
 
 
 async def test_what_storage_cannot_read_is_dead_lettered_and_changes_nothing(
-    fleet: Fleet, settings: Settings, vhost_url: str
+    fleet: Fleet, settings: FleetSettings, vhost_url: str
 ) -> None:
     dead = DeadLetters(vhost_url)
     async with nothing_written(fleet, settings), raw_publisher(vhost_url) as raw:
@@ -153,7 +153,7 @@ async def test_what_storage_cannot_read_is_dead_lettered_and_changes_nothing(
 
 
 async def test_a_manifest_that_is_not_true_is_refused_and_registers_nothing(
-    fleet: Fleet, settings: Settings, files: FileStore, mindbus: CommandLine, tmp_path: Path
+    fleet: Fleet, settings: FleetSettings, files: FileStore, mindbus: CommandLine, tmp_path: Path
 ) -> None:
     nowhere = files.uri(f"staging/2026/01/01/user_local/{'0' * 32}")
     wrong: dict[str, tuple[Manifest, Code]] = {
@@ -176,7 +176,7 @@ async def test_a_manifest_that_is_not_true_is_refused_and_registers_nothing(
 
 
 async def test_an_id_is_not_used_again_for_other_bytes(
-    fleet: Fleet, settings: Settings, mindbus: CommandLine, tmp_path: Path
+    fleet: Fleet, settings: FleetSettings, mindbus: CommandLine, tmp_path: Path
 ) -> None:
     first, other = tmp_path / "first.md", tmp_path / "other.md"
     first.write_text("Первый.", encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.jobs import CALLERS, NAMES
 from benchmarks.memory import PLACES
 from benchmarks.memory_units import questions
-from mindbus import Settings
+from config.settings import FleetSettings
 from tests.clocks import NOON
 
 # They measure whoever changes what they measure; whoever changes something else need not wait for them.
@@ -39,15 +39,15 @@ async def test_a_quick_run_has_a_number_for_everybody_and_refuses_none(vhost_url
 
 
 async def _quick_run(amqp_url: str, data_dir: Path) -> dict[str, Any]:
-    return await _report_of("benchmarks.bus", "--quick", settings=Settings(amqp_url=amqp_url, data_dir=data_dir))
+    return await _report_of("benchmarks.bus", "--quick", settings=FleetSettings(amqp_url=amqp_url, data_dir=data_dir))
 
 
-async def _report_of(module: str, *arguments: str, settings: Settings | None = None) -> dict[str, Any]:
+async def _report_of(module: str, *arguments: str, settings: FleetSettings | None = None) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", module, "--json", *arguments),
         cwd=ROOT,
-        env=(settings or Settings()).environment(),
+        env=(settings or FleetSettings()).environment(),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.servers.workers import workers_of
 from bus_schema.dialogue import conversation_trace
 from bus_schema.notification import NotificationGenerated
-from mindbus import Settings
+from config.settings import FleetSettings
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 
 
@@ -20,12 +20,12 @@ def a_notification(number: int, message: str, **fields: Any) -> NotificationGene
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return dialogue_settings(vhost_url, tmp_path)
 
 
 @pytest.fixture
-async def team(settings: Settings) -> AsyncIterator[Runtime]:
+async def team(settings: FleetSettings) -> AsyncIterator[Runtime]:
     async with runtime(settings, "storage", "tracker", "context", "dialogue") as running:
         yield running
 
@@ -54,7 +54,7 @@ async def test_what_is_stale_or_told_already_is_left_with_a_reason(team: Runtime
 
 
 async def test_what_is_put_off_outlives_the_agent_and_is_told_when_it_is_due(
-    settings: Settings, tmp_path: Path
+    settings: FleetSettings, tmp_path: Path
 ) -> None:
     """A low notification waits for a pause in the talk."""
     habits = "default: {quiet_from: null, quiet_until: null, gap_minutes: 0, pause_minutes: 0.1}\nusers: {}\n"
@@ -73,7 +73,7 @@ async def test_what_is_put_off_outlives_the_agent_and_is_told_when_it_is_due(
     assert sent.time >= datetime.fromisoformat(deferred.data["until"])
 
 
-async def test_what_waits_goes_out_as_one(settings: Settings, tmp_path: Path) -> None:
+async def test_what_waits_goes_out_as_one(settings: FleetSettings, tmp_path: Path) -> None:
     habits = "default: {quiet_from: null, quiet_until: null, gap_minutes: 0.08, pause_minutes: 0}\nusers: {}\n"
     (tmp_path / "habits.yaml").write_text(habits, encoding="utf-8")
     async with runtime(settings, "storage", "tracker", "context", "dialogue") as team:
@@ -85,7 +85,7 @@ async def test_what_waits_goes_out_as_one(settings: Settings, tmp_path: Path) ->
     assert [envelope.data["merged"] for envelope in sent if envelope.data] == [[], ["ntf_3"]]
 
 
-async def test_quiet_hours_are_kept_for_each_user(settings: Settings, tmp_path: Path) -> None:
+async def test_quiet_hours_are_kept_for_each_user(settings: FleetSettings, tmp_path: Path) -> None:
     """Boris has them all day long but for a minute that is not now."""
     now = datetime.now(UTC)
     ends = (now + timedelta(hours=2)).strftime("%H:%M")

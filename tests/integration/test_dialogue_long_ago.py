@@ -9,7 +9,8 @@ import pytest
 from bus_schema.episodes import Layer
 from bus_schema.lsm import ListEpisodes, RecordExchange, SaidMessage
 from bus_schema.packer import RunPacking
-from mindbus import Settings, WorkerContext
+from config.settings import FleetSettings
+from mindbus import WorkerContext
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
 from tests.installed import FLEET
@@ -37,7 +38,7 @@ def model() -> ScriptedModel:
 
 @pytest.fixture
 async def team(vhost_url: str, tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Runtime]:
-    settings: Settings = dialogue_settings(vhost_url, tmp_path)
+    settings: FleetSettings = dialogue_settings(vhost_url, tmp_path)
 
     def dialogue(context: WorkerContext) -> DialogueWorker:
         return DialogueWorker(context, model)

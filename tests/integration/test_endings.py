@@ -11,7 +11,8 @@ import aio_pika
 import pytest
 
 from bus_schema.replies import Code
-from mindbus import ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import ReplyError
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -20,12 +21,12 @@ from tests.raw_amqp import RawPublisher, an_envelope, properties_for, raw_publis
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path)
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(Greeter, settings=settings) as running:
         yield running
 
@@ -251,7 +252,7 @@ async def test_two_hundred_poison_messages_delay_no_good_ones_retry(fleet: Fleet
 
 
 async def test_retries_to_a_queue_that_is_gone_are_kept_apart_and_block_nobody(
-    vhost_url: str, settings: Settings, dead: DeadLetters
+    vhost_url: str, settings: FleetSettings, dead: DeadLetters
 ) -> None:
     async with fleet_of(Greeter, settings=settings), raw_publisher(vhost_url) as raw:
         for _ in range(50):

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 import mindbus
-from mindbus import Client, Settings
+from config.settings import FleetSettings
+from mindbus import Client
 from mindbus.testing.wait import until
 from tests.brokers import Broker
 from tests.fleets import fleet_of
@@ -30,12 +31,12 @@ class Rained(mindbus.Event, topic="rain", name="fell"):
 
 
 @pytest.fixture
-def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> Settings:
+def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> FleetSettings:
     return gateway_settings(broker, vhost_url, migrated_folder)
 
 
 @pytest.fixture
-async def gateway(settings: Settings) -> AsyncIterator[Served]:
+async def gateway(settings: FleetSettings) -> AsyncIterator[Served]:
     async with serving(STORAGE, TrackerWorker, settings=settings) as served:
         yield served
 
@@ -105,7 +106,7 @@ async def test_a_client_that_comes_back_again_and_again_misses_nothing_hears_not
     assert [fell(frame) for frame in heard] == list(range(300))
 
 
-async def test_a_gateway_that_comes_back_goes_on_at_its_address_where_it_was(settings: Settings) -> None:
+async def test_a_gateway_that_comes_back_goes_on_at_its_address_where_it_was(settings: FleetSettings) -> None:
     settings = settings.model_copy(update={"gateway_port": None})
     heard: list[int] = []
     urls = set()
@@ -132,7 +133,7 @@ async def test_a_gateway_that_comes_back_goes_on_at_its_address_where_it_was(set
     assert len(urls) == 1
 
 
-async def test_streams_end_with_the_gateway_at_once(settings: Settings) -> None:
+async def test_streams_end_with_the_gateway_at_once(settings: FleetSettings) -> None:
     async with fleet_of(STORAGE, settings=settings), httpx.AsyncClient(trust_env=False, timeout=30) as http:
         async with serving(settings=settings) as gateway:
             listening = asyncio.create_task(http.get(f"{gateway.worker.url}/api/events"))
@@ -143,7 +144,7 @@ async def test_streams_end_with_the_gateway_at_once(settings: Settings) -> None:
     assert ended.text.endswith("\n\n")
 
 
-async def test_there_are_so_many_streams_at_most(settings: Settings) -> None:
+async def test_there_are_so_many_streams_at_most(settings: FleetSettings) -> None:
     settings = settings.model_copy(update={"gateway_max_streams": 2})
     async with serving(STORAGE, settings=settings) as gateway:
         async with gateway.stream("GET", "/api/events"), gateway.stream("GET", "/api/events"):

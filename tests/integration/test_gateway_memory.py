@@ -9,7 +9,7 @@ import pytest
 from bus_schema.glm import DeleteKem, KemChanges, StoreKem, UpdateKem
 from bus_schema.kem import Kem
 from bus_schema.swm import PublishKem
-from mindbus import Settings
+from config.settings import FleetSettings
 from tests.brokers import Broker
 from tests.gateways import Frame, Served, gateway_settings, serving
 from tests.installed import FLEET
@@ -17,12 +17,12 @@ from tests.memory_kit import SPACE, a_draft
 
 
 @pytest.fixture
-def settings(broker: Broker, vhost_url: str, tmp_path: Path) -> Settings:
+def settings(broker: Broker, vhost_url: str, tmp_path: Path) -> FleetSettings:
     return gateway_settings(broker, vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
 
 
 @pytest.fixture
-async def gateway(settings: Settings) -> AsyncIterator[Served]:
+async def gateway(settings: FleetSettings) -> AsyncIterator[Served]:
     async with serving(FLEET["glm"], FLEET["swm"], settings=settings) as served:
         yield served
 
@@ -153,7 +153,7 @@ async def test_what_cannot_be_asked_is_refused_with_its_place(gateway: Served) -
         assert reason in answered[2]
 
 
-async def test_without_memory_the_gateway_says_so(settings: Settings) -> None:
+async def test_without_memory_the_gateway_says_so(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
         for path in ("kems", "kems/kem_1", "facets", "stats"):
             assert (await gateway.no("GET", f"/api/memory/{path}"))[:2] == (503, "unavailable")

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from config.settings import FleetSettings
 from gateway.access_control import COOKIE
 from gateway.access_tokens import token_file
-from mindbus import Settings
 from mindbus.logs import configure_logs
 from mindbus.testing.wait import eventually
 from tests.brokers import Broker
@@ -22,12 +22,12 @@ PAGE = {"Accept": "text/html"}
 
 
 @pytest.fixture
-def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> Settings:
+def settings(broker: Broker, vhost_url: str, migrated_folder: Path) -> FleetSettings:
     return gateway_settings(broker, vhost_url, migrated_folder, gateway_host="0.0.0.0")
 
 
 @pytest.fixture
-def shell(settings: Settings) -> Iterator[Shell]:
+def shell(settings: FleetSettings) -> Iterator[Shell]:
     """A fleet of a gateway alone, to be started and stopped."""
     known = {name: str(getattr(settings, name)) for name in ("amqp_url", "management_url", "gateway_host")}
     fleet = Shell(settings.data_dir, settings={f"MINDBUS_{name.upper()}": value for name, value in known.items()})
@@ -36,7 +36,7 @@ def shell(settings: Settings) -> Iterator[Shell]:
     configure_logs("DEBUG", "console")
 
 
-async def test_a_program_shows_the_token_each_time(settings: Settings, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_program_shows_the_token_each_time(settings: FleetSettings, capfd: pytest.CaptureFixture[str]) -> None:
     async with serving(settings=settings) as gateway:
         token = token_file(settings).read_text()
         refused = await gateway.no("GET", "/api/workers")
@@ -53,7 +53,7 @@ async def test_a_program_shows_the_token_each_time(settings: Settings, capfd: py
     assert token not in "".join(capfd.readouterr())
 
 
-async def test_a_person_logs_in_and_out(settings: Settings) -> None:
+async def test_a_person_logs_in_and_out(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
         token = token_file(settings).read_text()
         led = await gateway.http.get("/runs?x=1", headers=PAGE)
@@ -75,7 +75,7 @@ async def test_a_person_logs_in_and_out(settings: Settings) -> None:
     assert left.status_code == 401
 
 
-async def test_a_login_takes_no_wrong_token_no_stranger_and_leads_nowhere_else(settings: Settings) -> None:
+async def test_a_login_takes_no_wrong_token_no_stranger_and_leads_nowhere_else(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
         token = token_file(settings).read_text()
         wrong = await gateway.http.post("/login", data={"token": "wrong", "next": "/runs"})
@@ -99,7 +99,7 @@ async def test_a_login_takes_no_wrong_token_no_stranger_and_leads_nowhere_else(s
     assert stranger.status_code == 403
 
 
-async def test_who_guesses_is_kept_waiting(settings: Settings) -> None:
+async def test_who_guesses_is_kept_waiting(settings: FleetSettings) -> None:
     async with serving(settings=settings) as gateway:
         guesses = [(await gateway.http.post("/login", data={"token": "wrong"})).status_code for _ in range(11)]
         late = await gateway.no("GET", "/api/workers", headers={"Authorization": "Bearer wrong"})

@@ -21,9 +21,10 @@ from bus_schema.glm import (
 from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.embedding.local_models import MODEL
 from memory.glm.migration import ModelMigration
-from mindbus import Client, ReplyError, Settings, WorkerContext
+from mindbus import Client, ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
@@ -35,12 +36,12 @@ EAST = a_vector(1, 0, 0, 0)
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["storage"], FLEET["glm"], settings=settings) as running:
         yield running
 
@@ -83,7 +84,7 @@ async def test_a_unit_is_found_at_once_by_whoever_may_read_it(fleet: Fleet, rese
 
 
 async def test_a_large_batch_goes_by_pointer_under_the_rights_of_whoever_sends_it(
-    fleet: Fleet, researcher: Client, critic: Client, settings: Settings
+    fleet: Fleet, researcher: Client, critic: Client, settings: FleetSettings
 ) -> None:
     drafts = [a_draft(f"Заметка {n}", id=f"kem_{n}", embeddings=a_vector(1, n, 0, 0)) for n in range(300)]
     lines = "\n".join(draft.model_dump_json(exclude_unset=True) for draft in drafts).encode()
@@ -104,7 +105,7 @@ async def test_a_large_batch_goes_by_pointer_under_the_rights_of_whoever_sends_i
 
 
 async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
-    fleet: Fleet, researcher: Client, settings: Settings
+    fleet: Fleet, researcher: Client, settings: FleetSettings
 ) -> None:
     contents = (("text/plain", "Релиз перенесли на пятницу.".encode()), ("image/png", b"\x89PNG"))
     async with open_artifacts(researcher, settings) as artifacts:
@@ -126,7 +127,7 @@ async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
     assert [item.kem.embeddings and item.kem.embeddings.model for item in page.items] == [MODEL, None]
 
 
-async def test_one_writes_while_another_stands_by_to_take_over(settings: Settings) -> None:
+async def test_one_writes_while_another_stands_by_to_take_over(settings: FleetSettings) -> None:
     async with AsyncExitStack() as outliving, fleet_of(FLEET["storage"], settings=settings) as outer:
         async with fleet_of(FLEET["glm"], settings=settings) as first:
             kem = await first.bus.request(StoreKem(kem=a_draft(embeddings=EAST)))

@@ -24,7 +24,8 @@ from bus_schema.history import (
 )
 from bus_schema.messages import Command
 from bus_schema.replies import Code
-from mindbus import Client, Settings, connect
+from config.settings import FleetSettings
+from mindbus import Client, connect
 from mindbus.errors import ReplyError
 from mindbus.testing.wait import until
 from tests.command_line import Ended, Shell
@@ -42,12 +43,12 @@ def redis_url_or_none(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path, redis_url_or_none: str | None) -> Settings:
+def settings(vhost_url: str, tmp_path: Path, redis_url_or_none: str | None) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, redis_url=redis_url_or_none)
 
 
 @pytest.fixture
-async def bus(settings: Settings) -> AsyncIterator[Client]:
+async def bus(settings: FleetSettings) -> AsyncIterator[Client]:
     async with fleet_of(FLEET["history"], settings=settings) as fleet:
         yield fleet.bus
 
@@ -66,13 +67,13 @@ async def refusal_of(bus: Client, command: Command[Any]) -> ReplyError:
     return refused.value
 
 
-async def typed(settings: Settings, *arguments: str) -> Ended:
+async def typed(settings: FleetSettings, *arguments: str) -> Ended:
     """What somebody at a shell sees."""
     shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
     return await asyncio.to_thread(shell.run, *arguments)
 
 
-async def value_of(settings: Settings, key: str) -> str:
+async def value_of(settings: FleetSettings, key: str) -> str:
     """What `redis-cli GET` prints, or sqlite3 of the row."""
     if settings.redis_url is not None:
         async with Redis.from_url(settings.redis_url, decode_responses=True) as redis:
@@ -82,7 +83,7 @@ async def value_of(settings: Settings, key: str) -> str:
 
 
 async def test_the_talk_of_the_spec_lies_under_its_key_and_the_command_line_shows_it(
-    bus: Client, settings: Settings
+    bus: Client, settings: FleetSettings
 ) -> None:
     talk = ["Пользователя зовут Алия", "Я запомнил: Алия", "Как зовут пользователя?", "Вас зовут Алия"]
     for place in (0, 2):
@@ -128,7 +129,7 @@ async def test_whoever_reads_finds_what_was_written_just_before(bus: Client) -> 
     assert await kept(bus, KEY) == [str(number) for number in range(20)]
 
 
-async def test_an_agent_neither_writes_nor_reads_histories(bus: Client, settings: Settings) -> None:
+async def test_an_agent_neither_writes_nor_reads_histories(bus: Client, settings: FleetSettings) -> None:
     commands: list[Command[Any]] = [
         AppendHistory(key=KEY, messages=(said("1"),)),
         GetHistory(key=KEY),
@@ -146,7 +147,7 @@ async def test_an_agent_neither_writes_nor_reads_histories(bus: Client, settings
     assert await kept(bus, KEY) == []
 
 
-async def test_a_forgotten_user_leaves_neither_histories_nor_logs(bus: Client, settings: Settings) -> None:
+async def test_a_forgotten_user_leaves_neither_histories_nor_logs(bus: Client, settings: FleetSettings) -> None:
     for chat in ("anna", "annabel"):
         for key in (chat_key(chat), subagent_key("analytic", chat), subagent_key("critic", chat)):
             await append(bus, key, said("1", f"{chat} says"))
@@ -164,7 +165,7 @@ async def test_a_forgotten_user_leaves_neither_histories_nor_logs(bus: Client, s
     assert (await bus.request(ClearData(confirm=True), to="history")).counts["histories"] == 3
 
 
-async def test_what_a_user_says_begins_a_request_in_the_log_of_the_chat(bus: Client, settings: Settings) -> None:
+async def test_what_a_user_says_begins_a_request_in_the_log_of_the_chat(bus: Client, settings: FleetSettings) -> None:
     await bus.publish(MessageReceived(user_id="12345", message_id="msg_1", kind=MessageKind.NATIVE, preview="Привет!)"))
     log = settings.session_logs / "memory_12345.log"
     await until(log.exists)
@@ -208,7 +209,7 @@ async def test_while_redis_is_away_whoever_asks_hears_so_and_whoever_waits_is_se
         assert await kept(fleet.bus, KEY) in (["1", "3"], ["1", "2", "3"])
 
 
-async def test_another_instance_goes_on_where_one_has_ended(bus: Client, settings: Settings) -> None:
+async def test_another_instance_goes_on_where_one_has_ended(bus: Client, settings: FleetSettings) -> None:
     await append(bus, KEY, said("1"))
     async with fleet_of(FLEET["history"], settings=settings) as other:
         await append(other.bus, KEY, said("2"))

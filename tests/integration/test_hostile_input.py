@@ -24,7 +24,8 @@ from bus_schema.storage import (
     SetTraceMembers,
 )
 from bus_schema.uploads import OpenClaim, RequestUpload
-from mindbus import Client, Settings
+from config.settings import FleetSettings
+from mindbus import Client
 from mindbus.files.store import FileStore, open_files
 from tests.fleets import fleet_of
 from tests.hostile_addresses import hostile_addresses, hostile_names
@@ -73,16 +74,16 @@ class House:
 
 
 @pytest.fixture(params=["folder", pytest.param("object store", marks=pytest.mark.backends)])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
     where = {"amqp_url": f"memory://{tmp_path}", "data_dir": tmp_path / "data"}
     if request.param == "folder":
-        return Settings.model_validate(where)
+        return FleetSettings.model_validate(where)
     place: Place = request.getfixturevalue("s3_place")
     return place.settings(**where)
 
 
 @pytest.fixture
-async def house(settings: Settings, tmp_path: Path) -> AsyncIterator[House]:
+async def house(settings: FleetSettings, tmp_path: Path) -> AsyncIterator[House]:
     (tmp_path / "secret.txt").write_text(SECRET, encoding="utf-8")
     files = open_files(settings)
 

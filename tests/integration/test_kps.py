@@ -13,7 +13,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, ProcessRawData
 from bus_schema.replies import Code
 from bus_schema.storage import GetVersions
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.errors import ReplyError
 from mindbus.sdk.artifacts import open_artifacts
 from tests.command_line import Shell
@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.rabbit, pytest.mark.slow]
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path / "data")
 
 
 @asynccontextmanager
-async def memory(settings: Settings, *others: str) -> AsyncIterator[Fleet]:
+async def memory(settings: FleetSettings, *others: str) -> AsyncIterator[Fleet]:
     makers = (FLEET[name] for name in ("storage", *others))
     async with fleet_of(*makers, kps_with(HashingEmbedder(settings.embedding_model, 384)), settings=settings) as fleet:
         yield fleet
@@ -44,7 +44,7 @@ async def found(fleet: Fleet, identity: str = "user.local", **query: object) -> 
     return [item.kem for item in page.items]
 
 
-async def test_a_folder_is_learned_and_learned_again_without_change(settings: Settings, tmp_path: Path) -> None:
+async def test_a_folder_is_learned_and_learned_again_without_change(settings: FleetSettings, tmp_path: Path) -> None:
     folder = tmp_path / "documents"
     (folder / "inner").mkdir(parents=True)
     (folder / "plan.md").write_text("# План\n\nРелиз в пятницу.", encoding="utf-8")
@@ -71,7 +71,7 @@ async def test_a_folder_is_learned_and_learned_again_without_change(settings: Se
     assert {kem.version for kem in kems} == {1}
 
 
-async def imported(settings: Settings, path: Path, *options: str) -> str:
+async def imported(settings: FleetSettings, path: Path, *options: str) -> str:
     shell = Shell(settings.data_dir, settings={"MINDBUS_AMQP_URL": str(settings.amqp_url)})
     return (await asyncio.to_thread(shell.run, "memory", "import", str(path), *options)).stdout
 
@@ -86,7 +86,7 @@ async def learned_again(fleet: Fleet, kem: Kem) -> Code:
     return late.value.code
 
 
-async def test_of_a_changed_document_nothing_old_is_left(settings: Settings, tmp_path: Path) -> None:
+async def test_of_a_changed_document_nothing_old_is_left(settings: FleetSettings, tmp_path: Path) -> None:
     document, other = tmp_path / "plan.md", tmp_path / "other" / "plan.md"
     other.parent.mkdir()
     other.write_text("# Another plan\n\nNobody changes it.", encoding="utf-8")
@@ -112,7 +112,7 @@ async def test_of_a_changed_document_nothing_old_is_left(settings: Settings, tmp
     assert report.is_clean
 
 
-async def test_memory_down_is_waited_for_and_nothing_is_lost(settings: Settings) -> None:
+async def test_memory_down_is_waited_for_and_nothing_is_lost(settings: FleetSettings) -> None:
     async with memory(settings) as fleet, fleet.bus.subscribe(KemProcessed) as processed:
         await fleet.bus.send(ProcessRawData(raw_content="It can wait.", content_type="text/plain"))
         async with fleet_of(FLEET["glm"], settings=settings) as late:
@@ -122,7 +122,7 @@ async def test_memory_down_is_waited_for_and_nothing_is_lost(settings: Settings)
     assert [kem.content for kem in kems] == ["It can wait."]
 
 
-async def test_what_is_private_is_read_for_its_owner_alone(settings: Settings) -> None:
+async def test_what_is_private_is_read_for_its_owner_alone(settings: FleetSettings) -> None:
     async with (
         memory(settings, "glm") as fleet,
         open_artifacts(fleet.bus.acting_as("user.anna"), settings) as artifacts,

@@ -19,7 +19,8 @@ from bus_schema.lsm_packing import ApplyPack, GetDueEpisodes
 from bus_schema.lsm_search import GetHotEpisodes, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
 from bus_schema.replies import Code
-from mindbus import ReplyError, Settings, WorkerContext
+from config.settings import FleetSettings
+from mindbus import ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.clocks import NOON
@@ -37,7 +38,7 @@ TALK = (
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, lsm_gap_check_s=0.2)
 
 
@@ -54,7 +55,7 @@ lsm.name = "lsm"  # type: ignore[attr-defined]  # as a Worker class has one
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["storage"], lsm, settings=settings) as running:
         yield running
 
@@ -118,7 +119,7 @@ async def test_what_storage_keeps_is_heard_at_once(fleet: Fleet) -> None:
     assert (head.id, head.turns, head.is_anchor) == (event.episode_id, 1, True)
 
 
-async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: Settings) -> None:
+async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["storage"], settings=settings) as alone:
         for number in range(5):
             await alone.bus.request(stored(number))
@@ -130,7 +131,7 @@ async def test_what_was_said_while_lsm_was_not_there_is_filled_in(settings: Sett
         await until(turns)
 
 
-async def test_what_was_said_by_pointer_is_kept_word_for_word(fleet: Fleet, settings: Settings) -> None:
+async def test_what_was_said_by_pointer_is_kept_word_for_word(fleet: Fleet, settings: FleetSettings) -> None:
     long = "Длинное письмо. " * 4000
     trace = conversation_trace(ANNA)
     async with open_artifacts(fleet.bus, settings) as artifacts:

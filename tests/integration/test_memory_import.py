@@ -10,7 +10,8 @@ import pytest
 
 from bus_schema.glm import RetrieveKems
 from bus_schema.kem_query import KemQuery
-from mindbus import Client, Settings
+from config.settings import FleetSettings
+from mindbus import Client
 from tests.command_line import Shell
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET
@@ -36,7 +37,7 @@ class Asked:
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path / "data")
 
 
@@ -53,7 +54,7 @@ async def asked(bus: Client, texts: Sequence[Document]) -> list[Asked]:
 
 @pytest.mark.parametrize("count", [SHORT, pytest.param(LONG, marks=pytest.mark.proof)])
 async def test_documents_are_all_there_and_found_again(
-    count: int, settings: Settings, tmp_path: Path, report: Callable[[str], None]
+    count: int, settings: FleetSettings, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     texts = documents(count)
     folder = tmp_path / "documents"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bus_schema.storage import GetArtifact
-from mindbus import ReplyError, Settings, connect
+from config.settings import FleetSettings
+from mindbus import ReplyError, connect
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
@@ -81,7 +82,7 @@ def heard(bodies: list[Body]) -> bytes:
     return b"\n".join(body.content for body in bodies if body.exchange != REPLIES)
 
 
-async def all_that_can_be_signed(settings: Settings) -> list[str]:
+async def all_that_can_be_signed(settings: FleetSettings) -> list[str]:
     """Put, get, be denied, send what is too large for the bus."""
     async with connect("agent.researcher", settings=settings) as bus, open_artifacts(bus, settings) as artifacts:
         put = await artifacts.put(b"findings", artifact_type="draft", trace="run_1", visibility="private")

@@ -11,9 +11,10 @@ from bus_schema.episodes import ColdContent, Episode, EpisodeHead, Layer, WarmCo
 from bus_schema.lsm import GetEpisode, ListEpisodes, RecordExchange, SaidMessage, SetAnchor
 from bus_schema.packer import PackEpisode, RunPacking
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.packing.budget import content_words
 from memory.packing.verification import verify
-from mindbus import Client, Settings, Worker, WorkerContext
+from mindbus import Client, Worker, WorkerContext
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.generated_episodes import Generated, generated_episodes
@@ -28,7 +29,7 @@ LATER = MADE_UP[0].turns[0].time + timedelta(days=200)
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, packer_interval_s=0, lsm_gap_check_s=3600)
 
 
@@ -53,7 +54,7 @@ async def heads(bus: Client) -> tuple[EpisodeHead, ...]:
     return (await bus.request(ListEpisodes(at=LATER, limit=200))).items
 
 
-async def test_an_episode_is_packed_on_demand_an_anchor_no_further_than_warm(settings: Settings) -> None:
+async def test_an_episode_is_packed_on_demand_an_anchor_no_further_than_warm(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
         bus, made_up = fleet.bus, MADE_UP[8]
         episode_id = await record(bus, made_up, "anna")
@@ -73,7 +74,7 @@ async def test_an_episode_is_packed_on_demand_an_anchor_no_further_than_warm(set
         assert (refused.outcome, refused.layer) == ("refused", Layer.WARM)
 
 
-async def test_a_run_is_gone_on_with_until_all_that_is_due_is_packed(settings: Settings) -> None:
+async def test_a_run_is_gone_on_with_until_all_that_is_due_is_packed(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["storage"], FLEET["lsm"], packer(), settings=settings) as fleet:
         await require_runs_pack_everything(fleet)
 
@@ -95,7 +96,7 @@ async def require_runs_pack_everything(fleet: Fleet) -> None:
     assert (nothing.warm, nothing.cold, nothing.is_done) == (0, 0, True)
 
 
-async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: Settings) -> None:
+async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: FleetSettings) -> None:
     answer = (
         '{"summary": "Xanadu was sold.", "key_points": [{"text": "Xanadu costs 7 moons.", "turns": [1]}],'
         ' "entities": [], "decisions": []}'
@@ -116,7 +117,7 @@ async def test_whatever_a_model_answers_memory_keeps_what_was_said(settings: Set
             assert 3 <= each.words / content_words(content) <= 10
 
 
-async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: Settings) -> None:
+async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: FleetSettings) -> None:
     told = "Participants discuss that walks around the block may help more than sitting in front of the screen."
     point = '{"text": "Walks around the block help more than one more hour in front of the screen.", "turns": [1]}'
     warm = f'{{"summary": "{told}", "key_points": [{point}], "entities": [], "decisions": []}}'
@@ -133,7 +134,7 @@ async def test_what_a_model_says_in_its_own_words_can_go_cold(settings: Settings
         assert content.headline == "Participants discuss walks."
 
 
-async def test_while_memory_is_away_packing_waits(settings: Settings) -> None:
+async def test_while_memory_is_away_packing_waits(settings: FleetSettings) -> None:
     async with fleet_of(packer(), settings=settings) as fleet:
         asked = asyncio.ensure_future(fleet.bus.ask(PackEpisode(episode_id="ep_unknown"), timeout_s=60))
         async with fleet_of(FLEET["lsm"], settings=settings):

@@ -10,7 +10,8 @@ import pytest
 from agents.configuration.prompts import role_names
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, GetProcess, RunStatus, StartProcess
-from mindbus import Settings, TemporaryFailure, Worker, WorkerContext, on_command
+from config.settings import FleetSettings
+from mindbus import TemporaryFailure, Worker, WorkerContext, on_command
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
@@ -26,7 +27,7 @@ NOTE_BYTES = 5_000_000
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path)
 
 
@@ -62,7 +63,7 @@ class StumblingGreeter(Worker):
 
 @pytest.mark.parametrize("size_mib", [20, pytest.param(200, marks=pytest.mark.proof)])
 async def test_a_large_artifact_goes_by_pointer(
-    bodies: list[Body], settings: Settings, tmp_path: Path, size_mib: int
+    bodies: list[Body], settings: FleetSettings, tmp_path: Path, size_mib: int
 ) -> None:
     big, back = tmp_path / "big.bin", tmp_path / "back.bin"
     with big.open("wb") as file:
@@ -85,7 +86,7 @@ def _digest(file: Path) -> str:
 
 
 async def test_a_large_command_an_event_a_retry_and_a_dead_letter_go_by_claim(
-    bodies: list[Body], settings: Settings, vhost_url: str
+    bodies: list[Body], settings: FleetSettings, vhost_url: str
 ) -> None:
     note = "я" * (NOTE_BYTES // 2)
     async with fleet_of(StumblingGreeter, settings=settings) as fleet:
@@ -105,7 +106,7 @@ def _long_brief() -> bytes:
     return "\n\n".join([*paragraphs, "## Appendix", *log_book]).encode()
 
 
-async def test_a_whole_article_on_a_long_brief_goes_by_pointer(bodies: list[Body], settings: Settings) -> None:
+async def test_a_whole_article_on_a_long_brief_goes_by_pointer(bodies: list[Body], settings: FleetSettings) -> None:
     run_id = mint("run")
     brief = _long_brief()
     async with fleet_of(*FLEET.values(), settings=settings) as fleet:

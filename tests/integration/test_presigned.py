@@ -16,7 +16,8 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import GetArtifact
 from bus_schema.uploads import PresignedGet, PresignedPut, RequestUpload
-from mindbus import Client, ReplyError, Settings, connect
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError, connect
 from mindbus.bus.worker import utc_now
 from mindbus.files.presigned import BytesRefused, PresignedTransfer
 from mindbus.files.store import open_files
@@ -38,13 +39,13 @@ CONTENT = os.urandom(3 * MIB + 17)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> FleetSettings:
     """Those of an agent: no store, no key to one."""
-    return Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path / "agent", artifacts_access="presigned")
+    return FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path / "agent", artifacts_access="presigned")
 
 
 @pytest.fixture
-async def storage(s3_place: Place, settings: Settings, tmp_path: Path) -> AsyncIterator[Settings]:
+async def storage(s3_place: Place, settings: FleetSettings, tmp_path: Path) -> AsyncIterator[FleetSettings]:
     """Storage at work, which alone has the key, whatever is set for everybody."""
     data_dir = tmp_path / "storage"
     own = s3_place.settings(amqp_url=settings.amqp_url, data_dir=data_dir, artifacts_access="presigned")
@@ -53,7 +54,9 @@ async def storage(s3_place: Place, settings: Settings, tmp_path: Path) -> AsyncI
 
 
 @asynccontextmanager
-async def an_agent(settings: Settings, identity: str = "agent.researcher") -> AsyncIterator[tuple[Client, Artifacts]]:
+async def an_agent(
+    settings: FleetSettings, identity: str = "agent.researcher"
+) -> AsyncIterator[tuple[Client, Artifacts]]:
     async with connect(identity, settings=settings) as bus, open_artifacts(bus, settings) as artifacts:
         yield bus, artifacts
 
@@ -73,7 +76,7 @@ async def all_of(pieces: ByteStream) -> list[bytes]:
 
 
 @pytest.mark.usefixtures("storage")
-async def test_what_it_puts_it_gets_whole_or_in_part(settings: Settings, tmp_path: Path) -> None:
+async def test_what_it_puts_it_gets_whole_or_in_part(settings: FleetSettings, tmp_path: Path) -> None:
     source, back = tmp_path / "source.bin", tmp_path / "back.bin"
     source.write_bytes(CONTENT)
 
@@ -89,7 +92,9 @@ async def test_what_it_puts_it_gets_whole_or_in_part(settings: Settings, tmp_pat
     assert max(map(len, part)) <= MIB
 
 
-async def test_a_message_too_large_for_the_bus_goes_by_claim_both_ways(settings: Settings, storage: Settings) -> None:
+async def test_a_message_too_large_for_the_bus_goes_by_claim_both_ways(
+    settings: FleetSettings, storage: FleetSettings
+) -> None:
     note = "я" * MIB
     async with fleet_of(Greeter, settings=settings) as fleet, fleet.bus.subscribe(Greeted) as events:
         greeting = await fleet.bus.request(Greet(name="Anna", note=note))
@@ -103,7 +108,9 @@ async def test_a_message_too_large_for_the_bus_goes_by_claim_both_ways(settings:
 
 
 @pytest.mark.usefixtures("storage")
-async def test_an_address_to_read_is_told_to_those_who_may_read_and_opens_this_object_alone(settings: Settings) -> None:
+async def test_an_address_to_read_is_told_to_those_who_may_read_and_opens_this_object_alone(
+    settings: FleetSettings,
+) -> None:
     async with an_agent(settings) as (bus, artifacts):
         artifact_id = await put(artifacts, b"secret notes", visibility="private", content_type="text/html")
         found = await bus.request(GetArtifact(artifact_id=artifact_id, presigned=True))
@@ -133,7 +140,7 @@ async def test_an_address_to_read_is_told_to_those_who_may_read_and_opens_this_o
 
 
 @pytest.mark.usefixtures("storage")
-async def test_an_address_to_stage_is_for_the_declared_bytes_once(settings: Settings) -> None:
+async def test_an_address_to_stage_is_for_the_declared_bytes_once(settings: FleetSettings) -> None:
     async with an_agent(settings) as (bus, _):
         put = await requested(bus)
         other = await requested(bus)
@@ -198,7 +205,7 @@ class SlowPost:
 
 
 async def test_an_address_that_has_expired_is_refused_then_asked_for_anew(
-    settings: Settings, storage: Settings
+    settings: FleetSettings, storage: FleetSettings
 ) -> None:
     presigner = open_presigner(open_files(storage), utc_now)
     assert presigner is not None
@@ -212,7 +219,7 @@ async def test_an_address_that_has_expired_is_refused_then_asked_for_anew(
 
 
 @pytest.mark.usefixtures("storage")
-async def test_what_was_sent_before_the_answer_was_lost_is_not_sent_in_vain(settings: Settings) -> None:
+async def test_what_was_sent_before_the_answer_was_lost_is_not_sent_in_vain(settings: FleetSettings) -> None:
     async with an_agent(settings) as (bus, _):
         signed = await requested(bus)
         for _ in range(2):
@@ -227,8 +234,10 @@ async def pieces_of(content: bytes) -> AsyncIterator[bytes]:
     yield content[MIB:]
 
 
-async def test_where_storage_keeps_a_folder_it_says_so_rather_than_signing(settings: Settings, tmp_path: Path) -> None:
-    folder = Settings(amqp_url=settings.amqp_url, data_dir=tmp_path / "storage")
+async def test_where_storage_keeps_a_folder_it_says_so_rather_than_signing(
+    settings: FleetSettings, tmp_path: Path
+) -> None:
+    folder = FleetSettings(amqp_url=settings.amqp_url, data_dir=tmp_path / "storage")
     async with fleet_of(FLEET["storage"], settings=folder), connect("agent.writer", settings=folder) as writer:
         async with open_artifacts(writer, folder) as artifacts:
             artifact_id = await put(artifacts, visibility="public")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
-from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ class Newcomer:
 
     def until_ready(self, worker: str, other_than: int | None = None) -> int:
         """The process that runs the worker, once it is ready and another than before."""
-        health = HealthFolder(Settings(data_dir=self.folder / "data"))
+        health = HealthFolder(FleetSettings(data_dir=self.folder / "data"))
 
         def ready_process() -> int | None:
             with suppress(WorkerUnhealthy):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mindbus import Settings, connect
+from config.settings import FleetSettings
+from mindbus import connect
 from mindbus.files.s3_upload import WHOLE_BYTES
 from mindbus.files.store import open_files
 from mindbus.sdk.access import DirectAccess
@@ -35,7 +36,6 @@ PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 
-from mindbus import Settings
 from tests.integration.test_resumed_uploads import put
 from tests.seaweed import Place
 from mindbus.files.s3_bucket import S3Account
@@ -64,7 +64,7 @@ async def agent(place: Place, link_url: str, folder: Path) -> AsyncIterator[tupl
     """One that reaches the store over the link alone."""
     more = {"amqp_url": f"memory://{folder}", "data_dir": folder / "data"}
     parts = {"s3_part_bytes": PART_BYTES, "s3_concurrency": AT_ONCE, "s3_endpoint_url": link_url}
-    settings: Settings = place.settings(**more, **parts)
+    settings: FleetSettings = place.settings(**more, **parts)
     storage = FakeStorage(place.files())
     access = DirectAccess(await asyncio.to_thread(open_files, settings))
     policy = StoragePolicy(sleep=Naps(), attempts=1)

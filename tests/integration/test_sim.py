@@ -7,7 +7,8 @@ import pytest
 from bus_schema.dialogue import EndDialogue
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimStopped, StartSim, StopSim
-from mindbus import ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import ReplyError
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime
 
 CAST = ("storage", "tracker", "dialogue", "sim")
@@ -40,7 +41,7 @@ triggers:
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     for kind, name, text in (("profiles", "duo", DUO), ("scenarios", "tiny", TINY)):
         file = tmp_path / "sim" / kind / f"{name}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +54,7 @@ async def stopped(team: Runtime) -> SimStopped:
     return SimStopped.model_validate(envelope.data)
 
 
-async def test_one_that_has_nothing_new_to_say_ends_and_says_so(settings: Settings) -> None:
+async def test_one_that_has_nothing_new_to_say_ends_and_says_so(settings: FleetSettings) -> None:
     async with runtime(settings, *CAST) as team:
         await team.bus.request(StartSim(profiles="duo", speed=100_000))
         ending = await stopped(team)
@@ -68,7 +69,7 @@ async def test_one_that_has_nothing_new_to_say_ends_and_says_so(settings: Settin
     assert nothing_left.fragment_id is None
 
 
-async def test_one_that_is_stopped_is_answered_to_its_end(settings: Settings) -> None:
+async def test_one_that_is_stopped_is_answered_to_its_end(settings: FleetSettings) -> None:
     async with runtime(settings, *CAST) as team:
         started = await team.bus.request(StartSim(profiles="team_en", speed=600))
         with pytest.raises(ReplyError, match="is running; stop it first"):
@@ -93,7 +94,7 @@ async def test_one_that_is_stopped_is_answered_to_its_end(settings: Settings) ->
     ],
 )
 async def test_one_that_cannot_be_played_never_begins(
-    settings: Settings, tmp_path: Path, profiles: str, scenario: str | None, code: Code, said: str
+    settings: FleetSettings, tmp_path: Path, profiles: str, scenario: str | None, code: Code, said: str
 ) -> None:
     broken = tmp_path / "sim" / "profiles" / "broken.yaml"
     broken.write_text("name: broken\nlanguage: en\nscenario: 7\npeople: []\n", encoding="utf-8")

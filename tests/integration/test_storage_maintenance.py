@@ -26,7 +26,8 @@ from bus_schema.storage_maintenance import (
     GetStorageStats,
     Rebuild,
 )
-from mindbus import Client, ReplyError, Settings, Worker, WorkerContext
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError, Worker, WorkerContext
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
 from tests.command_line import Shell
@@ -59,7 +60,7 @@ class NoRoom(PassingBlobs):
 class House:
     """Storage on one data folder, however often it starts."""
 
-    settings: Settings
+    settings: FleetSettings
     clock: Clock
 
     @asynccontextmanager

@@ -22,7 +22,8 @@ from bus_schema.storage import (
     SearchArtifacts,
     SetTraceMembers,
 )
-from mindbus import Client, ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.files.store import FileStore, open_files
 from mindbus.testing.wait import until
@@ -33,17 +34,17 @@ TRACE = "run_1"
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path)
 
 
 @pytest.fixture
-def files(settings: Settings) -> FileStore:
+def files(settings: FleetSettings) -> FileStore:
     return open_files(settings)
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["storage"], settings=settings) as running:
         yield running
 
@@ -159,7 +160,7 @@ async def test_more_manifests_than_a_body_holds_are_still_one_page(researcher: C
 
 
 async def test_two_storage_workers_on_one_database_register_everything_once(
-    settings: Settings, files: FileStore
+    settings: FleetSettings, files: FileStore
 ) -> None:
     async with fleet_of(FLEET["storage"], FLEET["storage"], settings=settings) as fleet:
         researcher = fleet.bus.acting_as("agent.researcher")
@@ -182,7 +183,7 @@ async def test_two_storage_workers_on_one_database_register_everything_once(
 
 
 async def test_what_was_sent_while_storage_was_away_is_registered_when_it_is_back(
-    settings: Settings, files: FileStore
+    settings: FleetSettings, files: FileStore
 ) -> None:
     async with fleet_of(FLEET["storage"], settings=settings):
         pass

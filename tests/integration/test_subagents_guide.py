@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bus_schema.subagent import SERVICE_PREFIX
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.registry import WorkerRegistry, installed_workers
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
@@ -55,7 +55,7 @@ async def test_a_sub_agent_of_another_package_is_told_and_asked(vhost_url: str, 
 def test_the_master_knows_those_installed_and_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "subagents.yaml"
     file.write_text(YAML.replace("weather", "elsewhere"), encoding="utf-8")
-    known = known_subagents(Settings(subagents=str(file)), installed_workers())
+    known = known_subagents(FleetSettings(subagents=str(file)), installed_workers())
 
     assert list(known) == ["analytic", "weather", "elsewhere"]
     assert all(known.values())
@@ -70,4 +70,4 @@ def test_a_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, text: str
     file = tmp_path / "subagents.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSubagentsFile, match=why):
-        known_subagents(Settings(subagents=str(file)), WorkerRegistry())
+        known_subagents(FleetSettings(subagents=str(file)), WorkerRegistry())

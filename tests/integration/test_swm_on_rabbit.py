@@ -28,7 +28,8 @@ from bus_schema.swm import (
     SubscriptionTopic,
     Unsubscribe,
 )
-from mindbus import Client, ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
@@ -39,12 +40,12 @@ from workers.swm.worker import SwmWorker
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, embedding_model=SPACE.model, embedding_dim=SPACE.dim)
 
 
 @pytest.fixture
-async def fleet(settings: Settings) -> AsyncIterator[Fleet]:
+async def fleet(settings: FleetSettings) -> AsyncIterator[Fleet]:
     async with fleet_of(FLEET["glm"], FLEET["swm"], settings=settings) as running:
         yield running
 
@@ -111,7 +112,7 @@ async def test_what_one_publishes_another_hears(alice: Client, bob: Client) -> N
                 await anext(aiter(hearing))
 
 
-async def test_what_has_no_room_is_heard_as_evicted(settings: Settings) -> None:
+async def test_what_has_no_room_is_heard_as_evicted(settings: FleetSettings) -> None:
     small = settings.model_copy(update={"swm_max_bytes": 1024**2})
     async with fleet_of(FLEET["swm"], settings=small) as fleet:
         alice, bob = fleet.bus.acting_as("agent.alice"), fleet.bus.acting_as("agent.bob")
@@ -225,7 +226,7 @@ async def test_concurrent_increments_give_exactly_their_number(
 
 
 @pytest.mark.slow
-async def test_without_the_global_memory_units_are_shared_then_kept(settings: Settings) -> None:
+async def test_without_the_global_memory_units_are_shared_then_kept(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["swm"], settings=settings) as alone:
         alice = alone.bus.acting_as("agent.alice")
         kem = await alice.request(PublishKem(kem=a_draft(), persist_to_glm_if_new_or_updated=True))
@@ -260,7 +261,7 @@ async def lock_redis() -> AsyncIterator[PrivateRedis]:
 
 
 @pytest.fixture
-async def on_redis(settings: Settings, own_redis: PrivateRedis, lock_redis: PrivateRedis) -> AsyncIterator[Client]:
+async def on_redis(settings: FleetSettings, own_redis: PrivateRedis, lock_redis: PrivateRedis) -> AsyncIterator[Client]:
     """An agent before a working memory that has all it can in Redis."""
     in_redis = settings.model_copy(update={"cache_redis_url": own_redis.url, "redis_url": lock_redis.url})
     async with fleet_of(FLEET["glm"], FLEET["swm"], settings=in_redis) as fleet:

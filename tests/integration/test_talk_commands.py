@@ -11,8 +11,8 @@ import pytest
 
 from bus_schema.conversations import SaveMessage
 from bus_schema.dialogue import conversation_trace
+from config.settings import FleetSettings
 from mindbus.bus.connection import connect
-from mindbus.settings import Settings
 from mindbus.testing.wait import eventually
 from tests.command_line import Shell, require_rabbitmq
 
@@ -150,7 +150,7 @@ def test_a_notification_is_shown_in_the_middle_of_a_talk_marked_as_one(shell: Sh
 
 def test_a_long_history_is_whole_and_its_end_is_the_latest(shell: Shell) -> None:
     async def say_much() -> None:
-        settings = Settings(data_dir=shell.data_dir)
+        settings = FleetSettings(data_dir=shell.data_dir)
         async with connect("svc.dialogue", settings=settings) as bus:
             for number in range(205):
                 message = SaveMessage(

@@ -6,7 +6,7 @@ from pathlib import Path
 import aio_pika
 import pytest
 
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.bus.topology import DELIVERY_LIMIT, Queue, Topology, backbone, of_service, of_subscriber, rungs_of
 from mindbus.bus.topology_admin import StillInUse, apply, compare, migrate, prune
 from mindbus.management import Management
@@ -26,11 +26,11 @@ async def api(broker: Broker, vhost: str) -> AsyncIterator[Management]:
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path)
 
 
-async def test_a_running_worker_leaves_nothing_to_apply(settings: Settings, api: Management) -> None:
+async def test_a_running_worker_leaves_nothing_to_apply(settings: FleetSettings, api: Management) -> None:
     async with fleet_of(Greeter, settings=settings) as fleet:
         await fleet.bus.request(Greet(name="x"))
         differences = await compare(api, WANTED)
@@ -65,7 +65,7 @@ async def test_only_unknown_empty_queues_are_pruned(vhost_url: str, api: Managem
 
 
 async def test_a_queue_with_other_arguments_is_migrated_with_its_messages(
-    vhost_url: str, api: Management, settings: Settings
+    vhost_url: str, api: Management, settings: FleetSettings
 ) -> None:
     await _apply_older(vhost_url)
     async with await aio_pika.connect(vhost_url) as connection, connection.channel() as channel:

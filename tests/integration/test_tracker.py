@@ -6,7 +6,7 @@ import pytest
 
 import mindbus
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of, settings_for
@@ -24,7 +24,7 @@ class Rained(mindbus.Event, topic="weather", name="rained"):
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return settings_for(vhost_url, tmp_path, heartbeat_s=0.1)
 
 
@@ -32,7 +32,7 @@ async def timeline(fleet: Fleet, **wanted: object) -> list[TimelineEvent]:
     return list((await fleet.bus.request(GetTimeline.model_validate(wanted))).items)
 
 
-async def test_events_of_every_topic_are_recorded_once_heartbeats_never(settings: Settings) -> None:
+async def test_events_of_every_topic_are_recorded_once_heartbeats_never(settings: FleetSettings) -> None:
     async with fleet_of(STORAGE, TrackerWorker, settings=settings) as fleet:
         for millimetres in range(300):
             await fleet.bus.publish(Rained(millimetres=millimetres, user_id="ан на" if millimetres % 2 else "anna"))
@@ -47,7 +47,7 @@ async def test_events_of_every_topic_are_recorded_once_heartbeats_never(settings
     assert [event.name for event in found if event.topic != "weather"] == ["artifact.registered"]
 
 
-async def test_what_happens_while_storage_is_away_is_recorded_when_it_is_back(settings: Settings) -> None:
+async def test_what_happens_while_storage_is_away_is_recorded_when_it_is_back(settings: FleetSettings) -> None:
     async with fleet_of(TrackerWorker, settings=settings) as fleet:
         with pytest.raises(mindbus.Unroutable):
             await fleet.bus.request(GetTimeline())

@@ -24,10 +24,10 @@ from bus_schema.ids import mint
 from mindbus.testing.workers import running
 from mindbus.logs import configure_logs
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus.settings import Settings
+from config.settings import FleetSettings
 from tests.installed import FLEET
 
-folder, size_mb, settings = Path(sys.argv[1]), int(sys.argv[2]), Settings.model_validate_json(sys.argv[3])
+folder, size_mb, settings = Path(sys.argv[1]), int(sys.argv[2]), FleetSettings.model_validate_json(sys.argv[3])
 
 
 def peak_mb():

@@ -23,7 +23,8 @@ from bus_schema.process import (
     StepStatus,
 )
 from bus_schema.replies import Code
-from mindbus import Client, ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import Client, ReplyError
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.process_kit import (
@@ -43,7 +44,7 @@ from tests.process_kit import (
 
 
 @pytest.fixture(params=["memory", pytest.param("rabbit", marks=pytest.mark.rabbit)])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> FleetSettings:
     in_memory = f"memory://{secrets.token_hex(4)}"
     url = in_memory if request.param == "memory" else request.getfixturevalue("vhost_url")
     return settings_for(url, tmp_path)
@@ -73,7 +74,7 @@ def step_is(step_id: str, status: StepStatus) -> Callable[[Run], bool]:
     return lambda run: status_of(run, step_id) is status
 
 
-async def test_the_article_card_runs_from_brief_to_final(settings: Settings, tmp_path: Path) -> None:
+async def test_the_article_card_runs_from_brief_to_final(settings: FleetSettings, tmp_path: Path) -> None:
     start = a_start(card_name="article")
     team = [a_role(role) for role in ROLES]
     async with fleet_of(ScriptedStorage, an_orchestrator(tmp_path), *team, settings=settings) as fleet:
@@ -94,7 +95,7 @@ async def test_the_article_card_runs_from_brief_to_final(settings: Settings, tmp
     assert storage.asked_by == {"svc.orchestrator"}
 
 
-async def test_a_step_gets_the_inputs_that_its_card_names(settings: Settings, tmp_path: Path) -> None:
+async def test_a_step_gets_the_inputs_that_its_card_names(settings: FleetSettings, tmp_path: Path) -> None:
     start = a_start(a_step("find"), a_step("write", "brief", "find", role="editor"))
     makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("editor"), a_role("critic")
     async with fleet_of(*makers, settings=settings) as fleet:
@@ -106,7 +107,7 @@ async def test_a_step_gets_the_inputs_that_its_card_names(settings: Settings, tm
     assert [(given.name, given.artifact) for given in order.inputs] == [("brief", start.inputs[0]), ("find", found)]
 
 
-async def test_a_failed_attempt_is_made_again(settings: Settings, tmp_path: Path) -> None:
+async def test_a_failed_attempt_is_made_again(settings: FleetSettings, tmp_path: Path) -> None:
     async def stumble(order: ExecuteStep) -> Event:
         return failed(order) if order.attempt == 1 else completed(order)
 
@@ -120,7 +121,7 @@ async def test_a_failed_attempt_is_made_again(settings: Settings, tmp_path: Path
     assert (run.status, attempts) == (RunStatus.COMPLETED, [1, 2])
 
 
-async def test_a_critical_step_that_cannot_succeed_fails_the_run(settings: Settings, tmp_path: Path) -> None:
+async def test_a_critical_step_that_cannot_succeed_fails_the_run(settings: FleetSettings, tmp_path: Path) -> None:
     async def refuse(order: ExecuteStep) -> Event:
         return failed(order, retryable=False)
 
@@ -136,7 +137,9 @@ async def test_a_critical_step_that_cannot_succeed_fails_the_run(settings: Setti
     assert [step.status for step in run.steps] == [StepStatus.FAILED, StepStatus.CANCELLED]
 
 
-async def test_a_silent_attempt_times_out_and_its_late_result_is_ignored(settings: Settings, tmp_path: Path) -> None:
+async def test_a_silent_attempt_times_out_and_its_late_result_is_ignored(
+    settings: FleetSettings, tmp_path: Path
+) -> None:
     gate = asyncio.Event()
 
     async def sleep_through_the_first(order: ExecuteStep) -> Event | None:
@@ -162,7 +165,7 @@ async def test_a_silent_attempt_times_out_and_its_late_result_is_ignored(setting
     assert run.status is RunStatus.COMPLETED
 
 
-async def test_branches_of_the_review_run_side_by_side(settings: Settings, tmp_path: Path) -> None:
+async def test_branches_of_the_review_run_side_by_side(settings: FleetSettings, tmp_path: Path) -> None:
     both = asyncio.Barrier(2)
 
     async def together(order: ExecuteStep) -> Event:
@@ -179,7 +182,7 @@ async def test_branches_of_the_review_run_side_by_side(settings: Settings, tmp_p
     assert run.result == artifact_of(start.run_id, "edit", 1)
 
 
-async def test_a_cancelled_run_stays_cancelled_whatever_comes_late(settings: Settings, tmp_path: Path) -> None:
+async def test_a_cancelled_run_stays_cancelled_whatever_comes_late(settings: FleetSettings, tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     async def wait(order: ExecuteStep) -> Event:
@@ -206,7 +209,7 @@ async def test_a_cancelled_run_stays_cancelled_whatever_comes_late(settings: Set
     assert {step.status for step in late.steps} == {StepStatus.CANCELLED}
 
 
-async def test_a_new_orchestrator_goes_on_where_the_old_one_stopped(settings: Settings, tmp_path: Path) -> None:
+async def test_a_new_orchestrator_goes_on_where_the_old_one_stopped(settings: FleetSettings, tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     async def wait(order: ExecuteStep) -> Event:
@@ -228,7 +231,7 @@ async def test_a_new_orchestrator_goes_on_where_the_old_one_stopped(settings: Se
     assert seen == [("a", 1), ("b", 1), ("c", 1)]
 
 
-async def test_a_critical_artifact_in_a_buffer_is_waited_for(settings: Settings, tmp_path: Path) -> None:
+async def test_a_critical_artifact_in_a_buffer_is_waited_for(settings: FleetSettings, tmp_path: Path) -> None:
     async def buffer_the_first(order: ExecuteStep) -> Event:
         return buffered(order) if order.step_id == "a" else completed(order)
 
@@ -247,7 +250,7 @@ async def test_a_critical_artifact_in_a_buffer_is_waited_for(settings: Settings,
     assert run.status is RunStatus.COMPLETED
 
 
-async def test_an_artifact_that_is_not_critical_is_not_waited_for(settings: Settings, tmp_path: Path) -> None:
+async def test_an_artifact_that_is_not_critical_is_not_waited_for(settings: FleetSettings, tmp_path: Path) -> None:
     async def buffer_the_first(order: ExecuteStep) -> Event:
         return buffered(order) if order.step_id == "a" else completed(order)
 
@@ -261,7 +264,7 @@ async def test_an_artifact_that_is_not_critical_is_not_waited_for(settings: Sett
         await run_that(fleet.bus, start.run_id, step_is("a", StepStatus.COMPLETED))
 
 
-async def test_a_run_waits_for_a_storage_that_is_not_there_yet(settings: Settings, tmp_path: Path) -> None:
+async def test_a_run_waits_for_a_storage_that_is_not_there_yet(settings: FleetSettings, tmp_path: Path) -> None:
     start = a_start(a_step("a"))
     async with fleet_of(an_orchestrator(tmp_path), a_role("critic"), settings=settings) as fleet:
         await fleet.bus.request(start)
@@ -273,7 +276,7 @@ async def test_a_run_waits_for_a_storage_that_is_not_there_yet(settings: Setting
     assert run.status is RunStatus.COMPLETED
 
 
-async def test_a_card_may_be_longer_than_any_story_on_the_bus(settings: Settings, tmp_path: Path) -> None:
+async def test_a_card_may_be_longer_than_any_story_on_the_bus(settings: FleetSettings, tmp_path: Path) -> None:
     chain = [a_step("s0"), *(a_step(f"s{number}", f"s{number - 1}") for number in range(1, 20))]
     start = a_start(*chain)
     makers = ScriptedStorage, an_orchestrator(tmp_path), a_role("critic")
@@ -284,7 +287,7 @@ async def test_a_card_may_be_longer_than_any_story_on_the_bus(settings: Settings
     assert run.status is RunStatus.COMPLETED
 
 
-async def test_what_cannot_be_run_is_refused_with_the_reason(settings: Settings, tmp_path: Path) -> None:
+async def test_what_cannot_be_run_is_refused_with_the_reason(settings: FleetSettings, tmp_path: Path) -> None:
     async def refusal(ask: Awaitable[object]) -> tuple[Code, str]:
         with pytest.raises(ReplyError) as no:
             await ask

@@ -15,7 +15,7 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.kps import ProcessRawData
 from bus_schema.process import Card, CardStep, ProcessCompleted, StartProcess
 from bus_schema.storage import GetArtifact
-from mindbus import Settings
+from config.settings import FleetSettings
 from mindbus.cli.data_owners import FORGET
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
@@ -36,12 +36,12 @@ CARD = Card(
 
 
 @pytest.fixture
-def settings(vhost_url: str, tmp_path: Path) -> Settings:
+def settings(vhost_url: str, tmp_path: Path) -> FleetSettings:
     return dialogue_settings(vhost_url, tmp_path, recall_timeout_s=20)
 
 
 @pytest.fixture
-async def team(settings: Settings) -> AsyncIterator[Runtime]:
+async def team(settings: FleetSettings) -> AsyncIterator[Runtime]:
     async with runtime(settings, *WORKERS) as running:
         yield running
 
@@ -95,7 +95,7 @@ async def test_what_was_said_is_remembered_in_the_next_talk_with_its_source_and_
     assert (await team.say("boris", "Напомни, когда релиз проекта Аврора?")).kem_ids == ()
 
 
-async def test_a_run_is_shown_what_whoever_started_it_may_read(team: Runtime, settings: Settings) -> None:
+async def test_a_run_is_shown_what_whoever_started_it_may_read(team: Runtime, settings: FleetSettings) -> None:
     (fact,) = await has_told(team, "anna", FACT)
 
     assert await sources_of_a_run(team, settings, "user.anna") == (fact.id,)
@@ -123,7 +123,7 @@ async def test_who_is_forgotten_is_forgotten_by_memory_even_of_what_was_on_its_w
     assert await kems_of(team, "anna") == []
 
 
-async def sources_of_a_run(team: Runtime, settings: Settings, identity: str) -> tuple[str, ...]:
+async def sources_of_a_run(team: Runtime, settings: FleetSettings, identity: str) -> tuple[str, ...]:
     """The units that a run's report names, which is about what Anna said."""
     run_id, bus = mint("run"), team.bus.acting_as(identity)
     async with open_artifacts(bus, settings) as artifacts:

@@ -14,7 +14,8 @@ from agents.models.language_model import ToolCall
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.history import chat_key, subagent_key
 from bus_schema.subagent import MAX_SHOWN_CHARS, SubagentCompletion, SubagentToolResult
-from mindbus import Delegated, ReplyError, Settings, SubAgent
+from config.settings import FleetSettings
+from mindbus import Delegated, ReplyError, SubAgent
 from mindbus.sdk.artifacts import open_artifacts
 from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.llm_server import Fails, LlmServer, Reply, Request, Says
@@ -86,7 +87,7 @@ class ClumsySubagent(SubAgent):
 
 
 @asynccontextmanager
-async def scripted(settings: Settings, server: LlmServer) -> AsyncIterator[Runtime]:
+async def scripted(settings: FleetSettings, server: LlmServer) -> AsyncIterator[Runtime]:
     """Every model call goes to the server, over HTTP; `clumsy`, `gone` are known beside `analytic`."""
     others = settings.data_dir / "subagents.yaml"
     others.write_text("subagents: {clumsy: Fails., gone: Is never there.}\n", encoding="utf-8")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import FleetSettings
 from mindbus.files.s3_bucket import open_bucket
 from mindbus.files.s3_errors import BucketMissing, CredentialsRefused, StoreUnreachable
 from mindbus.files.s3_store import S3Files
 from mindbus.files.s3_upload import UploadParts
 from mindbus.files.store import FileStore, StoreNotSupported, open_files
-from mindbus.settings import Settings
 from tests.object_proxy import Fault, meddling
 from tests.seaweed import Place
 
@@ -155,7 +155,7 @@ def test_refused_credentials_are_said_to_be_refused_without_showing_them(s3_plac
 
 @pytest.mark.slow
 def test_a_store_that_does_not_answer_is_said_so() -> None:
-    settings = Settings(
+    settings = FleetSettings(
         artifacts_url="s3://mindbus", s3_endpoint_url="http://127.0.0.1:1", s3_access_key="a", s3_secret_key="b"
     )
 
@@ -183,7 +183,7 @@ def test_a_store_that_does_not_answer_is_said_so() -> None:
 )
 def test_an_url_that_names_no_bucket_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(StoreNotSupported) as refused:
-        open_files(Settings(artifacts_url=url))
+        open_files(FleetSettings(artifacts_url=url))
 
     assert "u:p" not in str(refused.value)
 

@@ -31,6 +31,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import derived
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationSent
+from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
@@ -69,7 +70,7 @@ class DialogueWorker(Worker):
         model: LanguageModel | None = None,
         known_subagents: Mapping[str, str] | None = None,
     ) -> None:
-        settings = context.settings
+        settings = context.settings_as(FleetSettings)
         self._bus, self._clock = context.bus, context.clock
         self._model = model or model_of(settings)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
@@ -224,7 +225,9 @@ def _preview(message: DialogueMessage) -> str:
 
 def open_dialogue(context: WorkerContext) -> DialogueWorker:
     """The assistant, with the sub-agents that are installed here or that the settings name."""
-    return DialogueWorker(context, known_subagents=known_subagents(context.settings, installed_workers().checked()))
+    return DialogueWorker(
+        context, known_subagents=known_subagents(context.settings_as(FleetSettings), installed_workers().checked())
+    )
 
 
 ClosingReason = Literal["timeout", "ended", "size"]

@@ -2,6 +2,7 @@
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.kem import KemSource
+from config.settings import FleetSettings
 from memory.glm.migration import own_text
 from memory.glm.tables import KemRow
 from memory.kps.extractor import DocumentExtractor, ExtractionLimits
@@ -18,7 +19,9 @@ class Texts:
     def __init__(self, context: WorkerContext) -> None:
         self._kit = context
         self._reader = DocumentExtractor(
-            ExtractionLimits(context.settings.kps_max_bytes, context.settings.kps_timeout_s)
+            ExtractionLimits(
+                context.settings_as(FleetSettings).kps_max_bytes, context.settings_as(FleetSettings).kps_timeout_s
+            )
         )
 
     async def of(self, row: KemRow) -> str | None:
@@ -40,7 +43,9 @@ class Texts:
 
     async def _read(self, row: KemRow, ref: ArtifactRef) -> str:
         """The part that the unit is about, if it says which."""
-        artifacts = open_artifacts(self._kit.bus.acting_as(row.owner), self._kit.settings, self._kit.clock)
+        artifacts = open_artifacts(
+            self._kit.bus.acting_as(row.owner), self._kit.settings_as(FleetSettings), self._kit.clock
+        )
         async with artifacts.open(ref.artifact_id) as reader:
             self._reader.require_size(reader.manifest.size_bytes)
             content = b"".join([piece async for piece in reader])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from config.settings import FleetSettings
 from memory.embedding.errors import EmbedderFailure
 from memory.glm.migration import ModelMigration
 from memory.glm.service import GlobalMemory, database_of, open_memory
@@ -33,7 +34,10 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
     ) -> None:
         self.drafts, self._texts = DraftReader(context), Texts(context)
-        self.moving, self.go_over = ModelMigration(database, context.settings, self._texts.of), self._go_over
+        self.moving, self.go_over = (
+            ModelMigration(database, context.settings_as(FleetSettings), self._texts.of),
+            self._go_over,
+        )
         self._database, self._opening = database, opening
         self._opened: GlobalMemory | None = None
         self.inbox = self.remembered = SqlInbox(database)
@@ -90,5 +94,7 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
 
 def open_glm(context: WorkerContext) -> GlmWorker:
     """The global memory over its own database."""
-    database = database_of(context.settings)
-    return GlmWorker(database, lambda: open_memory(database, context.settings, context.clock), context)
+    database = database_of(context.settings_as(FleetSettings))
+    return GlmWorker(
+        database, lambda: open_memory(database, context.settings_as(FleetSettings), context.clock), context
+    )

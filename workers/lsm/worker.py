@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
 from memory.lsm.search.service import search_over
@@ -29,13 +30,13 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
     start_stage = 0
 
     def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
-        self.memory = memory_over(database, context.settings, context.clock)
-        self.search = search_over(self.memory, context.settings, opening)
-        self._artifacts = open_artifacts(context.bus, context.settings, context.clock)
+        self.memory = memory_over(database, context.settings_as(FleetSettings), context.clock)
+        self.search = search_over(self.memory, context.settings_as(FleetSettings), opening)
+        self._artifacts = open_artifacts(context.bus, context.settings_as(FleetSettings), context.clock)
         self.conversations = Conversations(
-            context.bus, self._artifacts, largest_inline_bytes=context.settings.max_body_bytes // 2
+            context.bus, self._artifacts, largest_inline_bytes=context.settings_as(FleetSettings).max_body_bytes // 2
         )
-        interval = timedelta(seconds=context.settings.lsm_gap_check_s)
+        interval = timedelta(seconds=context.settings_as(FleetSettings).lsm_gap_check_s)
         self.gaps = Gaps(context.bus, self.conversations, self.memory, interval)
         self.inbox = self.remembered = SqlInbox(database)
         self.leadership = single_writer(database)
@@ -55,9 +56,9 @@ class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
 
 def open_lsm(context: WorkerContext) -> LsmWorker:
     """Long-term memory over its own database."""
-    return lsm_with(lambda: configured_embedder(context.settings), context)
+    return lsm_with(lambda: configured_embedder(context.settings_as(FleetSettings)), context)
 
 
 def lsm_with(opening: Callable[[], Awaitable[Embedder]], context: WorkerContext) -> LsmWorker:
     """The same with an embedder of one's own."""
-    return LsmWorker(Database(context.settings.database_of("lsm"), "lsm"), context, opening)
+    return LsmWorker(Database(context.settings_as(FleetSettings).database_of("lsm"), "lsm"), context, opening)

@@ -9,6 +9,7 @@ from agents.models.selection import model_of
 from bus_schema.episodes import Layer
 from bus_schema.lsm_packing import DueEpisode, GetDueEpisodes
 from bus_schema.packer import Packed, PackEpisode, PackRun, RunPacking
+from config.settings import FleetSettings
 from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import Rejected, TemporaryFailure
@@ -33,9 +34,9 @@ class PackerWorker(Worker):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         self._clock = context.clock
-        self._model = model or model_of(context.settings)
+        self._model = model or model_of(context.settings_as(FleetSettings))
         self._transition = LayerTransition(context.bus.acting_as(self.identity, service=self.name), self._model)
-        self._interval = timedelta(seconds=context.settings.packer_interval_s)
+        self._interval = timedelta(seconds=context.settings_as(FleetSettings).packer_interval_s)
         self._next_run = context.clock()
 
     async def stop(self) -> None:

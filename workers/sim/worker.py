@@ -13,6 +13,7 @@ from bus_schema.data import ClearData, Removed
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimStarted, SimState, SimStopped, StartSim, StopSim
+from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from mindbus.bus.worker import Worker, WorkerContext
@@ -48,7 +49,7 @@ class SimWorker(Worker):
 
     def __init__(self, context: WorkerContext) -> None:
         self._bus, self._clock = context.bus, context.clock
-        self._library = SimLibrary(context.settings.sim_dir)
+        self._library = SimLibrary(context.settings_as(FleetSettings).sim_dir)
         self._states = AgentStateStore(context.bus, self.name, SimRecord)
         self._player: SimPlayer | None = None
         self._task: asyncio.Task[None] | None = None

@@ -1,5 +1,6 @@
 """Storage: one worker made of the desks in this folder."""
 
+from config.settings import FleetSettings
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.files.store import open_files
@@ -43,7 +44,7 @@ class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, 
 
 def open_storage_worker(context: WorkerContext) -> StorageWorker:
     """The storage worker over the database and the file store that the settings name."""
-    settings = context.settings
+    settings = context.settings_as(FleetSettings)
     files = open_files(settings)
     presigner = open_presigner(files, context.clock, settings.s3_public_endpoint_url)
     database = Database(settings.database_of("storage"), schema="storage")

@@ -1,5 +1,6 @@
 """The working memory: one worker made of the desks in this folder."""
 
+from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
 from memory.swm.coordination import coordination_in
@@ -12,7 +13,6 @@ from memory.swm.write_queue import KemWriteQueue
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
@@ -37,7 +37,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
     concurrency = 2 * MAX_WAITING
 
     def __init__(self, context: WorkerContext) -> None:
-        settings, self.clock, self.bus = context.settings, context.clock, context.bus
+        settings, self.clock, self.bus = context.settings_as(FleetSettings), context.clock, context.bus
         self.drafts = DraftReader(context)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
@@ -77,7 +77,7 @@ class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Work
         await self._coordination.close()
 
 
-def cache_of(settings: Settings) -> KemCache:
+def cache_of(settings: FleetSettings) -> KemCache:
     """The cache that the settings name."""
     keys = [key.strip() for key in settings.swm_indexed_keys.split(",") if key.strip()]
     if settings.cache_redis_url is None:

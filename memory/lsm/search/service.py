@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bus_schema.lsm_search import SearchEpisodes
+from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.index_cache import ChatIndexCache
@@ -12,7 +13,6 @@ from memory.lsm.search.search import EpisodeFinder
 from memory.lsm.search.search_log import FinishedSearch, SearchLog, SearchOutcome
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.service import LongTermMemory
-from mindbus.settings import Settings
 
 _MIB = 1 << 20
 
@@ -51,7 +51,7 @@ class EpisodeSearch:
 
 
 def search_over(
-    memory: LongTermMemory, settings: Settings, opening: Callable[[], Awaitable[Embedder]]
+    memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
 ) -> EpisodeSearch:
     """Build the search over a long-term memory and register it for changes of its log; nothing is opened yet."""
     database, gap = memory.database, memory.recorder.limits.gap

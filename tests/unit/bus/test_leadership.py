@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mindbus
 from bus_schema.fleet import State
+from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import Leadership
 from mindbus.runtime.service import Service, build
@@ -53,7 +54,7 @@ class Losable(FileLock):
 
 
 @asynccontextmanager
-async def started(worker: LedWorker, settings: mindbus.Settings) -> AsyncIterator[Service]:
+async def started(worker: LedWorker, settings: FleetSettings) -> AsyncIterator[Service]:
     transport = open_transport(settings, "test")
     service = build(lambda _kit: worker, worker.name, settings, transport)
     await service.start()
@@ -65,8 +66,8 @@ async def started(worker: LedWorker, settings: mindbus.Settings) -> AsyncIterato
         await transport.close()
 
 
-def settings_in(folder: Path) -> mindbus.Settings:
-    return mindbus.Settings(data_dir=folder, amqp_url=f"memory://{folder}", request_timeout_s=5)
+def settings_in(folder: Path) -> FleetSettings:
+    return FleetSettings(data_dir=folder, amqp_url=f"memory://{folder}", request_timeout_s=5)
 
 
 def led(folder: Path, instance: str, lock: Callable[[Path], FileLock] = FileLock) -> LedWorker:
@@ -77,7 +78,7 @@ def state_of(service: Service) -> State:
     return service.state
 
 
-async def who_leads(settings: mindbus.Settings) -> str:
+async def who_leads(settings: FleetSettings) -> str:
     async with connect(settings=settings) as bus:
         return (await bus.request(WhoLeads())).instance
 

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 import mindbus
 from bus_schema.replies import Code
-from mindbus import Client, Command, MessageContext, Rejected, ReplyError, Settings
+from config.settings import FleetSettings
+from mindbus import Client, Command, MessageContext, Rejected, ReplyError
 from mindbus.testing.workers import running
 
 
@@ -45,11 +46,11 @@ def speaker() -> Speaker:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+def settings(tmp_path: Path) -> FleetSettings:
+    return FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
 
 
-async def test_what_is_said_is_heard_though_nothing_follows(speaker: Speaker, settings: Settings) -> None:
+async def test_what_is_said_is_heard_though_nothing_follows(speaker: Speaker, settings: FleetSettings) -> None:
     words = ("что ", "сказано, ", "то ", "слышно")
     heard: list[str] = []
     async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
@@ -64,7 +65,7 @@ async def test_what_is_said_is_heard_though_nothing_follows(speaker: Speaker, se
 
 
 async def test_the_parts_come_before_the_result_without_a_pause_at_the_end(
-    speaker: Speaker, settings: Settings
+    speaker: Speaker, settings: FleetSettings
 ) -> None:
     speaker.is_heard.set()
     async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
@@ -73,7 +74,7 @@ async def test_the_parts_come_before_the_result_without_a_pause_at_the_end(
     assert "".join(str(part) for part in parts[:-1]) == "abc"
 
 
-async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settings: Settings) -> None:
+async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settings: FleetSettings) -> None:
     heard: list[object] = []
 
     async def listen(bus: Client) -> None:
@@ -86,7 +87,7 @@ async def test_after_a_refusal_nothing_is_said_any_more(speaker: Speaker, settin
     assert len(heard) <= 1
 
 
-async def test_whoever_did_not_ask_to_be_told_is_not(speaker: Speaker, settings: Settings) -> None:
+async def test_whoever_did_not_ask_to_be_told_is_not(speaker: Speaker, settings: FleetSettings) -> None:
     speaker.is_heard.set()
     async with running(lambda _kit: speaker, settings=settings) as bus, asyncio.timeout(10):
         assert await bus.request(Speak(words=("a", "b"))) == Spoken(text="ab")

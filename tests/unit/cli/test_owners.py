@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from bus_schema.data import ClearData, DeleteUser
+from config.settings import FleetSettings
 from mindbus.bus.connection import open_transport
 from mindbus.cli.data_owners import CLEAR, FORGET, others_that_take
 from mindbus.runtime.service import build
-from mindbus.settings import Settings
 from tests.installed import FLEET
 from tests.third_party import ECHO, install
 
 
 def test_every_owner_of_data_is_asked_to_clear_and_to_forget(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
+    settings = FleetSettings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
     takes = {
         name: set(build(make, name, settings, open_transport(settings, name)).worker.routes.commands)
         for name, make in FLEET.items()
@@ -52,7 +52,7 @@ def test_an_agent_of_another_package_is_asked_to_forget_a_stranger_to_users_is_n
     monkeypatch.syspath_prepend(install(tmp_path, "keeper_package", KEEPER, keeper="keeper_package:Keeper"))
     source = ECHO.replace('"echo"', '"echo_owns"')
     monkeypatch.syspath_prepend(install(tmp_path, "owns_package", source, echo_owns="owns_package:EchoWorker"))
-    settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}/others")
+    settings = FleetSettings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}/others")
     try:
         assert others_that_take(DeleteUser, settings) == ["keeper"]
         assert others_that_take(ClearData, settings) == []

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import FleetSettings
 from gateway.access_tokens import is_loopback, token_file, token_of
-from mindbus import Settings
 
 
-def settings(folder: Path, **options: object) -> Settings:
-    return Settings(data_dir=folder, **options)  # type: ignore[arg-type]  # as each test has them
+def settings(folder: Path, **options: object) -> FleetSettings:
+    return FleetSettings(data_dir=folder, **options)  # type: ignore[arg-type]  # as each test has them
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])

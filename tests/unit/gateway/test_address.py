@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import FleetSettings
 from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, known_url, url_file, url_of
-from mindbus import Settings
 from mindbus.files.private import write_private
 
 
@@ -28,13 +28,13 @@ def taken(stack: ExitStack) -> int:
 def test_a_port_that_is_set_is_taken_or_it_says_why_not(tmp_path: Path, stack: ExitStack) -> None:
     port = taken(stack)
     with pytest.raises(CannotListen, match=f"MINDBUS_GATEWAY_PORT.*127.0.0.1:{port}"):
-        bound_socket(Settings(data_dir=tmp_path, gateway_port=port))
+        bound_socket(FleetSettings(data_dir=tmp_path, gateway_port=port))
     with pytest.raises(CannotListen, match=r"no\.such\.host\.invalid"):
-        bound_socket(Settings(data_dir=tmp_path, gateway_host="no.such.host.invalid"))
+        bound_socket(FleetSettings(data_dir=tmp_path, gateway_host="no.such.host.invalid"))
 
 
 def test_without_one_it_is_never_at_a_loss(tmp_path: Path, stack: ExitStack) -> None:
-    settings = Settings(data_dir=tmp_path)
+    settings = FleetSettings(data_dir=tmp_path)
     first = stack.enter_context(bound_socket(settings))
     second = stack.enter_context(bound_socket(settings))
 
@@ -42,7 +42,7 @@ def test_without_one_it_is_never_at_a_loss(tmp_path: Path, stack: ExitStack) -> 
 
 
 def test_it_comes_back_where_it_was(tmp_path: Path, stack: ExitStack) -> None:
-    settings = Settings(data_dir=tmp_path)
+    settings = FleetSettings(data_dir=tmp_path)
     with bound_socket(settings.model_copy(update={"gateway_port": 0})) as before:
         write_private(url_file(settings), url_of(before))
     again = stack.enter_context(bound_socket(settings))
@@ -54,6 +54,6 @@ def test_it_comes_back_where_it_was(tmp_path: Path, stack: ExitStack) -> None:
 def test_its_address_can_be_opened_on_this_machine(tmp_path: Path, stack: ExitStack, host: str, shown: str) -> None:
     if host == "::1" and not socket.has_ipv6:
         pytest.skip("no IPv6 here")
-    listening = stack.enter_context(bound_socket(Settings(data_dir=tmp_path, gateway_host=host, gateway_port=0)))
+    listening = stack.enter_context(bound_socket(FleetSettings(data_dir=tmp_path, gateway_host=host, gateway_port=0)))
 
     assert url_of(listening) == f"http://{shown}:{listening.getsockname()[1]}"

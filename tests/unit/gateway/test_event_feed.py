@@ -7,8 +7,9 @@ import pytest
 
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
+from config.settings import FleetSettings
 from gateway.event_feed import EventFeed, Listener, MissedEvents
-from mindbus import Client, Event, Settings, connect
+from mindbus import Client, Event, connect
 from mindbus.testing.wait import until
 
 
@@ -41,7 +42,7 @@ class Ear:
 @pytest.fixture
 async def ear(request: pytest.FixtureRequest) -> AsyncIterator[Ear]:
     clock = Clock()
-    async with connect(settings=Settings(amqp_url=f"memory://{request.node.name}")) as bus:
+    async with connect(settings=FleetSettings(amqp_url=f"memory://{request.node.name}")) as bus:
         feed = EventFeed(bus, 5, clock)
         await feed.start()
         yield Ear(feed, bus, clock)

@@ -10,10 +10,11 @@ from bus_schema.glm import FoundKem, KemDeleted, KemStored, KemUpdated
 from bus_schema.kem import Kem, KemNotice
 from bus_schema.messages import Event
 from bus_schema.swm import KemEvicted
+from config.settings import FleetSettings
 from gateway.event_feed import EventFeed, Listener, MissedEvents
 from gateway.memory_changes import KemChange, MemoryChangeListener, MemoryChanges, ReadableKems
 from gateway.shared_memory import SharedMemories, facets_of
-from mindbus import Client, Settings, connect
+from mindbus import Client, connect
 from mindbus.sdk.kem_filters import parse_filter
 from mindbus.testing.wait import until
 from tests.clocks import NOON, Clock
@@ -77,7 +78,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
-    async with connect(settings=Settings(amqp_url=f"memory://{request.node.name}")) as bus:
+    async with connect(settings=FleetSettings(amqp_url=f"memory://{request.node.name}")) as bus:
         feed, memory = EventFeed(bus, 5, Clock()), Memory()
         changes = MemoryChanges(memory.fetch)
         ear = MemoryChangeListener(feed, lambda: [changes])
@@ -171,7 +172,7 @@ def test_facets_count_units_not_mentions() -> None:
 
 
 async def test_each_user_has_one_memory_as_long_as_it_is_used() -> None:
-    async with connect(settings=Settings(amqp_url="memory://memories")) as bus:
+    async with connect(settings=FleetSettings(amqp_url="memory://memories")) as bus:
         memories = SharedMemories(bus)
         anna = memories.of("anna")
         for number in range(100):

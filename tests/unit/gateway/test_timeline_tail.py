@@ -10,9 +10,10 @@ import pytest
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.replies import Code
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
+from config.settings import FleetSettings
 from gateway.event_feed import EventFeed, MissedEvents
 from gateway.timeline_tail import TimelineTail, UnknownCursor, fits
-from mindbus import ReplyError, Settings, connect
+from mindbus import ReplyError, connect
 from mindbus.testing.wait import until
 
 START = datetime(2026, 3, 14, 12, tzinfo=UTC)
@@ -97,7 +98,7 @@ class Heard:
 @pytest.fixture
 async def sky(request: pytest.FixtureRequest) -> AsyncIterator[Sky]:
     storage = Storage()
-    settings = Settings(amqp_url=f"memory://{request.node.name}")
+    settings = FleetSettings(amqp_url=f"memory://{request.node.name}")
     async with connect(settings=settings) as bus:
         feed = EventFeed(bus, settings.heartbeat_s, lambda: START)
         tail = TimelineTail(storage.read, feed)

@@ -9,7 +9,8 @@ import pytest
 from bus_schema.envelope import Envelope
 from bus_schema.replies import Code
 from bus_schema.swm import Count, GetCounter, IncrementCounter
-from mindbus import MessageContext, Rejected, ReplyError, Settings, Worker, WorkerContext, on_command
+from config.settings import FleetSettings
+from mindbus import MessageContext, Rejected, ReplyError, Worker, WorkerContext, on_command
 from mindbus.sdk.errors import CircuitOpen, MemoryAway, MemoryFailed, MemorySilent
 from mindbus.sdk.memory_link import MemoryLink, minted
 from mindbus.sdk.retry import CircuitBreaker, RetryPolicy
@@ -48,7 +49,7 @@ ADD = IncrementCounter(name="drafts", operation_id="op-1")
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
     async with fleet_of(MoodyCounters, settings=settings) as running:
         yield running
 

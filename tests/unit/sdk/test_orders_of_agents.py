@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.fleet import AgentResult
 from bus_schema.kps import ProcessedData, ProcessRawData
-from mindbus import Event, MessageContext, ProcessingAgent, Send, Settings, Worker, WorkerContext, on_command
+from config.settings import FleetSettings
+from mindbus import Event, MessageContext, ProcessingAgent, Send, Worker, WorkerContext, on_command
 from mindbus.errors import TemporaryFailure
 from tests.fleets import fleet_of, settings_for
 from tests.fragments import a_fragment
@@ -55,11 +56,11 @@ class Processing(Worker):
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> FleetSettings:
     return settings_for(f"memory://{tmp_path}", tmp_path)
 
 
-async def test_it_is_heard_once_although_the_agent_needs_two_attempts(settings: Settings) -> None:
+async def test_it_is_heard_once_although_the_agent_needs_two_attempts(settings: FleetSettings) -> None:
     async with fleet_of(FLEET["storage"], Processing, Scribe, settings=settings) as fleet:
         async with fleet.bus.subscribe(AgentResult) as results:
             await fleet.bus.publish(FRAGMENT)
@@ -73,7 +74,7 @@ async def test_it_is_heard_once_although_the_agent_needs_two_attempts(settings: 
     assert result.outcome == "found"
 
 
-async def test_without_the_service_the_agent_goes_on(settings: Settings) -> None:
+async def test_without_the_service_the_agent_goes_on(settings: FleetSettings) -> None:
     async with (
         fleet_of(FLEET["storage"], Scribe, settings=settings) as fleet,
         fleet.bus.subscribe(AgentResult) as ended,

@@ -7,7 +7,8 @@ import pytest
 
 from bus_schema.glm import FoundKem, KemPage, RetrieveKems
 from bus_schema.kem import Kem
-from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
+from config.settings import FleetSettings
+from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import TemporaryFailure
 from mindbus.sdk.recall import KemRecall
 from mindbus.sdk.retry import CircuitBreaker
@@ -35,7 +36,7 @@ class Memory(Worker):
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> FleetSettings:
     return settings_for(f"memory://{tmp_path}", tmp_path)
 
 
@@ -43,7 +44,7 @@ def ids(found: Iterable[FoundKem]) -> list[str]:
     return [each.kem.id for each in found]
 
 
-async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: Settings) -> None:
+async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: FleetSettings) -> None:
     async with fleet_of(Memory, settings=settings) as fleet:
         recall = KemRecall(fleet.bus.acting_as("svc.dialogue"), 5)
 
@@ -56,19 +57,19 @@ async def test_it_asks_in_the_name_of_the_person_for_what_still_holds(settings: 
     assert query.query.metadata_filters.model_dump() == {"NOT": {"status": "superseded"}}  # type: ignore[union-attr]
 
 
-async def test_nothing_is_asked_where_nothing_was_said_or_nobody_waits(settings: Settings) -> None:
+async def test_nothing_is_asked_where_nothing_was_said_or_nobody_waits(settings: FleetSettings) -> None:
     async with fleet_of(Memory, settings=settings) as fleet:
         assert await KemRecall(fleet.bus, 5).about(" \n", "user.anna") == ()
         assert await KemRecall(fleet.bus, 0).about("When is it?", "user.anna") == ()
         assert fleet[Memory].asked == []
 
 
-async def test_without_a_memory_nothing_is_remembered(settings: Settings) -> None:
+async def test_without_a_memory_nothing_is_remembered(settings: FleetSettings) -> None:
     async with fleet_of(settings=settings) as fleet:
         assert await KemRecall(fleet.bus, 5).about("When is it?", "user.anna") == ()
 
 
-async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings: Settings) -> None:
+async def test_a_memory_that_does_not_answer_is_left_alone_for_a_while(settings: FleetSettings) -> None:
     now = 0.0
     async with fleet_of(Memory, settings=settings) as fleet:
         memory = fleet[Memory]

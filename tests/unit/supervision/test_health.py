@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bus_schema.fleet import State
+from config.settings import FleetSettings
 from mindbus.health import HealthFolder, WorkerUnhealthy
-from mindbus.settings import Settings
 
 
 class Clock:
@@ -19,8 +19,8 @@ class Clock:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path, heartbeat_s=5)
+def settings(tmp_path: Path) -> FleetSettings:
+    return FleetSettings(data_dir=tmp_path, heartbeat_s=5)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def health(settings: Settings, clock: Clock) -> HealthFolder:
+def health(settings: FleetSettings, clock: Clock) -> HealthFolder:
     return HealthFolder(settings, clock)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import mindbus
 from bus_schema.fleet import Heartbeat
+from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from mindbus.health import HealthFolder
 from mindbus.hosting import WorkerMisnamed, host
@@ -40,11 +41,11 @@ class HostedWorker(mindbus.Worker):
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> mindbus.Settings:
-    return mindbus.Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}", heartbeat_s=0.05)
+def settings(tmp_path: Path) -> FleetSettings:
+    return FleetSettings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}", heartbeat_s=0.05)
 
 
-async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: mindbus.Settings) -> None:
+async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: FleetSettings) -> None:
     stop, built = asyncio.Event(), []
 
     def make(context: mindbus.WorkerContext) -> mindbus.Worker:
@@ -65,6 +66,6 @@ async def test_workers_answer_and_report_until_they_are_told_to_stop(settings: m
     assert health.all_here() == []
 
 
-async def test_a_worker_goes_by_one_name(settings: mindbus.Settings) -> None:
+async def test_a_worker_goes_by_one_name(settings: FleetSettings) -> None:
     with pytest.raises(WorkerMisnamed, match="'hosted' is there as 'other'"):
         await host({"other": HostedWorker}, settings, asyncio.Event())

@@ -4,13 +4,13 @@ from threading import Timer
 
 import pytest
 
-from mindbus.settings import Settings
+from config.settings import FleetSettings
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder(Settings(data_dir=tmp_path))
+    return RunFolder(FleetSettings(data_dir=tmp_path))
 
 
 @pytest.mark.slow

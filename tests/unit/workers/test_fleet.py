@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from agents.configuration.prompts import role_names
+from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import WorkerContext
 from mindbus.hosting import start_stages
 from mindbus.registry import GROUP, BrokenWorker, UnknownWorker, WorkerRegistry, installed_workers
 from mindbus.runtime.service import build
-from mindbus.settings import Settings
 from tests.installed import FLEET
 from tests.third_party import ECHO, install
 
@@ -46,7 +46,7 @@ def test_a_worker_of_another_package_joins_the_fleet(tmp_path: Path, path: pytes
 def test_a_worker_that_needs_nothing_may_do_without_a_constructor(tmp_path: Path, path: pytest.MonkeyPatch) -> None:
     source = "import mindbus\nclass Bare(mindbus.Worker):\n    name = 'bare'"
     path.syspath_prepend(install(tmp_path, "bare_package", source, bare="bare_package:Bare"))
-    settings = Settings(data_dir=tmp_path, amqp_url="memory://bare")
+    settings = FleetSettings(data_dir=tmp_path, amqp_url="memory://bare")
 
     worker = installed_workers().require("bare")(WorkerContext(settings, connect(settings=settings)))
 
@@ -107,7 +107,7 @@ def test_an_unknown_worker_is_told_its_nearest_name() -> None:
 
 
 def test_whoever_needs_others_starts_after_them(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
+    settings = FleetSettings(data_dir=tmp_path, amqp_url=f"memory://{tmp_path}")
     services = [build(make, name, settings, open_transport(settings, name)) for name, make in FLEET.items()]
 
     stages = start_stages(services)

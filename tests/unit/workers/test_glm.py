@@ -32,11 +32,12 @@ from bus_schema.glm import (
 from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.embedding.local_models import MODEL
 from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.vectors.index import IndexAway
-from mindbus import MessageContext, Rejected, Settings
+from mindbus import MessageContext, Rejected
 from mindbus.bus.connection import open_transport
 from mindbus.bus.worker import utc_now
 from mindbus.runtime.service import build
@@ -95,19 +96,19 @@ class Desk:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, database_of: DatabaseOf) -> Settings:
+def settings(tmp_path: Path, database_of: DatabaseOf) -> FleetSettings:
     space = {"embedding_model": SPACE.model, "embedding_dim": SPACE.dim}
     return settings_for(f"memory://{tmp_path}", tmp_path, glm_database_url=database_of("glm"), **space)
 
 
 @pytest.fixture
-async def desk(settings: Settings) -> AsyncIterator[Desk]:
+async def desk(settings: FleetSettings) -> AsyncIterator[Desk]:
     async with desk_of(settings) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def desk_of(settings: Settings) -> AsyncIterator[Desk]:
+async def desk_of(settings: FleetSettings) -> AsyncIterator[Desk]:
     transport = open_transport(settings, "glm")
     worker = build(FLEET["glm"], "glm", settings, transport).worker
     assert isinstance(worker, GlmWorker)
@@ -327,7 +328,9 @@ async def test_all_is_cleared_by_an_operator_alone(desk: Desk) -> None:
     assert await desk.report() == MemoryReport(kems=0, with_vector=0, vectors=0, waiting=0)
 
 
-async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(desk: Desk, settings: Settings) -> None:
+async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(
+    desk: Desk, settings: FleetSettings
+) -> None:
     kem = await desk.store(embeddings=EAST)
     assert (await desk.report()).is_clean
     await desk.worker.memory.index.close()
@@ -344,7 +347,7 @@ async def test_without_its_vectors_it_does_not_start_until_they_are_made_anew(de
     assert await desk.found(embedding_query=EAST.model_dump()) == [kem.id]
 
 
-async def test_a_qdrant_that_does_not_answer_is_said_at_the_start(settings: Settings) -> None:
+async def test_a_qdrant_that_does_not_answer_is_said_at_the_start(settings: FleetSettings) -> None:
     away = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
     database = database_of(away)
 
@@ -395,7 +398,7 @@ async def test_of_many_the_vectors_come_later(reading_desk: Desk) -> None:
     assert (await reading_desk.page(query={"ids": ["kem_3"]})).items[0].kem.version == 1
 
 
-async def test_memory_goes_over_to_the_model_of_its_settings(settings: Settings) -> None:
+async def test_memory_goes_over_to_the_model_of_its_settings(settings: FleetSettings) -> None:
     async with desk_of(settings) as older:
         kem = await older.store(content="The release was moved to Friday.", embeddings=EAST)
         assert (await refusal(older, Reindex(model="other"), ANNA))[0] is Code.CONFLICT

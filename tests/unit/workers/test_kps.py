@@ -13,8 +13,9 @@ from bus_schema.ids import mint
 from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.embedding.errors import EmbedderAway
-from mindbus import MessageContext, Rejected, Settings
+from mindbus import MessageContext, Rejected
 from mindbus.errors import TemporaryFailure
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
@@ -57,7 +58,7 @@ class Desk:
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     embedder = HashingEmbedder()
-    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
+    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
     async with fleet_of(ObedientMemory, kps_with(embedder), settings=settings) as fleet:
         yield Desk(fleet, embedder)
 
@@ -155,7 +156,7 @@ async def test_a_model_that_is_away_at_the_start_is_asked_again(tmp_path: Path) 
             raise EmbedderAway
         return HashingEmbedder()
 
-    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
     async with fleet_of(ObedientMemory, kps_opening(opened), settings=settings) as fleet:
         done = await fleet.bus.request(ProcessRawData(raw_content="One text.", content_type="text/plain"))
 

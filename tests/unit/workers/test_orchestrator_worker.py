@@ -31,7 +31,8 @@ from bus_schema.process import (
     StepStatus,
 )
 from bus_schema.replies import Code
-from mindbus import MessageContext, Rejected, Settings
+from config.settings import FleetSettings
+from mindbus import MessageContext, Rejected
 from mindbus.bus.handlers import Publish, Send
 from mindbus.sql.database import Database
 from tests.clocks import Clock
@@ -112,7 +113,7 @@ def _is_many(returned: object) -> bool:
 
 @pytest.fixture
 async def desk(tmp_path: Path, database_of: DatabaseOf) -> AsyncIterator[Desk]:
-    settings: Settings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
+    settings: FleetSettings = settings_for(f"memory://{secrets.token_hex(4)}", tmp_path)
     clock = Clock()
     async with fleet_of(ScriptedStorage, settings=settings) as fleet:
         database = Database(database_of("orchestrator"), "orchestrator")

@@ -7,8 +7,9 @@ import pytest
 
 from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
 from bus_schema.replies import Code
+from config.settings import FleetSettings
 from memory.swm.glm import GlmAway
-from mindbus import MessageContext, Settings, Worker, WorkerContext, on_command
+from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import PermanentFailure, TemporaryFailure
 from tests.fleets import Fleet, fleet_of
 from tests.memory_kit import a_draft
@@ -40,7 +41,7 @@ class DelicateMemory(Worker):
 
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
+    settings = FleetSettings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path, request_timeout_s=2)
     async with fleet_of(DelicateMemory, settings=settings) as running:
         yield running
 

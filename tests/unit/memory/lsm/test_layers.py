@@ -7,8 +7,8 @@ import pytest
 from bus_schema.dialogue import MessageKind
 from bus_schema.episodes import AnchorReason, ColdContent, HotContent, Layer, WarmContent
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
+from config.settings import FleetSettings
 from memory.lsm.errors import AnchorsStay, EpisodeHasChanged, NoSuchEpisode, NotTheNextLayer, PackRejected
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, said, talk
@@ -213,7 +213,7 @@ async def test_use_raises_the_priority(archive: Archive) -> None:
 async def test_beyond_its_tokens_a_chat_sends_its_oldest_down_but_no_anchor_nor_what_is_being_said(
     database_of: DatabaseOf,
 ) -> None:
-    archive = Archive(Database(database_of("lsm"), "lsm"), Settings(lsm_max_turns=6, lsm_hot_tokens=100))
+    archive = Archive(Database(database_of("lsm"), "lsm"), FleetSettings(lsm_max_turns=6, lsm_hot_tokens=100))
     long = " ".join(["word"] * 30)
     ids = []
     for hours, words in enumerate(("My name is Anna.", long, long, long, long)):

@@ -8,8 +8,8 @@ import pytest
 
 from bus_schema.episodes import Layer
 from bus_schema.lsm_events import EpisodeOpened, EpisodeRecorded
+from config.settings import FleetSettings
 from memory.lsm.tables import TurnRow
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, talk
@@ -48,7 +48,7 @@ async def end(archive: Archive, raw_log_ids: tuple[str, ...], fragment_id: str =
 @pytest.fixture
 async def roomy(database_of: DatabaseOf) -> AsyncIterator[Archive]:
     """Its episodes may be long."""
-    found = Archive(Database(database_of("lsm"), "lsm"), Settings(lsm_max_turns=50))
+    found = Archive(Database(database_of("lsm"), "lsm"), FleetSettings(lsm_max_turns=50))
     yield found
     await found.database.dispose()
 

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from bus_schema.episodes import Layer
+from config.settings import FleetSettings
 from memory.lsm.priority import LayerRules
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, said
@@ -124,7 +124,7 @@ class Life:
 
 
 async def walk(database_of: DatabaseOf, seed: int, steps: int) -> None:
-    settings = Settings(lsm_max_turns=10, lsm_hot_tokens=400)
+    settings = FleetSettings(lsm_max_turns=10, lsm_hot_tokens=400)
     archive = Archive(Database(database_of("lsm"), "lsm"), settings)
     try:
         await Life(archive, random.Random(seed)).year(steps)

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from bus_schema.lsm_search import SearchEpisodes
+from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
 from memory.lsm.search.service import search_over
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, talk
@@ -25,7 +25,7 @@ _EXPECTED = 0.85
 @pytest.fixture
 async def archive(sqlite_database_of: DatabaseOf) -> AsyncIterator[Archive]:
     database = Database(sqlite_database_of("lsm"), "lsm")
-    yield Archive(database, Settings())
+    yield Archive(database, FleetSettings())
     await database.dispose()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
+from config.settings import FleetSettings
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.tables import SearchRow
-from mindbus.settings import Settings
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
@@ -55,7 +55,7 @@ class Library(Archive):
 @pytest.fixture
 async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
     database = Database(sqlite_database_of("lsm"), "lsm")
-    library = Library(database, Settings(lsm_max_turns=50))
+    library = Library(database, FleetSettings(lsm_max_turns=50))
     library.embedder = HashingEmbedder()
 
     async def opening() -> HashingEmbedder:

@@ -13,7 +13,6 @@ class AgentSettings(BaseModel):
     )
     llm_model: str | None = Field(default=None, description="Name of the model at that endpoint.")
     llm_api_key: str | None = Field(default=None, repr=False, description="Key of that endpoint.")
-    llm_timeout_s: float = Field(default=120, gt=0, description="How long one model call may take, in seconds.")
     dialogue_timeout_minutes: float = Field(
         default=30, gt=0, description="After how long a silence a dialogue's messages become a fragment, in minutes."
     )
@@ -27,9 +26,6 @@ class AgentSettings(BaseModel):
         default=None,
         description="Sub-agents that run elsewhere: a YAML file with their names, each with what it is good for; those "
         "that are installed here are known.",
-    )
-    subagent_timeout_s: float = Field(
-        default=120, gt=0, description="How long a sub-agent may take over one task, in seconds."
     )
     delegation_rounds: int = Field(
         default=12, ge=0, le=50, description="How often the master may turn to its sub-agents before it has to answer."

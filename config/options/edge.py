@@ -1,10 +1,10 @@
-"""Settings of what is seen from outside."""
+"""Settings of the HTTP gateway."""
 
 from pydantic import BaseModel, Field
 
 
 class EdgeSettings(BaseModel):
-    """What is seen from outside: the gateway, metrics, logs."""
+    """The HTTP gateway."""
 
     gateway_host: str = Field(
         default="127.0.0.1",
@@ -30,6 +30,3 @@ class EdgeSettings(BaseModel):
     gateway_max_streams: int = Field(
         default=200, ge=1, description="How many streams of events the HTTP gateway keeps open at once."
     )
-    metrics_port: int | None = Field(default=None, description="Port of the Prometheus endpoint; none: no endpoint.")
-    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
-    log_format: str = Field(default="console", description="console or json.")

@@ -1,4 +1,4 @@
-"""Settings of where state lies."""
+"""Settings of stores that only the fleet uses: databases of single services, vectors, embeddings, Redis."""
 
 from pathlib import Path
 from typing import Literal
@@ -6,52 +6,17 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 
-class StoreSettings(BaseModel):
-    """Where files, rows, vectors lie."""
+class FleetStoreSettings(BaseModel):
+    """Databases of single services, vectors, embeddings, Redis."""
 
-    data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
-    amqp_url: str | None = Field(default=None, description="RabbitMQ to use; without it `up` starts a private node.")
-    management_url: str | None = Field(
-        default=None,
-        description="Management API of that RabbitMQ, with credentials; guessed where it is usual.",
-    )
-    artifacts_url: str | None = Field(
-        default=None,
-        description="Where artifacts and claims lie: file:///folder or s3://bucket/prefix; default: a folder in the "
-        "data folder.",
-    )
-    s3_endpoint_url: str | None = Field(
-        default=None, description="Object store to use for s3:// URLs; default: what AWS_ENDPOINT_URL says, or AWS."
-    )
-    s3_access_key: str | None = Field(
-        default=None, repr=False, description="Access key of that object store; default: what AWS_* or its files say."
-    )
-    s3_secret_key: str | None = Field(default=None, repr=False, description="The secret of that access key.")
     s3_public_endpoint_url: str | None = Field(
         default=None,
         description="The same object store as agents without credentials reach it, where that is another address.",
-    )
-    artifacts_access: Literal["auto", "direct", "presigned"] = Field(
-        default="auto",
-        description="How bytes get to the file store and back: direct, or by addresses that storage signs; auto: "
-        "direct to a folder, direct to an object store if there are credentials for it, else presigned.",
     )
     artifacts_write_once: Literal["required", "verified"] = Field(
         default="verified",
         description="Who sees to it that no artifact is ever written over: required, the store itself, or storage does "
         "not start; verified, storage alone where the store does not.",
-    )
-    s3_region: str | None = Field(default=None, description="Region of the bucket; default: what AWS_REGION says.")
-    s3_part_bytes: int = Field(
-        default=16 * 1024**2,
-        ge=5 * 1024**2,
-        le=1024**3,
-        description="Larger files are sent to an object store in parts of this size.",
-    )
-    s3_concurrency: int = Field(default=3, ge=1, le=32, description="How many parts of one file are sent at once.")
-    database_url: str | None = Field(
-        default=None,
-        description="SQLAlchemy URL that all services share, a schema each; default: SQLite files.",
     )
     storage_database_url: str | None = Field(default=None, description="The same for the storage service alone.")
     glm_database_url: str | None = Field(default=None, description="The same for the global memory alone.")
