@@ -18,42 +18,42 @@ class AgentData:
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self.database, self.clock = database, clock
 
-    async def put(self, wanted: PutAgentData) -> int:
+    async def put(self, request: PutAgentData) -> int:
         """Store a value within the current transaction; returns its version. Raises AgentDatumConflict."""
         session = self.database.session
-        key = {"agent": wanted.agent, "namespace": wanted.namespace, "key": wanted.key}
+        key = {"agent": request.agent, "namespace": request.namespace, "key": request.key}
         row = await session.get(AgentDatumRow, key, with_for_update=True)
         version = row.version if row else 0
-        if wanted.expected_version not in (None, version):
-            raise AgentDatumConflict(expected_version=wanted.expected_version, version=version)
-        if wanted.value is None:
+        if request.expected_version not in (None, version):
+            raise AgentDatumConflict(expected_version=request.expected_version, version=version)
+        if request.value is None:
             if row is not None:
                 await session.delete(row)
                 await session.flush()
             return 0
-        fields = {"value": wanted.value, "version": version + 1, "updated_at": self.clock()}
+        fields = {"value": request.value, "version": version + 1, "updated_at": self.clock()}
         if row is not None:
-            row.value, row.version, row.updated_at = wanted.value, version + 1, self.clock()
+            row.value, row.version, row.updated_at = request.value, version + 1, self.clock()
             await session.flush()
         elif not await insert_unless_taken(session, AgentDatumRow, **key, **fields):
             # Another transaction has inserted it first: replace its value, or report its version.
-            return await self.put(wanted)
+            return await self.put(request)
         return version + 1
 
-    async def page(self, wanted: GetAgentData) -> AgentDataPage:
+    async def page(self, request: GetAgentData) -> AgentDataPage:
         """A page in order of keys; the cursor is the last key."""
         query = select(AgentDatumRow).where(
-            AgentDatumRow.agent == wanted.agent, AgentDatumRow.namespace == wanted.namespace
+            AgentDatumRow.agent == request.agent, AgentDatumRow.namespace == request.namespace
         )
-        if wanted.key is not None:
-            query = query.where(AgentDatumRow.key == wanted.key)
-        if wanted.cursor is not None:
-            query = query.where(AgentDatumRow.key > wanted.cursor)
-        query = query.order_by(AgentDatumRow.key).limit(wanted.limit + 1)
+        if request.key is not None:
+            query = query.where(AgentDatumRow.key == request.key)
+        if request.cursor is not None:
+            query = query.where(AgentDatumRow.key > request.cursor)
+        query = query.order_by(AgentDatumRow.key).limit(request.limit + 1)
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
-        page = rows[: wanted.limit]
+        page = rows[: request.limit]
         items = tuple(
             AgentDatum(key=row.key, value=row.value, version=row.version, updated_at=row.updated_at) for row in page
         )
-        return AgentDataPage(items=items, next_cursor=page[-1].key if len(rows) > wanted.limit else None)
+        return AgentDataPage(items=items, next_cursor=page[-1].key if len(rows) > request.limit else None)

@@ -30,18 +30,18 @@ class Catalog:
                 raise await not_found(session, artifact_id)
         return as_manifest(row)
 
-    async def search(self, wanted: SearchArtifacts, principal: Principal) -> ManifestPage:
+    async def search(self, request: SearchArtifacts, principal: Principal) -> ManifestPage:
         """A page in order of commit, so that what is committed between two pages comes after both.
 
         Raises InvalidCursor.
         """
-        after = position_of(wanted.cursor)
+        after = position_of(request.cursor)
         async with self.database.reading() as session:
-            search = ManifestSearch(session, wanted, principal, self.pace)
-            places = await search.places(after, wanted.limit + 1)
-            page = places[: wanted.limit]
+            search = ManifestSearch(session, request, principal, self.pace)
+            places = await search.places(after, request.limit + 1)
+            page = places[: request.limit]
             rows = await search.manifests(page)
-        next_cursor = str(page[-1]) if len(places) > wanted.limit else None
+        next_cursor = str(page[-1]) if len(places) > request.limit else None
         return ManifestPage(items=tuple(map(as_manifest, rows)), next_cursor=next_cursor)
 
     async def versions(self, artifact_id: str, principal: Principal) -> Versions:
@@ -69,18 +69,18 @@ class LineageReader:
         self.database = database
         self.max_edges = max_edges
 
-    async def lineage(self, wanted: GetLineage, principal: Principal) -> Lineage:
+    async def lineage(self, request: GetLineage, principal: Principal) -> Lineage:
         """Raises NoSuchArtifact, LineageTooLarge."""
-        query = select(ManifestRow).where(ManifestRow.id == wanted.artifact_id, readable_by(principal))
+        query = select(ManifestRow).where(ManifestRow.id == request.artifact_id, readable_by(principal))
         async with self.database.reading() as session:
             start = await session.scalar(query)
             if start is None:
-                raise await not_found(session, wanted.artifact_id)
+                raise await not_found(session, request.artifact_id)
         nodes = {start.id: start}
         edges: set[tuple[str, str]] = set()
         for direction in ("up", "down"):
-            if wanted.direction in (direction, "both"):
-                await self._walk(start.id, direction, wanted.depth, principal, (nodes, edges))
+            if request.direction in (direction, "both"):
+                await self._walk(start.id, direction, request.depth, principal, (nodes, edges))
         return Lineage(
             nodes=tuple(as_manifest(row) for row in sorted(nodes.values(), key=lambda row: row.position)),
             edges=tuple(LineageEdge(source=source, target=target) for source, target in sorted(edges)),

@@ -47,31 +47,31 @@ class Messages:
             buffered=dialogue.last_position - dialogue.fragmented_position,
         )
 
-    async def get(self, wanted: GetMessage) -> DialogueMessage:
+    async def get(self, request: GetMessage) -> DialogueMessage:
         """Raises NoSuchMessage."""
         query = select(DialogueMessageRow).where(
-            DialogueMessageRow.user_id == wanted.user_id, DialogueMessageRow.message_id == wanted.message_id
+            DialogueMessageRow.user_id == request.user_id, DialogueMessageRow.message_id == request.message_id
         )
         async with self.database.reading() as session:
             row = await session.scalar(query)
         if row is None:
-            raise NoSuchMessage(message_id=wanted.message_id)
+            raise NoSuchMessage(message_id=request.message_id)
         return as_message(row)
 
-    async def page(self, wanted: GetMessages) -> MessagePage:
+    async def page(self, request: GetMessages) -> MessagePage:
         """Raises InvalidCursor."""
-        position, is_forward = DialogueMessageRow.position, wanted.order == "oldest"
-        query = select(DialogueMessageRow).where(DialogueMessageRow.user_id == wanted.user_id)
-        if wanted.cursor is not None:
-            start = position_of(wanted.cursor)
+        position, is_forward = DialogueMessageRow.position, request.order == "oldest"
+        query = select(DialogueMessageRow).where(DialogueMessageRow.user_id == request.user_id)
+        if request.cursor is not None:
+            start = position_of(request.cursor)
             query = query.where(position > start if is_forward else position < start)
-        if wanted.since is not None:
-            query = query.where(DialogueMessageRow.time >= wanted.since)
-        query = query.order_by(position if is_forward else position.desc()).limit(wanted.limit + 1)
+        if request.since is not None:
+            query = query.where(DialogueMessageRow.time >= request.since)
+        query = query.order_by(position if is_forward else position.desc()).limit(request.limit + 1)
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
-        page = rows[: wanted.limit]
-        next_cursor = str(page[-1].position) if len(rows) > wanted.limit else None
+        page = rows[: request.limit]
+        next_cursor = str(page[-1].position) if len(rows) > request.limit else None
         return MessagePage(items=tuple(map(as_message, page)), next_cursor=next_cursor)
 
 
@@ -132,34 +132,34 @@ class Fragments:
         await session.flush()
         return True
 
-    async def get(self, wanted: GetDialogueFragment) -> DialogueFragment:
+    async def get(self, request: GetDialogueFragment) -> DialogueFragment:
         """A fragment as it was saved. Raises NoSuchFragment."""
         async with self.database.reading() as session:
-            row = await session.get(FragmentRow, wanted.fragment_id)
+            row = await session.get(FragmentRow, request.fragment_id)
             if row is None:
-                raise NoSuchFragment(fragment_id=wanted.fragment_id)
+                raise NoSuchFragment(fragment_id=request.fragment_id)
             rows = await _rows_between(session, row.user_id, row.first_position, row.last_position)
         columns = {name: getattr(row, name) for name in ("fragment_id", "user_id", "started_at", "ended_at", "reason")}
         messages = () if row.ref else tuple(map(as_message, rows))
         ids = tuple(each.message_id for each in rows)
         return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
 
-    async def active(self, wanted: GetAllActiveDialogues) -> ActiveDialogues:
+    async def active(self, request: GetAllActiveDialogues) -> ActiveDialogues:
         """A page of dialogues with a buffer, by user id; the cursor is the last id."""
         query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
-        if wanted.user_id is not None:
-            query = query.where(DialogueRow.user_id == wanted.user_id)
-        if wanted.silent_since is not None:
-            query = query.where(DialogueRow.last_activity <= wanted.silent_since)
-        if wanted.cursor is not None:
-            query = query.where(DialogueRow.user_id > wanted.cursor)
-        query = query.order_by(DialogueRow.user_id).limit(wanted.limit + 1)
+        if request.user_id is not None:
+            query = query.where(DialogueRow.user_id == request.user_id)
+        if request.silent_since is not None:
+            query = query.where(DialogueRow.last_activity <= request.silent_since)
+        if request.cursor is not None:
+            query = query.where(DialogueRow.user_id > request.cursor)
+        query = query.order_by(DialogueRow.user_id).limit(request.limit + 1)
         async with self.database.reading() as session:
             dialogues = (await session.scalars(query)).all()
-            page = dialogues[: wanted.limit]
+            page = dialogues[: request.limit]
             items = [await _state(session, dialogue) for dialogue in page]
         return ActiveDialogues(
-            items=tuple(items), next_cursor=page[-1].user_id if len(dialogues) > wanted.limit else None
+            items=tuple(items), next_cursor=page[-1].user_id if len(dialogues) > request.limit else None
         )
 
 
@@ -186,15 +186,15 @@ class DialogueDirectory:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def page(self, wanted: ListDialogues) -> DialoguePage:
+    async def page(self, request: ListDialogues) -> DialoguePage:
         """A page of dialogues, the latest first. Raises InvalidCursor."""
         query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
-        if wanted.cursor is not None:
-            query = query.where(_before(wanted.cursor))
+        if request.cursor is not None:
+            query = query.where(_before(request.cursor))
         async with self.database.reading() as session:
-            rows = (await session.scalars(query.limit(wanted.limit + 1))).all()
-        page = rows[: wanted.limit]
-        last = page[-1] if len(rows) > wanted.limit else None
+            rows = (await session.scalars(query.limit(request.limit + 1))).all()
+        page = rows[: request.limit]
+        last = page[-1] if len(rows) > request.limit else None
         return DialoguePage(
             items=tuple(map(_as_dialogue, page)),
             next_cursor=PageKey(last.last_activity, last.user_id).plain if last else None,

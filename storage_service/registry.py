@@ -72,13 +72,13 @@ class SqlRegistry:
         return str(predecessor.logical_id)
 
     async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
-        wanted = _inputs_of(manifest)
-        if not wanted:
+        inputs = _inputs_of(manifest)
+        if not inputs:
             return
-        query = select(ManifestRow.id).where(ManifestRow.id.in_(wanted), readable_by(principal))
+        query = select(ManifestRow.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
         async with self.database.reading() as session:
             found = set(await session.scalars(query))
-        if missing := sorted(wanted - found):
+        if missing := sorted(inputs - found):
             raise NoSuchInput(missing=missing)
 
     async def pin(self, sha256: str) -> int:

@@ -29,14 +29,14 @@ class Timeline:
             new += await insert_unless_taken(session, TimelineRow, **row)
         return new
 
-    async def page(self, wanted: GetTimeline) -> TimelinePage:
+    async def page(self, request: GetTimeline) -> TimelinePage:
         """A page of events; the last one has a cursor, too, after which later events come. Raises InvalidCursor."""
-        after = position_of(wanted.cursor)
+        after = position_of(request.cursor)
         query = (
             select(TimelineRow)
-            .where(TimelineRow.sequence > after, *_conditions(wanted))
+            .where(TimelineRow.sequence > after, *_conditions(request))
             .order_by(TimelineRow.sequence)
-            .limit(wanted.limit)
+            .limit(request.limit)
         )
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
@@ -44,15 +44,15 @@ class Timeline:
         return TimelinePage(items=tuple(map(_as_event, rows)), next_cursor=str(last))
 
 
-def _conditions(wanted: GetTimeline) -> list[ColumnElement[bool]]:
-    equal = {TimelineRow.user_id: wanted.user_id, TimelineRow.trace_id: wanted.trace_id}
+def _conditions(request: GetTimeline) -> list[ColumnElement[bool]]:
+    equal = {TimelineRow.user_id: request.user_id, TimelineRow.trace_id: request.trace_id}
     conditions = [column == value for column, value in equal.items() if value is not None]
-    if wanted.topics:
-        conditions.append(TimelineRow.topic.in_(wanted.topics))
-    if wanted.since is not None:
-        conditions.append(TimelineRow.time >= wanted.since)
-    if wanted.until is not None:
-        conditions.append(TimelineRow.time < wanted.until)
+    if request.topics:
+        conditions.append(TimelineRow.topic.in_(request.topics))
+    if request.since is not None:
+        conditions.append(TimelineRow.time >= request.since)
+    if request.until is not None:
+        conditions.append(TimelineRow.time < request.until)
     return conditions
 
 

@@ -48,26 +48,26 @@ class Uploads:
     clock: Callable[[], datetime]
     presigner: Presigner | None = None
 
-    async def request(self, wanted: RequestUpload, principal: Principal) -> Upload:
+    async def request(self, request: RequestUpload, principal: Principal) -> Upload:
         """Raises ArtifactTooLarge, NotAStagingAddress; OSError where there is nothing to sign with."""
-        if wanted.size_bytes > self.max_artifact_bytes:
-            raise ArtifactTooLarge(size_bytes=wanted.size_bytes, max_bytes=self.max_artifact_bytes)
-        if wanted.uri is None:
+        if request.size_bytes > self.max_artifact_bytes:
+            raise ArtifactTooLarge(size_bytes=request.size_bytes, max_bytes=self.max_artifact_bytes)
+        if request.uri is None:
             key = new_staging_key(principal.owner, self.clock())
         else:
-            key = upload_key(wanted.uri, root_url=self.root_url, owner=principal.owner)
-        declared = Declared(wanted.checksum.removeprefix("sha256:"), wanted.size_bytes)
+            key = upload_key(request.uri, root_url=self.root_url, owner=principal.owner)
+        declared = Declared(request.checksum.removeprefix("sha256:"), request.size_bytes)
         return Upload(
             upload_id=key.rpartition("/")[2],
             uri=f"{self.root_url.rstrip('/')}/{key}",
             presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared),
         )
 
-    async def request_claim(self, wanted: RequestClaim) -> ClaimUpload:
+    async def request_claim(self, request: RequestClaim) -> ClaimUpload:
         """As `request`, under a key made of the digest of the data."""
-        sha256 = wanted.checksum.removeprefix("sha256:")
+        sha256 = request.checksum.removeprefix("sha256:")
         key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{sha256}"
-        declared = Declared(sha256, wanted.size_bytes)
+        declared = Declared(sha256, request.size_bytes)
         return ClaimUpload(
             key=key, presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared)
         )

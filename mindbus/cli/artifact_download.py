@@ -15,7 +15,7 @@ from mindbus.cli.console import errors
 from mindbus.cli.errors import UsageError
 from mindbus.sdk.artifacts import Artifacts, ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.reader import ArtifactReader, ByteRange, save_to
+from mindbus.sdk.reader import ArtifactReader, ReadRange, save_to
 from mindbus.sdk.sources import Phase, no_progress
 from mindbus.sdk.sources import Progress as Tell
 from mindbus.terminal import escape_controls
@@ -33,7 +33,7 @@ _DOING: dict[Phase, str] = {
 
 async def fetch(
     artifacts: Artifacts, artifact_id: str, output: Path | None, **wanted: Unpack[ReadOptions]
-) -> tuple[Manifest, ByteRange]:
+) -> tuple[Manifest, ReadRange]:
     """To a file, or to standard output. Raises UsageError where a terminal would get what is no text."""
     async with artifacts.open(artifact_id, **wanted) as reader:
         if output is not None:

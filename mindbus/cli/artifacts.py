@@ -22,7 +22,7 @@ from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.reader import ByteRange
+from mindbus.sdk.reader import ReadRange
 from mindbus.sdk.sources import Progress, no_progress
 from mindbus.terminal import escape_controls
 
@@ -232,7 +232,7 @@ async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: 
         return await put_or_fail(artifacts, file, about, progress)
 
 
-async def _get(artifact_id: str, output: Path | None, wanted: ReadOptions, identity: str) -> tuple[Manifest, ByteRange]:
+async def _get(artifact_id: str, output: Path | None, wanted: ReadOptions, identity: str) -> tuple[Manifest, ReadRange]:
     async with opened(identity) as artifacts:
         return await fetch(artifacts, artifact_id, output, **wanted)
 

@@ -66,20 +66,11 @@ class StoreFull(StoreError):
 
 
 _MISSING = frozenset({"NoSuchKey", "NoSuchUpload", "NoSuchVersion", "404"})
-_BY_CODE: dict[str, type[StoreError]] = {
-    "NoSuchBucket": BucketMissing,
-    "AccessDenied": CredentialsRefused,
-    "AccountProblem": CredentialsRefused,
-    "AllAccessDisabled": CredentialsRefused,
-    "AuthorizationHeaderMalformed": CredentialsRefused,
-    "ExpiredToken": CredentialsRefused,
-    "InvalidAccessKeyId": CredentialsRefused,
-    "InvalidSecurity": CredentialsRefused,
-    "InvalidToken": CredentialsRefused,
-    "RequestTimeTooSkewed": CredentialsRefused,
-    "SignatureDoesNotMatch": CredentialsRefused,
-    "403": CredentialsRefused,
-}
+_REFUSED = (
+    *("AccessDenied", "AccountProblem", "AllAccessDisabled", "AuthorizationHeaderMalformed", "ExpiredToken"),
+    *("InvalidAccessKeyId", "InvalidSecurity", "InvalidToken", "RequestTimeTooSkewed", "SignatureDoesNotMatch", "403"),
+)
+_BY_CODE: dict[str, type[StoreError]] = {"NoSuchBucket": BucketMissing, **dict.fromkeys(_REFUSED, CredentialsRefused)}
 _BY_STATUS: dict[int, type[StoreError]] = {
     403: CredentialsRefused,
     409: ConcurrentRequest,

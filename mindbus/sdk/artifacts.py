@@ -20,7 +20,7 @@ from mindbus.sdk.buffer import Buffer, BufferLimits, BufferWriter
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactConflict, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
-from mindbus.sdk.reader import ArtifactReader, ByteRange, read_whole, save_to
+from mindbus.sdk.reader import ArtifactReader, ReadRange, read_whole, save_to
 from mindbus.sdk.registration import BufferDrain, BufferRegistrar, StoragePolicy
 from mindbus.sdk.sources import Progress, Source, chunks_of, guess_content_type, no_progress, size_of, with_progress
 from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLink
@@ -172,7 +172,7 @@ class Artifacts:
         """
         trace = options.get("trace")
         manifest = await self.manifest(artifact_id, trace=trace)
-        span = ByteRange.of(manifest, options.get("start", 0), options.get("length"))
+        span = ReadRange.of(manifest, options.get("start", 0), options.get("length"))
         # A whole artifact is read to its end: bytes beyond its size mean that it is not the artifact.
         pieces = await self._access.open(manifest, trace, span.start, None if span.is_whole else span.length)
         reader = ArtifactReader(manifest, pieces, span, options.get("progress", no_progress))

@@ -115,13 +115,13 @@ class KemReader(SdkPart):
             if cursor is None or len(found) >= limit:
                 return found
 
-    async def _kept(self, asking: Callable[[], Awaitable[list[Kem]]], wanted: Collection[str] = ()) -> list[Kem]:
-        """Keep what is found; drop the ids in `wanted` that are not."""
+    async def _kept(self, asking: Callable[[], Awaitable[list[Kem]]], expected: Collection[str] = ()) -> list[Kem]:
+        """Keep what is found; drop the ids in `expected` that are not."""
         moment = self.local_memory.moment()
         kems = await asking()
         for kem in kems:
             self.local_memory.keep(kem, moment)
-        for gone in set(wanted) - {kem.id for kem in kems}:
+        for gone in set(expected) - {kem.id for kem in kems}:
             self.local_memory.drop(gone)
         return kems
 

@@ -51,12 +51,12 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         The fragment has the text of all its messages. A command to a service that was never started is dropped.
         """
 
-    def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
+    def orders(self, fragment: DialogueFragment, messages: Sequence[OutgoingMessage]) -> Sequence[Send]:
         """Commands because of a fragment, derived from the messages about it, the same after a crash.
 
         Override to add commands that can be derived from the events and so need not be stored with them.
         """
-        return [each for each in said if isinstance(each, Send)]
+        return [each for each in messages if isinstance(each, Send)]
 
     def key(self, user_id: str) -> str:
         """The key of the state that a user's fragments change: by default a state per user."""
@@ -96,18 +96,18 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         await self.bus.publish(AgentActivityStarted(agent=self.name, about=about))
         whole = await self.conversations.whole(fragment)
         try:
-            said = await self.state_store.process_once(
+            messages = await self.state_store.process_once(
                 self.key(fragment.user_id), about, lambda state: self.process(whole, state)
             )
         except Exception:
             failed = self._result(about, "failed", began)
             await in_id_scope(f"failed/{context.attempt}", lambda: self.bus.publish(failed, trace=context.trace_id))
             raise
-        await in_id_scope("orders", lambda: self._order(self.orders(whole, said)))
+        await in_id_scope("orders", lambda: self._order(self.orders(whole, messages)))
         await self.after(fragment)
         return [
-            *(each for each in said if not isinstance(each, Send)),
-            self._result(about, "found" if said else "nothing", began),
+            *(each for each in messages if not isinstance(each, Send)),
+            self._result(about, "found" if messages else "nothing", began),
         ]
 
     @on_command

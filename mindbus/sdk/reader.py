@@ -15,7 +15,7 @@ from mindbus.sdk.sources import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange:
+class ReadRange:
     """The bytes of an artifact that are to be read."""
 
     start: int
@@ -23,7 +23,7 @@ class ByteRange:
     is_whole: bool
 
     @classmethod
-    def of(cls, manifest: Manifest, start: int, length: int | None) -> "ByteRange":
+    def of(cls, manifest: Manifest, start: int, length: int | None) -> "ReadRange":
         """As in a slice: a negative start counts from the end, bytes beyond it are left out.
 
         Raises NoSuchRange.
@@ -33,8 +33,8 @@ class ByteRange:
         if begin > size_bytes or (length is not None and length < 0):
             raise NoSuchRange(f"{NoSuchRange.__doc__} ({manifest.id}: {size_bytes} bytes)")
         left = size_bytes - begin
-        wanted = left if length is None else min(length, left)
-        return cls(begin, wanted, wanted == size_bytes)
+        size = left if length is None else min(length, left)
+        return cls(begin, size, size == size_bytes)
 
 
 class ArtifactReader:
@@ -44,7 +44,7 @@ class ArtifactReader:
     """
 
     def __init__(
-        self, manifest: Manifest, pieces: ByteStream, byte_range: ByteRange, progress: Progress = no_progress
+        self, manifest: Manifest, pieces: ByteStream, byte_range: ReadRange, progress: Progress = no_progress
     ) -> None:
         self.manifest, self.byte_range = manifest, byte_range
         self._pieces, self._progress = pieces, progress
