@@ -60,7 +60,7 @@ class VectorMatrix:
         rows = np.flatnonzero(mask)
         if not len(rows):
             return []
-        scores = self._cosines(rows, _direction(vector))
+        scores = self._cosines(rows, _direction(vector).astype(np.float32))
         return [(int(rows[each]), float(scores[each])) for each in top(scores, limit)]
 
     def _cosines(self, rows: NDArray[np.intp], direction: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -73,6 +73,6 @@ class VectorMatrix:
         return scores
 
 
-def _direction(vector: bytes) -> NDArray[np.float32]:
+def _direction(vector: bytes) -> NDArray[np.float64]:
     values = as_floats(vector).astype(np.float64)
-    return np.asarray(values / np.linalg.norm(values), dtype=np.float32)
+    return np.asarray(values / np.linalg.norm(values))

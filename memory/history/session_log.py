@@ -16,12 +16,15 @@ from mindbus.logs import logger
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
 
-_WAITING = 10_000
+_MAX_QUEUED = 10_000
 _AT_ONCE = 500
 _LAST_WITHIN_S = 5.0
-_SHOWN = 300
+_MAX_SHOWN = 300
 # Long enough to recognise a secret whose end is not shown.
-_LOOKED_AT = 4000
+_MAX_REDACTED = 4000
+_RULE = "=" * 80
+_SAVED = {"user": "request saved", "assistant": "answer saved", "system": "instruction saved"}
+_SAVED_OF_SUBAGENT = {"user": "task saved", "assistant": "final answer saved", "system": "instruction saved"}
 
 
 class SessionLog:
@@ -29,7 +32,7 @@ class SessionLog:
 
     def __init__(self, files: SessionFiles, clock: Callable[[], datetime]) -> None:
         self._files, self._clock = files, clock
-        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_WAITING)
+        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MAX_QUEUED)
         self._writing: asyncio.Task[None] | None = None
 
     def of(self, chat_id: str) -> FilteringBoundLogger:
@@ -44,7 +47,7 @@ class SessionLog:
     def start(self) -> None:
         """Start writing; idempotent."""
         if self._writing is None:
-            self._writing = asyncio.create_task(self._write_for_ever(), name="session log")
+            self._writing = asyncio.create_task(self._write_lines(), name="session log")
 
     async def stop(self) -> None:
         """Write what is queued, then stop."""
@@ -52,33 +55,33 @@ class SessionLog:
         if writing is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WITHIN_S):
-                    await self._waiting.join()
+                    await self._queue.join()
             await end(writing)
 
     async def remove(self, chat_id: str | None) -> int:
         """Delete the files of a chat, or of all; returns their number. Raises OSError."""
-        await self._waiting.join()
+        await self._queue.join()
         return await asyncio.to_thread(self._files.remove, chat_id)
 
     def _add(self, chat_id: str, line: str) -> None:
         try:
-            self._waiting.put_nowait((chat_id, line))
+            self._queue.put_nowait((chat_id, line))
         except asyncio.QueueFull:
             logger().warning("session log is behind, a line is lost", chat_id=chat_id)
 
-    async def _write_for_ever(self) -> None:
+    async def _write_lines(self) -> None:
         while True:
-            lines = [await self._waiting.get()]
+            lines = [await self._queue.get()]
             with suppress(asyncio.QueueEmpty):
                 while len(lines) < _AT_ONCE:
-                    lines.append(self._waiting.get_nowait())
+                    lines.append(self._queue.get_nowait())
             try:
                 await asyncio.to_thread(self._files.write, lines)
             except OSError as error:
                 logger().warning("session log not written", lines=len(lines), reason=str(error))
             finally:
                 for _line in lines:
-                    self._waiting.task_done()
+                    self._queue.task_done()
 
     def _stamped(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         return {"time": self._clock().astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")} | dict(event)
@@ -96,19 +99,14 @@ def _cleaned(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
 
 
 def _shortened(text: str) -> str:
-    clean = redacted(text[:_LOOKED_AT])
-    return clean if len(clean) <= _SHOWN else f"{clean[:_SHOWN]}…"
+    clean = redacted(text[:_MAX_REDACTED])
+    return clean if len(clean) <= _MAX_SHOWN else f"{clean[:_MAX_SHOWN]}…"
 
 
 def _rendered(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    time, what, fields = event.pop("time"), event.pop("event"), event
-    told = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
-    return escape_controls(f"{time} - {what}{told}")
-
-
-_RULE = "=" * 80
-_SAVED = {"user": "request saved", "assistant": "answer saved", "system": "instruction saved"}
-_SAVED_OF_SUBAGENT = {"user": "task saved", "assistant": "final answer saved", "system": "instruction saved"}
+    time, title, fields = event.pop("time"), event.pop("event"), event
+    values = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
+    return escape_controls(f"{time} - {title}{values}")
 
 
 def log_request(log: FilteringBoundLogger, text: str) -> None:
@@ -120,7 +118,7 @@ def log_request(log: FilteringBoundLogger, text: str) -> None:
 def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMessage]) -> None:
     """Log messages that were appended to a history."""
     is_chat = subagent_of(key) is None
-    bound = log.bind(**_named(key))
+    bound = log.bind(**_subagent_field(key))
     for message in messages:
         if message.role == "tool":
             bound.info("tool result saved", tool=message.name, text=message.content or "")
@@ -135,17 +133,17 @@ def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[History
 
 def log_loaded(log: FilteringBoundLogger, key: str, shown: int, length: int) -> None:
     """Log that a history was read for a model."""
-    named = _named(key)
-    log.info("history loaded", **named, messages=shown, kept=length)
+    fields = _subagent_field(key)
+    log.info("history loaded", **fields, messages=shown, kept=length)
     if not length:
-        log.info("history is empty", **named)
+        log.info("history is empty", **fields)
 
 
 def log_cleared(log: FilteringBoundLogger, key: str, length: int) -> None:
     """Log that a history was cleared."""
-    log.info("history cleared", **_named(key), messages=length)
+    log.info("history cleared", **_subagent_field(key), messages=length)
 
 
-def _named(key: str) -> dict[str, str]:
+def _subagent_field(key: str) -> dict[str, str]:
     subagent = subagent_of(key)
     return {} if subagent is None else {"subagent": subagent}
