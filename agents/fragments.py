@@ -19,6 +19,9 @@ _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)]|\[[ xX]?\])\s+")
 _HEADING = re.compile(
     r"\b(?:todo|to-do|to do|action items?|tasks?|next steps|задачи|план|дела|сделать|поручения)\b", re.IGNORECASE
 )
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_ENOUGH = 0.6
+_EVENLY: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,6 @@ def message_sentences(text: str) -> Iterator[MessageSentence]:
             is_under_heading = line.rstrip().endswith(":") and bool(_HEADING.search(line))
 
 
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_ENOUGH = 0.6
-_EVENLY: Mapping[str, float] = {}
-
-
 def quotes_message(quote: str, messages: Iterable[DialogueMessage]) -> bool:
     """Check that a message contains these words literally; a quote without words, such as 😡, must occur as it is."""
     wanted = _bare(quote)
@@ -69,9 +67,14 @@ def quoted_message(quote: str, messages: Iterable[DialogueMessage], message_id: 
     return named if named and wanted and quotes_message(quote, [named]) else None
 
 
+def numbers_in(text: str) -> frozenset[str]:
+    """Numbers of a text as they are written."""
+    return frozenset(_NUMBER.findall(text))
+
+
 def is_supported(claim: str, by: str) -> bool:
     """Check that a text contains 60 % of a claim's terms and all of its numbers."""
-    if not set(_NUMBER.findall(claim)) <= set(_NUMBER.findall(by)):
+    if not numbers_in(claim) <= numbers_in(by):
         return False
     return weighted_overlap(terms(claim), terms(by), _EVENLY) >= _ENOUGH
 

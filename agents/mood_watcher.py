@@ -23,6 +23,22 @@ _NEWEST = 0.3
 _SHARP = 0.6
 _FEWEST_HEARD = 2
 _FEWEST_EVIDENCE = 2
+AGENT = "mood_watcher"
+_NEWS_LASTS = timedelta(hours=6)
+# As plain as makes no difference: a judgement of this needs no evidence.
+_PLAIN = 0.15
+_PHRASES = {
+    Language.ENGLISH: {
+        "down": "You sound more upset than usual. Is there something that I can take off you?",
+        "up": "You sound happier than usual. Glad to hear it!",
+        "heard": "heard in: {evidence}",
+    },
+    Language.RUSSIAN: {
+        "down": "Похоже, сейчас тяжелее обычного. Могу ли я чем-нибудь помочь?",
+        "up": "Похоже, настроение лучше обычного. Это радует!",
+        "heard": "слышно в словах: {evidence}",
+    },
+}
 
 
 class MoodHistory(BaseModel):
@@ -41,25 +57,6 @@ class MoodHistory(BaseModel):
         """The history with one more tone in it."""
         usual = tone if not self.heard else self.usual + _NEWEST * (tone - self.usual)
         return self.model_copy(update={"usual": round(usual, 3), "heard": self.heard + 1, "is_turned": is_sharp})
-
-
-AGENT = "mood_watcher"
-_NEWS_LASTS = timedelta(hours=6)
-# As plain as makes no difference: a judgement of this needs no evidence.
-_PLAIN = 0.15
-
-_PHRASES = {
-    Language.ENGLISH: {
-        "down": "You sound more upset than usual. Is there something that I can take off you?",
-        "up": "You sound happier than usual. Glad to hear it!",
-        "heard": "heard in: {evidence}",
-    },
-    Language.RUSSIAN: {
-        "down": "Похоже, сейчас тяжелее обычного. Могу ли я чем-нибудь помочь?",
-        "up": "Похоже, настроение лучше обычного. Это радует!",
-        "heard": "слышно в словах: {evidence}",
-    },
-}
 
 
 class ReadMood(BaseModel):

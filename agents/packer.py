@@ -12,6 +12,10 @@ from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
 from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTurn, WarmContent
 
+_LONGEST_TAG_WORDS = 3
+# What a small model takes in at once, with room for its answer.
+_PORTION_WORDS = 1500
+
 
 class _Read(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -48,9 +52,6 @@ class ReadCold(_Read):
     tags: list[str] = Field(max_length=100)
 
 
-_LONGEST_TAG_WORDS = 3
-
-
 async def read_cold(warm: WarmContent, words: int, model: LanguageModel) -> ColdContent | None:
     """Headline of about so many words with tags; None where no model helps."""
     guide = shipped_guide("packer_cold")
@@ -69,10 +70,6 @@ def _lines(warm: WarmContent) -> list[str]:
     names = ", ".join(entity.name for entity in warm.entities)
     decisions = (f"Decided: {decision.text}" for decision in warm.decisions)
     return [warm.summary, *(f"- {point}" for point in warm.key_points), *decisions, f"Named: {names or 'nothing'}"]
-
-
-# What a small model takes in at once, with room for its answer.
-_PORTION_WORDS = 1500
 
 
 @dataclass

@@ -9,11 +9,6 @@ from functools import cache
 from language.sentences import sentences
 from language.words import stem, words
 
-
-def _listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 _WORDS = {
     3: """
     amazing awesome brilliant delighted ecstatic excellent fantastic incredible love loved overjoyed perfect superb
@@ -58,6 +53,38 @@ _WORDS = {
     отчаянии позор ужас ужасно ужасный ужасная ужасные худший ад
     """,
 }  # fmt: skip
+EMOJI = {
+    **dict.fromkeys("😀😃😄😁😊🙂😍🥰😘🤗🎉🥳👍💪❤🧡💛💚💙💜🙌👏🔥✨😎🚀🏆☀", 2.0),
+    **dict.fromkeys("😕😟🙁☹😔😞😒😩😫😓😬🤦😰😥", -2.0),
+    **dict.fromkeys("😢😭😡😠🤬😱💔👎🤮😤", -3.0),
+}
+_PHRASES = {
+    3: "жду не дождусь | гора с плеч",
+    2: "well done | good job | good work | good news | looking forward | look forward | can't wait | так держать | "
+    "на высоте",
+    1: "no problem | not bad | без проблем | ничего страшного | не переживай | по плану",
+    -1: "no idea | с ума сойти",
+    -2: "giving up | give up | fell apart | falling apart | falls apart | falling behind | на нервах | "
+    "не годится | всё плохо | в шоке | в тупике",
+    -3: "fed up | can't stand it | can't stand this | can't take it | can't take this | burned out | burnt out | "
+    "at my limit | sick of | нет сил | сил нет | сил больше нет | сыт по горло | сыта по горло | всё пропало | "
+    "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда",
+}
+_FACES = {r"(?<![\w:;])\){2,}|(?<=[^\W\d])\)+(?=\s|$)|[:;=]-?[)D]": 1.5, r"\({2,}|[:;=]-?\(": -1.5}
+# A "not" reaches no further than its clause.
+_CLAUSE = re.compile(r"[,;:—–]")
+_REACH_WORDS = 3
+_NEGATED = -0.6
+_EXCLAIMED = 1.15
+_MOST_EXCLAMATIONS = 3
+# How much feeling it takes to sound half as strong as can be.
+_SCALE = 8.0
+_MOST_EVIDENCE = 8
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
 
 # Said of nothing good or bad by itself, it makes what follows stronger or weaker.
 STRONGER = _listed(
@@ -80,24 +107,6 @@ NEGATIONS = _listed(
     не ни нет без никогда вовсе отнюдь
     """
 )
-EMOJI = {
-    **dict.fromkeys("😀😃😄😁😊🙂😍🥰😘🤗🎉🥳👍💪❤🧡💛💚💙💜🙌👏🔥✨😎🚀🏆☀", 2.0),
-    **dict.fromkeys("😕😟🙁☹😔😞😒😩😫😓😬🤦😰😥", -2.0),
-    **dict.fromkeys("😢😭😡😠🤬😱💔👎🤮😤", -3.0),
-}
-_PHRASES = {
-    3: "жду не дождусь | гора с плеч",
-    2: "well done | good job | good work | good news | looking forward | look forward | can't wait | так держать | "
-    "на высоте",
-    1: "no problem | not bad | без проблем | ничего страшного | не переживай | по плану",
-    -1: "no idea | с ума сойти",
-    -2: "giving up | give up | fell apart | falling apart | falls apart | falling behind | на нервах | "
-    "не годится | всё плохо | в шоке | в тупике",
-    -3: "fed up | can't stand it | can't stand this | can't take it | can't take this | burned out | burnt out | "
-    "at my limit | sick of | нет сил | сил нет | сил больше нет | сыт по горло | сыта по горло | всё пропало | "
-    "опускаются руки | руки опускаются | не могу больше | больше не могу | в ярости | хуже некуда",
-}
-_FACES = {r"(?<![\w:;])\){2,}|(?<=[^\W\d])\)+(?=\s|$)|[:;=]-?[)D]": 1.5, r"\({2,}|[:;=]-?\(": -1.5}
 
 
 @cache
@@ -117,16 +126,7 @@ def weights() -> dict[str, float]:
     return {stem(word): float(weight) for weight, words in _WORDS.items() for word in words.split()}
 
 
-# A "not" reaches no further than its clause.
-_CLAUSE = re.compile(r"[,;:—–]")
-_REACH_WORDS = 3
-_NEGATED = -0.6
 _STRONGER, _WEAKER, _SHOUTED = 1.5, 0.5, 1.4
-_EXCLAIMED = 1.15
-_MOST_EXCLAMATIONS = 3
-# How much feeling it takes to sound half as strong as can be.
-_SCALE = 8.0
-_MOST_EVIDENCE = 8
 
 
 @dataclass(frozen=True)

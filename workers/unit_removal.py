@@ -17,6 +17,9 @@ from mindbus.bus.context import MessageContext
 from mindbus.errors import Rejected
 from mindbus.sdk.requests import in_id_scope, request
 
+# Of versions further back nothing is left, since those after them were learned.
+_MOST = 100
+
 
 async def is_forgotten(bus: Client, command: ProcessRawData, context: MessageContext) -> bool:
     """Check whether the message that a unit was learned from has been erased; call it after the unit is stored.
@@ -47,10 +50,6 @@ async def _is_there(asking: Awaitable[object]) -> bool:
             return False
         raise
     return True
-
-
-# Of versions further back nothing is left, since those after them were learned.
-_MOST = 100
 
 
 async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str], context: MessageContext) -> None:

@@ -1,6 +1,5 @@
 """Decisions on notifications: deliver now, defer, merge or ignore, by rules first, then by a language model."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.context.preferences import NotificationPreferences
 from agents.context.state import NotificationDecision, NotificationState
-from agents.fragments import is_supported
+from agents.fragments import is_supported, numbers_in
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
@@ -24,7 +23,9 @@ _SAME_ABOUT_FOR = timedelta(hours=24)
 _SAME_WORDS_FOR = timedelta(hours=6)
 _SAME_WORDS = 0.8
 _MERGED_WITHIN = timedelta(minutes=15)
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_MOST_DEFERRED = timedelta(hours=4)
+_TALK_MESSAGES = 8
+_LONGEST_CHARS = 1000
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _is_repeated(notification: NotificationGenerated, about: str, message: str, 
 
 
 def _same_words(one: str, other: str) -> bool:
-    if set(_NUMBER.findall(one)) != set(_NUMBER.findall(other)):
+    if numbers_in(one) != numbers_in(other):
         return False
     ours, theirs = set(terms(one)), set(terms(other))
     return bool(ours) and len(ours & theirs) / len(ours | theirs) >= _SAME_WORDS
@@ -137,12 +138,6 @@ def _subjects(notification: NotificationGenerated) -> set[str]:
     """Subjects of a notification: a task's end settles its reminders, but not the news of that end."""
     subject, _, rest = notification.about.partition(" ")
     return {notification.about, subject} if rest.endswith(("due_soon", "overdue")) else {notification.about}
-
-
-_MOST_DEFERRED = timedelta(hours=4)
-_TALK_MESSAGES = 8
-_LONGEST_CHARS = 1000
-_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 class ModelDecision(BaseModel):
@@ -191,18 +186,9 @@ def _allowed(
 
 def _is_faithful(message: str, notification: NotificationGenerated) -> bool:
     """Check that a wording keeps every number of the notification and adds none."""
-    given = f"{notification.message} {notification.context}"
-    kept = set(_FIGURE.findall(notification.message)) <= set(_FIGURE.findall(message))
-    return (
-        bool(message.strip())
-        and kept
-        and is_supported(notification.message, message)
-        and _adds_no_number(message, given)
-    )
-
-
-def _adds_no_number(message: str, given: str) -> bool:
-    return set(_FIGURE.findall(message)) <= set(_FIGURE.findall(given))
+    given = numbers_in(f"{notification.message} {notification.context}")
+    has_numbers = numbers_in(notification.message) <= numbers_in(message) <= given
+    return bool(message.strip()) and has_numbers and is_supported(notification.message, message)
 
 
 def _told(talk: Sequence[DialogueMessage]) -> str:

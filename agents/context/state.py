@@ -14,6 +14,7 @@ _MOST_DECIDED = 120
 _MOST_SETTLED = 300
 
 Verdict = Literal["deliver", "defer", "merge", "ignore"]
+_WELL_AGAIN = -0.2
 
 
 class NotificationDecision(BaseModel):
@@ -111,9 +112,6 @@ class NotificationState(BaseModel):
                 "deliveries": (*self.deliveries, delivery)[-_MOST_TOLD:],
             }
         )
-
-
-_WELL_AGAIN = -0.2
 
 
 def settled_by_tasks(updates: Iterable[TaskUpdate]) -> tuple[str, ...]:

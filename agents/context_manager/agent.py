@@ -38,26 +38,26 @@ class ContextManager:
     ) -> tuple[FactBase, ProcessingResult[FactUpdate]]:
         """Facts found in a fragment, and the fact base with them."""
         messages = fragment.heard
-        ledger = FactRecorder(knowledge, self._zone)
+        recorder = FactRecorder(knowledge, self._zone)
         for message in messages:
-            self._read(message, ledger)
-        await extract_by_model(messages, ledger, self._model)
-        ids = [each for update in ledger.updates for each in update.fact.message_ids]
+            self._read(message, recorder)
+        await extract_by_model(messages, recorder, self._model)
+        ids = [each for update in recorder.updates for each in update.fact.message_ids]
         outcome = ProcessingResult[FactUpdate](
-            items=tuple(ledger.updates),
-            notifications=tuple(self._news(ledger.updates, fragment.user_id)),
+            items=tuple(recorder.updates),
+            notifications=tuple(self._news(recorder.updates, fragment.user_id)),
             links=links_to("message", ids),
         )
-        return ledger.knowledge, outcome
+        return recorder.knowledge, outcome
 
-    def _read(self, message: DialogueMessage, ledger: FactRecorder) -> None:
+    def _read(self, message: DialogueMessage, recorder: FactRecorder) -> None:
         project = None
-        for utterance in message_sentences(message.content or ""):
-            named = _PROJECT.search(utterance.text)
+        for sentence in message_sentences(message.content or ""):
+            named = _PROJECT.search(sentence.text)
             project = (named[1] or named[2]) if named else project
-            statement = find_statement(utterance, ledger.said_at(message), self._people)
+            statement = find_statement(sentence, recorder.said_at(message), self._people)
             if statement:
-                ledger.record(statement.text, statement.kind, message, project)
+                recorder.record(statement.text, statement.kind, message, project)
 
     def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
         """Whoever said what holds no longer should hear of it from us."""

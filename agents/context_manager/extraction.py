@@ -24,6 +24,13 @@ from language.words import first_words, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
+_SMALL_TALK = re.compile(
+    r"^\W*(?:привет|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|ок|хорошо|"
+    r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon)|ok|okay|bye|sure)\b[^.!?]{0,30}[.!?)]*$",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(r"\d")
+_INSIDE_NAME = re.compile(r"(?<=[^\W\d] )[A-ZА-ЯЁ][\w-]+|[«“\"][^»”\"]{2,40}[»”\"]|\b[A-Z]{2,}\b")
 
 
 def _any_of(*alternatives: str) -> re.Pattern[str]:
@@ -56,13 +63,6 @@ _UNCERTAIN = _any_of(
     r"возможно|может|наверное|наверно|кажется|думаю|вроде|если|бы|хотел|хотела|хочу|надеюсь|предлагаю|давайте|мечтаю",
     r"не знаю|maybe|perhaps|might|probably|i (?:think|guess)|if|would|could|wish|hope|wonder|suggest|let's|not sure",
 )
-_SMALL_TALK = re.compile(
-    r"^\W*(?:привет|здравствуй\w*|добр\w+ (?:утро|день|вечер)|спасибо|пожалуйста|пока|до свидания|ок|хорошо|"
-    r"hi|hello|hey|thanks|thank you|good (?:morning|evening|afternoon)|ok|okay|bye|sure)\b[^.!?]{0,30}[.!?)]*$",
-    re.IGNORECASE,
-)
-_FIGURE = re.compile(r"\d")
-_INSIDE_NAME = re.compile(r"(?<=[^\W\d] )[A-ZА-ЯЁ][\w-]+|[«“\"][^»”\"]{2,40}[»”\"]|\b[A-Z]{2,}\b")
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class FactStatement:
     kind: FactKind
 
 
-def find_statement(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:
+def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:
     """The fact that a sentence states, or None."""
-    text = utterance.text.strip()
-    if utterance.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
+    text = sentence.text.strip()
+    if sentence.is_question or _SMALL_TALK.match(text) or len(terms(text)) < _FEWEST_TERMS:
         return None
     kind = _kind(text)
-    if kind is None and not _UNCERTAIN.search(text) and _informs(utterance, said_at, people):
+    if kind is None and not _UNCERTAIN.search(text) and _informs(sentence, said_at, people):
         kind = FactKind.FACT
     if kind is FactKind.DECISION and _UNCERTAIN.search(text):
         return None
@@ -94,17 +94,17 @@ def _kind(text: str) -> FactKind | None:
     return FactKind.ROLE if _ROLE.search(text) else None
 
 
-def _informs(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> bool:
+def _informs(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> bool:
     """Check that a sentence stands alone, carries information, and is neither a task nor a report on one."""
-    text = utterance.text
+    text = sentence.text
     holds = _FIGURE.search(text) or _INSIDE_NAME.search(text) or dates_in(text, said_at)
     if not holds or leans_back(text) or len(words(text)) < 3:
         return False
-    if find_tasks(utterance, said_at, people):
+    if find_tasks(sentence, said_at, people):
         return False
     # "Sent the contract" is over once it is said; "the release is moved to May" is to be remembered.
     is_dated = _FIGURE.search(text) or dates_in(text, said_at)
-    return bool(is_dated) or not find_reports(utterance, said_at, people)
+    return bool(is_dated) or not find_reports(sentence, said_at, people)
 
 
 class ExtractedFact(BaseModel):
@@ -125,12 +125,12 @@ class ExtractedFacts(BaseModel):
     items: list[ExtractedFact] = Field(max_length=40)
 
 
-async def extract_by_model(messages: Sequence[DialogueMessage], ledger: FactRecorder, model: LanguageModel) -> None:
+async def extract_by_model(messages: Sequence[DialogueMessage], recorder: FactRecorder, model: LanguageModel) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
     guide = shipped_guide("context_manager")
-    known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in ledger.knowledge.current)
+    known = "\n".join(f"{fact.fact_id}: {fact.text}" for fact in recorder.knowledge.current)
     materials = [
         Material("known", "known", known or "nothing"),
         *(Material(message.message_id, "message", message.content or "") for message in messages),
@@ -139,15 +139,15 @@ async def extract_by_model(messages: Sequence[DialogueMessage], ledger: FactReco
     read = await try_complete_as(model, asked, ExtractedFacts, guide.model)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
-        if message and is_supported(item.text, item.quote) and not _is_read(item, message, ledger):
-            old = next((fact for fact in ledger.knowledge.current if fact.fact_id == item.supersedes), None)
-            ledger.record(item.text, item.kind, message, project=None, old=old)
+        if message and is_supported(item.text, item.quote) and not _is_read(item, message, recorder):
+            old = next((fact for fact in recorder.knowledge.current if fact.fact_id == item.supersedes), None)
+            recorder.record(item.text, item.kind, message, project=None, old=old)
 
 
-def _is_read(item: ExtractedFact, message: DialogueMessage, ledger: FactRecorder) -> bool:
+def _is_read(item: ExtractedFact, message: DialogueMessage, recorder: FactRecorder) -> bool:
     """Check whether the rules have found the same statement."""
     return any(
         message.message_id in update.fact.message_ids
         and (is_supported(item.text, update.fact.text) or is_supported(update.fact.text, item.quote))
-        for update in ledger.updates
+        for update in recorder.updates
     )

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.fragments import numbers_in
 from agents.task_manager.english import bases
 from agents.task_manager.russian_verbs import infinitive_of
 from bus_schema.dialogue import DialogueMessage
@@ -35,7 +36,6 @@ _INSTEAD_OF = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,:—–-] )[A-ZА-ЯЁ][\w-]+|\b[A-Z][A-Za-z]*[A-Z]\w*\b|\b[A-Z][a-z]+\b(?=[^.]*[а-яё])")
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _GENERIC_WORDS = """
     решить решили решено договориться договорились согласовали утвердили выбрали остановились использовать будем
     переходим перешли отказались передумали проект проекта теперь больше вместо новый новая новое планируем
@@ -126,7 +126,7 @@ def statement_content(text: str, said_at: datetime) -> StatementContent:
     }
     return StatementContent(
         subject=frozenset(subject - names),
-        numbers=frozenset(_NUMBER.findall(rest)),
+        numbers=numbers_in(rest),
         dates=frozenset(each.at.isoformat() for each in dates),
         names=frozenset(names),
     )

@@ -18,6 +18,10 @@ _WINDOW_WORDS = 1500
 _MEMORY_WORDS = 900
 # What is said before a sub-agent is asked, then what is said afterwards.
 BETWEEN = "\n\n"
+_PHRASES = {
+    Language.ENGLISH: ("Tell the user: {message}", "What may help to say it: {context}"),
+    Language.RUSSIAN: ("Сообщи пользователю: {message}", "Что поможет сказать это: {context}"),
+}
 
 
 @dataclass(frozen=True)
@@ -139,12 +143,6 @@ def _said_at_last(rounds: Sequence[ModelMessage]) -> str:
     if not rounds:
         raise EmptyAnswer
     return inconclusive_answer(rounds)
-
-
-_PHRASES = {
-    Language.ENGLISH: ("Tell the user: {message}", "What may help to say it: {context}"),
-    Language.RUSSIAN: ("Сообщи пользователю: {message}", "Что поможет сказать это: {context}"),
-}
 
 
 def hidden_instruction(message: str, context: str = "") -> str:

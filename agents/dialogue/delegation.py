@@ -17,6 +17,20 @@ _NO_END = {
     Language.ENGLISH: "I have asked sub-agents {n} times without coming to an end. This is the last I heard: {last}",
     Language.RUSSIAN: "Обращений к подагентам было {n}, но конца нет. Вот последнее, что удалось узнать: {last}",
 }
+_NO_SUCH = {
+    Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
+    Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
+}
+_NO_ANSWER = {
+    Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
+    Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
+}
+_UNREADABLE = {
+    Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
+    Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
+}
+_FORM = '{"task": "…"}'
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
@@ -91,22 +105,6 @@ def inconclusive_answer(rounds: Sequence[ModelMessage]) -> str:
     results = [message.content for message in rounds if message.role == "tool"]
     last = results[-1][:_LONGEST_TEXT] if results else "—"
     return _NO_END[language_of(last)].format(n=len(results), last=last)
-
-
-_NO_SUCH = {
-    Language.ENGLISH: "There is no sub-agent {name!r}; there are: {known}.",
-    Language.RUSSIAN: "Подагента {name!r} нет; есть: {known}.",
-}
-_NO_ANSWER = {
-    Language.ENGLISH: "The sub-agent {name} has not answered: {why}. Go on without it, or try again later.",
-    Language.RUSSIAN: "Подагент {name} не ответил: {why}. Продолжайте без него или спросите позже.",
-}
-_UNREADABLE = {
-    Language.ENGLISH: "The call cannot be read: {why}. Call again with JSON such as {form}.",
-    Language.RUSSIAN: "Вызов не читается: {why}. Повторите его с JSON вида {form}.",
-}
-_FORM = '{"task": "…"}'
-_LONGEST_REASON = 300
 
 
 class UnreadableCall(Exception):

@@ -7,6 +7,13 @@ from itertools import groupby
 from agents.models.language_model import ModelMessage, ToolCall
 from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
 
+# What else a model calls in one breath is left out.
+MOST_AT_ONCE = 16
+_LONGEST_ID = 64
+_LONGEST_NAME = 64
+_LONGEST_ARGUMENTS = 40_000
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
 
 def model_messages(said: Iterable[ChatMessage]) -> list[ModelMessage]:
     """Messages of a history as a model is shown them."""
@@ -49,14 +56,6 @@ def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
         else:
             grouped.extend([each] for each in messages)
     return grouped
-
-
-# What else a model calls in one breath is left out.
-MOST_AT_ONCE = 16
-_LONGEST_ID = 64
-_LONGEST_NAME = 64
-_LONGEST_ARGUMENTS = 40_000
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def sanitise_text(text: str) -> str:

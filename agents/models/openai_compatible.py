@@ -27,6 +27,9 @@ from agents.models.language_model import (
     ToolCall,
 )
 
+RETRIES = 4
+_RETRYABLE_STATUSES = frozenset({408, 409, 429})
+
 
 def first_choice(response: object) -> Choice:
     # The client builds whatever it is sent: a proxy's page comes as text, a missing field as a missing attribute.
@@ -113,9 +116,6 @@ def usage_of(usage: CompletionUsage | None) -> TokenUsage:
 
 
 log = structlog.get_logger()
-
-RETRIES = 4
-_RETRYABLE_STATUSES = frozenset({408, 409, 429})
 
 
 class OpenAICompatible:

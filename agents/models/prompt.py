@@ -31,6 +31,8 @@ _TASK = re.compile(r"\ATask:\s*([a-z][a-z0-9_]*)[ \t]*(?:\r?\nStep:\s*([a-z-]+))
 _BLOCK = re.compile(
     r'^<material id="([^"\n]*)" type="([^"\n]*)">\n(.*?)\n?^</material>[ \t]*$', re.DOTALL | re.MULTILINE
 )
+MEMORY = "memory"
+_LONGEST_WORDS = 120
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,6 @@ class Verdict(BaseModel):
     remarks: list[str] = Field(max_length=8)
 
 
-MEMORY = "memory"
-_LONGEST_WORDS = 120
 # Of the words of a question that weigh anything, such a share; or so near in meaning, whatever the words.
 _WORDS, _MEANING = 0.15, 0.32
 

@@ -19,6 +19,9 @@ from bus_schema.process import (
 
 _FIRST_PAUSE = timedelta(seconds=1)
 _LONGEST_PAUSE = timedelta(seconds=60)
+_SETTLED_IF_CRITICAL = frozenset({StepStatus.COMPLETED})
+# A step that may be missing holds nobody up: who needs it goes on with what is there.
+_SETTLED_IF_NOT = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
 
 
 def pause_after(attempt: int) -> timedelta:
@@ -111,11 +114,6 @@ def _counts(step: Step, ending: StepCompleted | StepPendingStorage) -> bool:
 
 def _same(expected: ArtifactRef | None, artifact: ArtifactRef) -> bool:
     return expected is not None and (expected.artifact_id, expected.sha256) == (artifact.artifact_id, artifact.sha256)
-
-
-_SETTLED_IF_CRITICAL = frozenset({StepStatus.COMPLETED})
-# A step that may be missing holds nobody up: who needs it goes on with what is there.
-_SETTLED_IF_NOT = frozenset({StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.PENDING_STORAGE})
 
 
 def begin_steps(card: Card, run: Run, now: datetime) -> tuple[Run, tuple[ExecuteStep, ...]]:

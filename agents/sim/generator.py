@@ -12,6 +12,12 @@ from agents.sim.templates import Template, Value, fill_template, placeholders
 from mindbus.errors import Rejected
 
 _REMEMBERED = 1000
+_MOST_TRIES = 200
+_MOST_AT_ONCE = 6
+_GOES_ON = 0.55
+_SAME_TELLER = 0.5
+_THREE_FACTS = 0.5
+_SHORTEST_GAP = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -55,13 +61,7 @@ class RecentTexts:
             self.texts.discard(self.order.popleft())
 
 
-_MOST_TRIES = 200
-_MOST_AT_ONCE = 6
-_GOES_ON = 0.55
-_SAME_TELLER = 0.5
-_THREE_FACTS = 0.5
 _OPENS, _ASKS, _CLOSES = 0.7, 0.8, 0.35
-_SHORTEST_GAP = timedelta(seconds=5)
 
 
 class NobodyResponsible(Rejected, ValueError):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_ROWS = 200_000
 
 Row = Mapping[str, Any]
+_SHOWN_GROUPS = 200
 
 
 class InvalidTable(Exception):
@@ -82,8 +83,6 @@ def _bounded(rows: list[dict[str, Any]]) -> list[Row]:
         raise InvalidTable(f"it has {len(rows)} rows, {MAX_ROWS} at most can be reckoned with")
     return list(rows)
 
-
-_SHOWN_GROUPS = 200
 
 Operation = Literal["sum", "mean", "min", "max", "count"]
 

@@ -1,4 +1,4 @@
-"""Verbs of work in English, in the forms in which people promise, report."""
+"""English verbs of work, and the patterns that announce tasks."""
 
 from functools import cache
 
@@ -84,31 +84,6 @@ tag tagged tagged
 wrap wrapped wrapped
 write wrote written
 """
-
-
-@cache
-def bases() -> dict[str, str]:
-    """The base of every form of every verb."""
-    irregular = [line.split() for line in _IRREGULAR.strip().splitlines()]
-    known = {base for base, *_ in irregular}
-    regular = [(base, past(base)) for base in _REGULAR.split() if base not in known]
-    return {form: base for base, *forms in (*regular, *irregular) for form in (base, *forms)}
-
-
-def pasts() -> list[str]:
-    """Every form that tells of something done; forms that may as well be orders are left out."""
-    return [form for form, base in bases().items() if form != base]
-
-
-def past(base: str) -> str:
-    """The past of a regular verb."""
-    if base.endswith("e"):
-        return f"{base}d"
-    if base.endswith("y") and base[-2] not in "aeiou":
-        return f"{base[:-1]}ied"
-    return f"{base}ed"
-
-
 _LIGHTLY = r"(?: also| still| then| just| definitely| really| first| quickly)*"
 _WILL = (
     r"(?: will| is going to| should| must| needs to| has to| promised to| agreed to| offered to| is supposed to| is to"
@@ -118,7 +93,6 @@ _READY = r"(?:ready|done|finished|complete|completed|sent|submitted|delivered|li
 _DOING = r"(?P<verb>(?!going\b|moving\b|being\b|thinking\b|feeling\b|looking\b|hoping\b|having\b)[a-z]{3,}ing)\b"
 _DONE = r"(?!able\b|there\b)[a-z]+(?:ed|en|nt|pt|ne|lt|de|ut)\b"
 _ASK = r"(?:ask|asked|tell|told|have|get|remind|need|want)"
-
 CUES = (
     task_pattern(r"^\W*(?:todo|to do|to-do|action item|task)s?\s*:\s*", ImpliedOwner.SPEAKER),
     task_pattern(
@@ -168,7 +142,6 @@ CUES = (
         weak=True,
     ),
 )
-
 # "…, that's on Kevin" names the doer of what was said just before.
 AFTERTHOUGHT = task_pattern(r"\b(?:that's|that is|it's|this is|which is)(?: all)? (?:on|up to|assigned to) <name>")
 # Spoil a cue in the same clause, or anywhere before it.
@@ -186,5 +159,30 @@ ASIDES = (
     r"\b[.!]*$"
 )
 REASONS = r",?\s+(?:because|since|otherwise|so that|as soon as|once|unless|before you|but|which|and then we)\b.*$"
+
+
+@cache
+def bases() -> dict[str, str]:
+    """The base of every form of every verb."""
+    irregular = [line.split() for line in _IRREGULAR.strip().splitlines()]
+    known = {base for base, *_ in irregular}
+    regular = [(base, past(base)) for base in _REGULAR.split() if base not in known]
+    return {form: base for base, *forms in (*regular, *irregular) for form in (base, *forms)}
+
+
+def pasts() -> list[str]:
+    """Every form that tells of something done; forms that may as well be orders are left out."""
+    return [form for form, base in bases().items() if form != base]
+
+
+def past(base: str) -> str:
+    """The past of a regular verb."""
+    if base.endswith("e"):
+        return f"{base}d"
+    if base.endswith("y") and base[-2] not in "aeiou":
+        return f"{base[:-1]}ied"
+    return f"{base}ed"
+
+
 # "… and send it": what else the same person does.
 AND_ALSO = rf",?\s+(?:and|then|and then|and also)\s+(?=(?P<verb>{'|'.join(sorted(set(bases().values())))})\b)"

@@ -21,6 +21,14 @@ from agents.task_manager.russian_verbs import infinitive_of
 from language.dates.expressions import SpokenDate, dates_in, shifted, without_dates
 from language.words import Language, terms
 
+_LONGEST_CHARS = 200
+_SEPARATOR = re.compile(r",?\s+(?:and|but|then|while|и|а|но|потом|затем)\s+|[,;]\s*|\s[—–]\s", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:—]")
+_EDGES = " \t,;:.!?—–-…\"'«»()"
+_NEGATED = re.compile(r"(?:\bне|n't|\bnot)\s+$", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d]{2}")
+_WHOLE_LINE = task_pattern(r"^", ImpliedOwner.SPEAKER)
+
 
 @dataclass(frozen=True)
 class LanguagePatterns:
@@ -53,15 +61,6 @@ def task_patterns(language: Language) -> LanguagePatterns:
     return LanguagePatterns(module.CUES, module.AFTERTHOUGHT, *compiled)
 
 
-_LONGEST_CHARS = 200
-_SEPARATOR = re.compile(r",?\s+(?:and|but|then|while|и|а|но|потом|затем)\s+|[,;]\s*|\s[—–]\s", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:—]")
-_EDGES = " \t,;:.!?—–-…\"'«»()"
-_NEGATED = re.compile(r"(?:\bне|n't|\bnot)\s+$", re.IGNORECASE)
-_LETTERS = re.compile(r"[^\W\d]{2}")
-_WHOLE_LINE = task_pattern(r"^", ImpliedOwner.SPEAKER)
-
-
 @dataclass(frozen=True)
 class TaskCandidate:
     """A task in the making: the doer is a mention of somebody, the speaker, or nobody in particular."""
@@ -72,15 +71,15 @@ class TaskCandidate:
     said: str
 
 
-def find_tasks(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
+def find_tasks(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> list[TaskCandidate]:
     """Every task that a sentence speaks of, in order."""
-    return list(_Sentence(utterance, said_at, people).drafts())
+    return list(_Sentence(sentence, said_at, people).drafts())
 
 
 class _Sentence:
-    def __init__(self, utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> None:
-        self._utterance, self._text, self._is_item = utterance, utterance.text, utterance.is_item
-        self._speech = task_patterns(utterance.language)
+    def __init__(self, sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> None:
+        self._sentence, self._text, self._is_item = sentence, sentence.text, sentence.is_item
+        self._speech = task_patterns(sentence.language)
         self._mentions = people.mentions(self._text)
         self._dates = dates_in(self._text, said_at)
 
@@ -128,7 +127,7 @@ class _Sentence:
         return (last.start(), last.end()) if last else (following.start, following.start)
 
     def _is_no_task(self, hit: PatternMatch, begin: int) -> bool:
-        if self._utterance.is_question and not hit.pattern.asks:
+        if self._sentence.is_question and not hit.pattern.asks:
             return True
         before = self._text[begin : hit.start]
         clause = _CLAUSE.split(before)[-1]

@@ -41,19 +41,19 @@ class ReadTasks(BaseModel):
     items: list[ReadTask] = Field(max_length=40)
 
 
-async def read_by_model(messages: Sequence[DialogueMessage], ledger: TaskRecorder, model: LanguageModel) -> None:
+async def extract_by_model(messages: Sequence[DialogueMessage], recorder: TaskRecorder, model: LanguageModel) -> None:
     """Enter what the rules have missed; what no message says is dropped."""
     if not messages:
         return
     guide = shipped_guide("task_manager")
     asked = build_prompt(
-        "tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, ledger.book.open)
+        "tasks", "write", guide.system, "Report the tasks as JSON.", _materials(messages, recorder.book.open)
     )
     read = await try_complete_as(model, asked, ReadTasks, guide.model)
     for item in read.items if read else ():
         message = quoted_message(item.quote, messages, item.message_id)
         if message:
-            _enter(item, message, ledger)
+            _enter(item, message, recorder)
 
 
 def _materials(messages: Sequence[DialogueMessage], known: Sequence[Task]) -> list[Material]:
@@ -66,49 +66,51 @@ def _materials(messages: Sequence[DialogueMessage], known: Sequence[Task]) -> li
     ]
 
 
-def _enter(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> None:
+def _enter(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> None:
     if item.change == "found":
         # A quote that the rules have read as well would make a second task of the same words.
-        if not _is_read(item, message, ledger) and is_supported(item.text, item.quote):
-            ledger.record(
-                TaskCandidate(item.text[:200], _doer(item, message, ledger), _due(item, message, ledger), item.quote),
+        if not _is_read(item, message, recorder) and is_supported(item.text, item.quote):
+            recorder.record(
+                TaskCandidate(
+                    item.text[:200], _doer(item, message, recorder), _due(item, message, recorder), item.quote
+                ),
                 message,
             )
         return
-    task = next((each for each in ledger.book.open if each.task_id == item.task_id), None)
+    task = next((each for each in recorder.book.open if each.task_id == item.task_id), None)
     if task:
-        _change(item, task, message, ledger)
+        _change(item, task, message, recorder)
 
 
-def _change(item: ReadTask, task: Task, message: DialogueMessage, ledger: TaskRecorder) -> None:
-    due, heir = _due(item, message, ledger), _doer(item, message, ledger)
+def _change(item: ReadTask, task: Task, message: DialogueMessage, recorder: TaskRecorder) -> None:
+    due, heir = _due(item, message, recorder), _doer(item, message, recorder)
     match item.change:
         case "done" | "cancelled":
-            ledger.close(task, item.change, message)
+            recorder.close(task, item.change, message)
         case "moved" if due and due.at != task.due:
-            ledger.move(task, due, message)
+            recorder.move(task, due, message)
         case "reassigned" if isinstance(heir, Mention):
-            ledger.reassign(task, heir, message)
+            recorder.reassign(task, heir, message)
 
 
-def _is_read(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> bool:
+def _is_read(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> bool:
     return any(
         message.message_id in update.task.message_ids and (is_supported(update.task.text, item.quote))
-        for update in ledger.updates
+        for update in recorder.updates
     )
 
 
-def _doer(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> Mention | ImpliedOwner:
+def _doer(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> Mention | ImpliedOwner:
     if item.owner is None:
         return ImpliedOwner.NOBODY
     if item.owner.lower() in _ME:
         return ImpliedOwner.SPEAKER
-    named = ledger.people.mentions(message.content or "")
+    named = recorder.people.mentions(message.content or "")
     return next((each for each in named if same_name(each.name, item.owner)), ImpliedOwner.NOBODY)
 
 
-def _due(item: ReadTask, message: DialogueMessage, ledger: TaskRecorder) -> SpokenDate | None:
+def _due(item: ReadTask, message: DialogueMessage, recorder: TaskRecorder) -> SpokenDate | None:
     """The model says where the date stands; what day that is, the calendar says."""
     if not item.due_said or item.due_said.lower() not in (message.content or "").lower():
         return None
-    return next(iter(dates_in(item.due_said, ledger.said_at(message))), None)
+    return next(iter(dates_in(item.due_said, recorder.said_at(message))), None)

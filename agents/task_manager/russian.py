@@ -1,9 +1,35 @@
-"""Patterns of tasks in Russian. Importing this loads the dictionary of verbs: import it for a Russian text only."""
+"""Russian verbs of work, and the patterns that announce tasks."""
 
 from collections.abc import Iterable
 
 from agents.task_manager.patterns import ImpliedOwner, task_pattern
 from agents.task_manager.russian_verbs import ongoing_verbs, work_verbs
+
+_NOUNS = (
+    "часть|память|ночь|речь|дочь|помощь|сеть|область|очередь|мать|путь|смерть|жизнь|почти|дети|новости|вести|сети|"
+    "сути|пути"
+)
+_INFINITIVE = rf"(?P<verb>(?!(?:{_NOUNS})\b)[а-яё]+(?:ть|ти|чь)(?:ся|сь)?)\b"
+_FEW = r"(?P<few>(?:\s+(?!не\b|ли\b)[^\s,;:!?]+){0,3}?)\s+"
+_LITTLE = r"(?:\s+[^\s,.;:!?]+)?\s+"
+_NEED = r"(?<!\bне )\b(?:нужно|надо|необходимо|требуется|следует|осталось|предстоит|прид[её]тся)\b(?! было)"
+_READY = r"(?:готов|сдан|сделан|отправлен|подписан|оплачен|запущен)[аоы]?"
+_COLON = r"\s*(?::|—|–|\s-\s)\s*"
+# «…, это на Косте» names the doer of what was said just before.
+AFTERTHOUGHT = task_pattern(r"\b(?:это|всё это|этим займ[её]тся)(?: будет)?(?: на| за)? <name>")
+# Spoil a cue in the same clause, or anywhere before it.
+HEDGES = (
+    r"\b(?:если|когда|вдруг|возможно|может|наверное|наверно|вряд ли|бы|хорошо бы|не знаю|думал|думала|хотел|хотела|"
+    r"раньше|почему|зачем|как)\b"
+)
+DISTANT_HEDGES = (
+    r"\b(?:думал[аи]?|казалось|сказали?|сказала|если (?:успею|смогу|получится|будет время|повез[её]т)|мечта)\b"
+)
+EMPTY_OPENINGS = (
+    r"^(?:и|что|чтобы|а|но|ещё|еще|также|тоже|потом|затем|тогда|ну|пожалуйста|я|мы|сам|сама|всё|только|потому)\b[\s,]*"
+)
+ASIDES = r",?\s*\b(?:пожалуйста|обещаю|надеюсь|спасибо|хорошо|ладно|как договаривались|точно|тоже)\b[.!]*$"
+REASONS = r",?\s+(?:потому что|так как|поскольку|иначе|а то|чтобы|если|когда|но)\b.*$"
 
 
 def _forms(forms: Iterable[str]) -> str:
@@ -11,11 +37,6 @@ def _forms(forms: Iterable[str]) -> str:
     return "(?P<verb>" + "|".join(sorted((form.replace("ё", "[её]") for form in forms), key=len, reverse=True)) + r")\b"
 
 
-_NOUNS = (
-    "часть|память|ночь|речь|дочь|помощь|сеть|область|очередь|мать|путь|смерть|жизнь|почти|дети|новости|вести|сети|"
-    "сути|пути"
-)
-_INFINITIVE = rf"(?P<verb>(?!(?:{_NOUNS})\b)[а-яё]+(?:ть|ти|чь)(?:ся|сь)?)\b"
 _FIRST = _forms(verb.first for verb in work_verbs())
 _THIRD = _forms(verb.third for verb in work_verbs())
 _PLURAL = _forms(verb.plural for verb in work_verbs())
@@ -23,11 +44,6 @@ _ORDER = _forms(form for verb in work_verbs() for form in verb.imperatives)
 _IS_DOING = _forms(verb.third for verb in ongoing_verbs())
 _AM_DOING = _forms(verb.first for verb in ongoing_verbs())
 _ARE_DOING = _forms(verb.plural for verb in ongoing_verbs())
-_FEW = r"(?P<few>(?:\s+(?!не\b|ли\b)[^\s,;:!?]+){0,3}?)\s+"
-_LITTLE = r"(?:\s+[^\s,.;:!?]+)?\s+"
-_NEED = r"(?<!\bне )\b(?:нужно|надо|необходимо|требуется|следует|осталось|предстоит|прид[её]тся)\b(?! было)"
-_READY = r"(?:готов|сдан|сделан|отправлен|подписан|оплачен|запущен)[аоы]?"
-_COLON = r"\s*(?::|—|–|\s-\s)\s*"
 
 CUES = (
     task_pattern(r"^\W*(?:todo|задача|сделать|план)\s*:\s*", ImpliedOwner.SPEAKER),
@@ -85,20 +101,5 @@ CUES = (
     task_pattern(rf"^\W*{_INFINITIVE}", weak=True),
 )  # fmt: skip
 
-# «…, это на Косте» names the doer of what was said just before.
-AFTERTHOUGHT = task_pattern(r"\b(?:это|всё это|этим займ[её]тся)(?: будет)?(?: на| за)? <name>")
-# Spoil a cue in the same clause, or anywhere before it.
-HEDGES = (
-    r"\b(?:если|когда|вдруг|возможно|может|наверное|наверно|вряд ли|бы|хорошо бы|не знаю|думал|думала|хотел|хотела|"
-    r"раньше|почему|зачем|как)\b"
-)
-DISTANT_HEDGES = (
-    r"\b(?:думал[аи]?|казалось|сказали?|сказала|если (?:успею|смогу|получится|будет время|повез[её]т)|мечта)\b"
-)
-EMPTY_OPENINGS = (
-    r"^(?:и|что|чтобы|а|но|ещё|еще|также|тоже|потом|затем|тогда|ну|пожалуйста|я|мы|сам|сама|всё|только|потому)\b[\s,]*"
-)
-ASIDES = r",?\s*\b(?:пожалуйста|обещаю|надеюсь|спасибо|хорошо|ладно|как договаривались|точно|тоже)\b[.!]*$"
-REASONS = r",?\s+(?:потому что|так как|поскольку|иначе|а то|чтобы|если|когда|но)\b.*$"
 # «… и отправит им»: что ещё сделает тот же человек.
 AND_ALSO = rf",?\s+(?:и|а потом|потом|затем|а затем|и потом)\s+(?=(?:{_THIRD.replace('verb', 'third')}|{_INFINITIVE}))"

@@ -16,6 +16,9 @@ from language.dates.expressions import SpokenDate, dates_in, without_dates
 from language.words import has_cyrillic
 
 Change = Literal["done", "moved", "cancelled", "reassigned"]
+_NOT = re.compile(r"n't\b|\s+(?:not|yet to)\b")
+_INSTEAD = re.compile(rf"(?:вместо|instead of) ({NAME})", re.IGNORECASE)
+_SPLIT = re.compile(r",\s*(?:а|но|and|but)\s+|;\s*|\.\s+|,\s+(?=\w)|\s(?:and|but|а|но)\s", re.IGNORECASE)
 
 
 def _any(forms: Iterable[str]) -> str:
@@ -39,7 +42,6 @@ _UNDONE = _pattern(
     r"\b(?:не|будет|будут|быть|бы|почти|not|n't|never|will|be|almost|nearly|to)\s+(?:\w+\s+)?$",
     r"n't\s+(?:\w+\s+)?$",
 )
-_NOT = re.compile(r"n't\b|\s+(?:not|yet to)\b")
 _MOVED = _pattern(
     r"\b(?:перен[её]с\w*|перенос\w*|переношу|перенест\w*|сдвига\w*|сдвин\w*|отлож\w*|отклад\w*)\b",
     r"\b(?:продл\w*|новый срок|срок теперь)\b",
@@ -58,8 +60,6 @@ _REASSIGNED = _pattern(
     rf"\b(?:hand|pass|giv|gave|transfer|reassign|delegat)\w*\b[^.]*?\bto {NAME}",
     rf"{NAME} (?:takes over|will take over|is taking over|took over)|{NAME}[^.]*? instead of {NAME}",
 )
-_INSTEAD = re.compile(rf"(?:вместо|instead of) ({NAME})", re.IGNORECASE)
-_SPLIT = re.compile(r",\s*(?:а|но|and|but)\s+|;\s*|\.\s+|,\s+(?=\w)|\s(?:and|but|а|но)\s", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class StatusReport:
     by: Mention | None = None
 
 
-def find_reports(utterance: MessageSentence, said_at: datetime, people: KnownPeople) -> list[StatusReport]:
+def find_reports(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> list[StatusReport]:
     """Every report in a sentence; whether there is such a task is another question."""
-    return [] if utterance.is_question else list(_reports(utterance.text, said_at, people))
+    return [] if sentence.is_question else list(_reports(sentence.text, said_at, people))
 
 
 def _reports(sentence: str, said_at: datetime, people: KnownPeople) -> Iterator[StatusReport]:

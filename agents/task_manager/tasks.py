@@ -15,6 +15,7 @@ from bus_schema.processing import Task, TaskStatus, TaskUpdate
 from language.dates.expressions import SpokenDate
 
 _MOST_KEPT = 250
+_STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
 
 
 class TaskList(BaseModel):
@@ -44,9 +45,6 @@ class TaskList(BaseModel):
         left = [t.model_copy(update={"owner_id": None}) if t.owner_id == user_id else t for t in tasks]
         reminded = tuple(about for about in self.reminded if about.split(" ", 1)[0] not in gone)
         return self.model_copy(update={"tasks": tuple(left), "reminded": reminded})
-
-
-_STATUS = {"done": TaskStatus.DONE, "cancelled": TaskStatus.CANCELLED}
 
 
 class TaskRecorder:

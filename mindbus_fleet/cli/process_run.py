@@ -53,7 +53,7 @@ class RunRequest:
 
     @classmethod
     def read(cls, card: str, briefs: Sequence[Path], params: Mapping[str, str]) -> "RunRequest":
-        """Raises UnknownCard, BadCard, NotABrief."""
+        """Raises UnknownCard, InvalidCard, NotABrief."""
         given = None
         if card.endswith((".yaml", ".yml")) or "/" in card:
             given = card_from_file(Path(card), role_names())

@@ -49,6 +49,8 @@ from workers.dialogue.transcript import ExchangeRecord
 _FOR_THE_ANSWER_S = 10.0
 # The sub-agent gives up first, so that whoever waits hears why.
 _GRACE_S = 2.0
+_WINDOW = 50
+_MOST_SHOWN = 200
 
 
 class SubagentFailed(Exception):
@@ -112,10 +114,6 @@ class Subagents:
     async def _tell(self, event: SubagentDelegation | SubagentCompletion) -> None:
         message_id = derived(event.delegation_id, event.wire.type, event.position)
         await self.bus.publish(event, trace=conversation_trace(event.chat_id), message_id=message_id)
-
-
-_WINDOW = 50
-_MOST_SHOWN = 200
 
 
 class DelegationRounds:

@@ -18,6 +18,12 @@ from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.tasks import end
 
+_ANSWER_WITHIN_S = 60.0
+_TRIES = 20
+_SILENCE = timedelta(minutes=30)
+# However fast the simulation is, nobody falls silent between two breaths.
+_SHORTEST_SILENCE_S = 2.0
+
 
 @dataclass
 class SimProgress:
@@ -45,13 +51,6 @@ class SimProgress:
         """The counts as published."""
         settled = self.done + len(self.beyond)
         return SimCounts(sim_id=sim_id, sent=self.begun, answered=settled - len(self.failed), failed=len(self.failed))
-
-
-_ANSWER_WITHIN_S = 60.0
-_TRIES = 20
-_SILENCE = timedelta(minutes=30)
-# However fast the simulation is, nobody falls silent between two breaths.
-_SHORTEST_SILENCE_S = 2.0
 
 
 class SimPlayer:
