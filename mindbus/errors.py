@@ -74,10 +74,12 @@ class TemporaryFailure(MindBusError):
 
     code = Code.UNAVAILABLE
     ending = Ending.RETRY
+    delay: timedelta | None = None
 
     def __init__(self, message: str | None = None, delay: timedelta | None = None) -> None:
         super().__init__(message)
-        self.delay = delay
+        if delay is not None:
+            self.delay = delay
 
 
 class PermanentFailure(MindBusError):

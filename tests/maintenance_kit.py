@@ -71,7 +71,7 @@ class Keeper:
     async def told(self) -> list[Event]:
         """What storage tells, by itself."""
         async with self.depot.worker.inbox.unit_of_work("storage"):
-            told = await self.depot.worker.tell()
+            told = await self.depot.worker.maintenance.publish_notices()
         return [notice.event for notice in told]
 
     async def keys(self, folder: str) -> list[str]:

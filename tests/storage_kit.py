@@ -15,12 +15,12 @@ from bus_schema.artifacts import Manifest
 from bus_schema.envelope import Envelope, Kind
 from bus_schema.identities import owner_of
 from bus_schema.ids import mint
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
-from mindbus.bus.context import MessageContext
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
 from storage_service.maintenance.rules import MaintenanceRules
+from mindbus.testing import deliver
 from storage_service.service import StorageService, open_storage
 from storage_service.tables import StorageBase
 from tests.clocks import NOON, Clock
@@ -89,24 +89,14 @@ class Depot:
     async def handle(
         self, message: Command[Any], by: str = RESEARCHER, trace: str | None = None, message_id: str | None = None
     ) -> Any:
-        """What the handler returns, once its transaction is committed; what it raises, once that is rolled back."""
-        message_id = message_id or mint("msg")
-        context = MessageContext(an_envelope(message, by, trace, message_id, self.clock()), self.worker.name)
-        route = self.worker.routes.find(message.wire.type)
-        assert route is not None
-        handler = route.handler(self.worker)
-        if isinstance(message, Query):
-            return await handler(message, context)
-        if await self.worker.inbox.outcomes_of(self.worker.name, [message_id]):
-            return None
-        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
-            returned = await handler(message, context)
-            await unit.record({message_id: ()})
-        return returned
+        """The result, once its transaction is committed; what the handler raises, once that is rolled back."""
+        delivered = await deliver(
+            self.worker, message, by=by, trace=trace, message_id=message_id or mint("msg"), time=self.clock()
+        )
+        return delivered.result
 
     async def register(self, manifest: Manifest, by: str | None = None, trace: str | None = None) -> Registration:
-        returned = await self.handle(RegisterArtifact(manifest=manifest), by or manifest.created_by, trace)
-        registration = returned[0] if isinstance(returned, tuple) else returned
+        registration = await self.handle(RegisterArtifact(manifest=manifest), by or manifest.created_by, trace)
         assert isinstance(registration, Registration)
         return registration
 

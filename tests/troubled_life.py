@@ -142,7 +142,7 @@ class Life:
 
     async def _clean(self, depot: Depot) -> None:
         async def clean() -> None:
-            await depot.worker.clean()
+            await depot.worker.maintenance.clean()
             if await depot.rows("spent_uploads"):
                 raise OSError("a staged file stays")
 

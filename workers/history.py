@@ -1,7 +1,5 @@
 """The histories: one worker that keeps what models are to be reminded of."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 from bus_schema.data import ClearData, DeleteUser, Removed
@@ -34,10 +32,10 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import TemporaryFailure
+from mindbus.middleware import RetryOn
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from retrieval.cursors import InvalidCursor
-from workers.refusing import refusing
 
 # Whoever waits for an answer is to have it soon after the store is back.
 _AGAIN = timedelta(seconds=1)
@@ -53,6 +51,7 @@ class HistoryWorker(Worker):
     start_stage = 0
     concurrency = 64
     attempts = 60
+    middleware = (RetryOn(HistoriesAway, DatabaseAway, delay=_AGAIN),)
 
     def __init__(self, context: WorkerContext) -> None:
         settings = context.settings_as(FleetSettings)
@@ -77,35 +76,35 @@ class HistoryWorker(Worker):
 
     @on_command
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
-        with _answering(context):
-            added = await self.histories.append(command.key, command.messages)
+        _require_operator(context)
+        added = await self.histories.append(command.key, command.messages)
         log_appended(self._log.of(chat_of(command.key)), command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
-        with _answering(context):
-            messages, length = await self.histories.end(query.key, query.context_window)
+        _require_operator(context)
+        messages, length = await self.histories.end(query.key, query.context_window)
         log_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
     async def show(self, query: ShowHistory, context: MessageContext) -> StoredHistory:
-        with _answering(context):
-            return StoredHistory(key=query.key, messages=await self.histories.whole(query.key))
+        _require_operator(context)
+        return StoredHistory(key=query.key, messages=await self.histories.whole(query.key))
 
     @on_command
     async def list_keys(self, query: ListHistories, context: MessageContext) -> HistoryPage:
-        with _answering(context):
-            if query.cursor is not None and not is_history_key(query.cursor):
-                raise InvalidCursor(reason="not a cursor")
-            items = await self.histories.page(query.chat_id, query.cursor or "", query.limit)
+        _require_operator(context)
+        if query.cursor is not None and not is_history_key(query.cursor):
+            raise InvalidCursor(reason="not a cursor")
+        items = await self.histories.page(query.chat_id, query.cursor or "", query.limit)
         return HistoryPage(items=tuple(items), next_cursor=items[-1].key if len(items) == query.limit else None)
 
     @on_command
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
-        with _answering(context):
-            length = await self.histories.clear(command.key)
+        _require_operator(context)
+        length = await self.histories.clear(command.key)
         log_cleared(self._log.of(chat_of(command.key)), command.key, length)
 
     @on_command
@@ -126,8 +125,7 @@ class HistoryWorker(Worker):
 
     async def _forget(self, chat_id: str | None, context: MessageContext) -> Removed:
         context.require_operator()
-        with _answering(context):
-            counts = await self.histories.forget(chat_id)
+        counts = await self.histories.forget(chat_id)
         try:
             files = await self._log.remove(chat_id)
         except OSError as trouble:
@@ -144,13 +142,7 @@ class HistoryWorker(Worker):
         return SqlStore(database, context.clock)
 
 
-@contextmanager
-def _answering(context: MessageContext) -> Iterator[None]:
-    """Nobody else's business; every no is put into the bus's words."""
-    with refusing("history", context):
-        if not is_operator(context.requester):
-            raise NotForAgents(is_denied=True)
-        try:
-            yield
-        except (HistoriesAway, DatabaseAway) as away:
-            raise TemporaryFailure(str(away), _AGAIN) from away
+def _require_operator(context: MessageContext) -> None:
+    """Raises NotForAgents: histories are for people and services."""
+    if not is_operator(context.requester):
+        raise NotForAgents(is_denied=True)

@@ -26,12 +26,16 @@ _REASON_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What to publish before the delivery is acknowledged; with `again_in`, the message has not ended yet."""
+    """Messages to publish before the delivery is acknowledged; with `again_in`, the message has not ended yet.
+
+    `error` is the exception that led to it, None where the handler returned.
+    """
 
     name: str
     outgoing: Sequence[Outgoing] = ()
     copy: RawCopy | None = None
     again_in: timedelta | None = None
+    error: Exception | None = None
 
 
 async def addressed(returned: object, sender: Sender, cause: Envelope | None) -> list[Outgoing]:

@@ -29,7 +29,7 @@ class ErrorMapping:
     async def outcome_of(self, error: Exception, incoming: Incoming, message: Decoded) -> Outcome:
         """The outcome of a message whose handling raised."""
         ending = error.ending if isinstance(error, MindBusError) else Ending.RETRY
-        if ending is Ending.REFUSE and isinstance(error, Rejected):
+        if ending is Ending.REFUSE and isinstance(error, MindBusError):
             try:
                 return await self._refuse(error, incoming, message)
             except Exception as failure:  # noqa: BLE001  # a refusal that cannot be recorded is tried again
@@ -59,7 +59,7 @@ class ErrorMapping:
         replies = await answer(self.sender, envelope, _error(code, reason, {})) if envelope else ()
         return Outcome("dead", replies, copy)
 
-    async def _refuse(self, error: Rejected, incoming: Incoming, message: Decoded) -> Outcome:
+    async def _refuse(self, error: MindBusError, incoming: Incoming, message: Decoded) -> Outcome:
         envelope = message.envelope
         if isinstance(error, Expired):
             return Outcome(error.code.value, await self._error_reply(error, envelope))
@@ -74,10 +74,10 @@ class ErrorMapping:
             await unit.record({envelope.id: replies})
         return Outcome(error.code.value, () if inbox.publishes else replies)
 
-    async def _error_reply(self, error: Rejected, envelope: Envelope) -> Sequence[Outgoing]:
+    async def _error_reply(self, error: MindBusError, envelope: Envelope) -> Sequence[Outgoing]:
         return await answer(self.sender, envelope, _error(error.code, str(error), error.details))
 
-    def _log(self, error: Rejected, message: Decoded) -> None:
+    def _log(self, error: MindBusError, message: Decoded) -> None:
         envelope = message.envelope
         fields = {} if isinstance(message.message, Envelope) else dict(message.message)
         about = {name: value for name, value in fields.items() if name.endswith("_id") and isinstance(value, str)}
@@ -91,7 +91,7 @@ class ErrorMapping:
             error=type(error).__name__,
             code=error.code,
             reason=str(error),
-            is_denied=error.is_denied,
+            is_denied=isinstance(error, Rejected) and error.is_denied,
             details=error.details,
             about=about,
         )

@@ -1,6 +1,7 @@
 """The pipeline of middleware that wraps one message, and how a worker or a whole fleet adds its own."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cache, partial
 from importlib.metadata import entry_points
 
@@ -13,17 +14,17 @@ GROUP = "mindbus.middleware"
 
 
 class RetryOn:
-    """Middleware that raises TemporaryFailure in place of the given exceptions, so that the message is tried again."""
+    """Raises TemporaryFailure in place of the given exceptions, so that the message is tried again after `delay`."""
 
-    def __init__(self, *errors: type[Exception]) -> None:
-        self._errors = errors
+    def __init__(self, *errors: type[Exception], delay: timedelta | None = None) -> None:
+        self._errors, self._delay = errors, delay
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
         """Handle the message."""
         try:
             return await call_next()
         except self._errors as error:
-            raise TemporaryFailure(f"{type(error).__name__}: {error}") from error
+            raise TemporaryFailure(f"{type(error).__name__}: {error}", self._delay) from error
 
 
 async def run_pipeline(

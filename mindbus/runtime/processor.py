@@ -105,12 +105,12 @@ class Processor:
                 return
         done = self.at_work[message.envelope.id] = asyncio.get_running_loop().create_future()
         try:
-            outcome = await self._outcome_of(message, incoming)
+            outcome = await self.outcome_of(message, incoming)
             # Where order matters, nothing may overtake a message that is tried again: it keeps its place, and waits.
             while self.in_place and outcome.again_in:
                 await asyncio.sleep(outcome.again_in.total_seconds())
                 message = replace(message, attempt=message.attempt + 1)
-                outcome = await self._outcome_of(message, incoming)
+                outcome = await self.outcome_of(message, incoming)
             await self.publish(outcome)
             series(ENDED, self.worker.name, message.envelope.type, outcome.name).inc()
             done.set_result(message.attempt)
@@ -118,11 +118,12 @@ class Processor:
             del self.at_work[message.envelope.id]
             done.cancel()
 
-    async def _outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
+    async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
+        """Handle it once within the whole pipeline, error mapping included."""
         try:
             caused = await Deduplication(self.worker.inbox, self.worker.name)([message], self.handle)
         except Exception as error:  # noqa: BLE001  # the one place where a handler's bug is caught
-            return await self.errors.outcome_of(error, incoming, message)
+            return replace(await self.errors.outcome_of(error, incoming, message), error=error)
         return Outcome("handled", caused[message.envelope.id])
 
     async def _call(self, message: Decoded, context: MessageContext) -> Sequence[Outgoing]:

@@ -20,6 +20,8 @@ from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
 from tests.crashes.memory_broker import Delivery, MemoryBroker
 from tests.crashes.uploads import NOON, Upload
+from workers.storage.artifacts import Artifacts
+from workers.storage.maintenance import Maintenance
 from workers.storage.worker import StorageWorker
 
 ROOT_URL = "s3://bucket"
@@ -48,6 +50,8 @@ class Worker(StorageWorker):
 
     def __init__(self, service: StorageService, inbox: Inbox) -> None:
         self.storage, self.inbox = service, inbox
+        self.maintenance = Maintenance(service)
+        self.include(Artifacts(service), self.maintenance)
 
 
 class RelayingInbox(Inbox, Protocol):
@@ -78,11 +82,11 @@ class Storage:
 
     async def clean(self) -> None:
         """Do what follows a commit."""
-        await self._tick(self.worker.clean)
+        await self._tick(self.worker.maintenance.clean)
 
     async def tell(self) -> None:
         """Tell what the care of the store has done."""
-        await self._tick(self.worker.tell)
+        await self._tick(self.worker.maintenance.publish_notices)
 
     async def collect(self) -> None:
         """Collect garbage."""

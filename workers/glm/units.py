@@ -1,7 +1,6 @@
-"""Answers for units: stores them, finds them, changes them, lets them go."""
+"""Knowledge units: store, retrieve, update and delete them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from bus_schema.glm import (
     BatchItem,
@@ -19,26 +18,26 @@ from bus_schema.glm import (
 from bus_schema.kem import Kem, KemDraft
 from memory.glm.notices import notice_of
 from memory.glm.rows import as_kem
-from memory.glm.service import GlobalMemory
 from memory.glm.store import RejectedDraft, StoredKem
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
-from mindbus.principal import Principal
-from workers.glm.answering import answering
+from workers.glm.current_memory import CurrentMemory
+from workers.glm.principal import principal_of
 from workers.kem_drafts import DraftReader
 
 
-class UnitDesk:
-    """The part of the global memory that agents talk to."""
+class Units:
+    """Handlers of knowledge units (KEMs); vectors follow what is committed with the message."""
 
-    memory: GlobalMemory
-    drafts: DraftReader
+    def __init__(self, current: CurrentMemory, drafts: DraftReader) -> None:
+        self._current, self._drafts = current, drafts
 
     @on_command
     async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
-        with self.writing(context, command.kem.id) as principal:
-            (draft,) = await self.memory.backlog.embed_drafts([command.kem])
-            kem = as_kem((await self.memory.store.store(draft, principal)).row)
+        principal = principal_of(context)
+        (draft,) = await self._current.memory.backlog.embed_drafts([command.kem])
+        kem = as_kem((await self._current.memory.store.store(draft, principal)).row)
+        self._current.memory.after_commit()
         return kem, notice_of(kem, KemStored)
 
     @on_command
@@ -46,10 +45,13 @@ class UnitDesk:
         self, command: BatchStoreKems, context: MessageContext
     ) -> tuple[BatchReport | KemStored, ...]:
         drafts: Sequence[KemDraft] = (
-            command.kems if command.ref is None else await self.drafts.read(command.ref, context)
+            command.kems if command.ref is None else await self._drafts.read(command.ref, context)
         )
-        with self.writing(context) as principal:
-            outcomes = await self.memory.store.store_all(await self.memory.backlog.embed_drafts(drafts), principal)
+        principal = principal_of(context)
+        outcomes = await self._current.memory.store.store_all(
+            await self._current.memory.backlog.embed_drafts(drafts), principal
+        )
+        self._current.memory.after_commit()
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
@@ -57,28 +59,23 @@ class UnitDesk:
 
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
-        with answering(context) as principal:
-            return await self.memory.search.page(query, principal)
+        principal = principal_of(context)
+        return await self._current.memory.search.page(query, principal)
 
     @on_command
     async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:
-        with self.writing(context, command.kem_id) as principal:
-            changes = await self.memory.backlog.embed_changes(command.changes)
-            kem = await self.memory.store.update(command.model_copy(update={"changes": changes}), principal)
+        principal = principal_of(context)
+        changes = await self._current.memory.backlog.embed_changes(command.changes)
+        kem = await self._current.memory.store.update(command.model_copy(update={"changes": changes}), principal)
+        self._current.memory.after_commit()
         return kem, notice_of(kem, KemUpdated)
 
     @on_command
     async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
-        with self.writing(context, command.kem_id) as principal:
-            await self.memory.store.delete(command.kem_id, principal)
+        principal = principal_of(context)
+        await self._current.memory.store.delete(command.kem_id, principal)
+        self._current.memory.after_commit()
         return KemDeleted(kem_id=command.kem_id)
-
-    @contextmanager
-    def writing(self, context: MessageContext, kem_id: str | None = None) -> Iterator[Principal]:
-        """As `answering`; the vectors follow what is committed with the message."""
-        with answering(context, kem_id) as principal:
-            yield principal
-        self.memory.after_commit()
 
 
 def _item(outcome: StoredKem | RejectedDraft) -> BatchItem:

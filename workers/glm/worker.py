@@ -1,4 +1,4 @@
-"""The global memory: one worker made of the desks in this folder."""
+"""The global memory: the worker, composed of the routers in this folder."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,24 +8,24 @@ from memory.embedding.errors import EmbedderFailure
 from memory.glm.migration import ModelMigration
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.vectors.index import IndexAway
-from mindbus.bus.handlers import every
+from mindbus.bus.handlers import background
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
-from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from workers.glm.care import CareDesk
+from workers.glm.current_memory import CurrentMemory
+from workers.glm.maintenance import Maintenance
 from workers.glm.texts import Texts
-from workers.glm.units import UnitDesk
+from workers.glm.units import Units
 from workers.kem_drafts import DraftReader
 
 _AGAIN_S = 1.0
 _EMBED_AGAIN_S = 10.0
-_LAST_WITHIN_S = 5.0
 
 
-class GlmWorker(UnitDesk, CareDesk, Worker):
-    """The only one who writes units; the only one who decides who reads them."""
+class GlmWorker(Worker):
+    """The only writer of units, and the only judge of who may read them."""
 
     name = "glm"
     start_stage = 0
@@ -33,63 +33,48 @@ class GlmWorker(UnitDesk, CareDesk, Worker):
     def __init__(
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
     ) -> None:
-        self.drafts, self._texts = DraftReader(context), Texts(context)
-        self.moving, self.go_over = (
-            ModelMigration(database, context.settings_as(FleetSettings), self._texts.of),
-            self._go_over,
-        )
-        self._database, self._opening = database, opening
-        self._opened: GlobalMemory | None = None
-        self.inbox = self.remembered = SqlInbox(database)
+        self._database, self._texts, self._current = database, Texts(context), CurrentMemory(opening)
+        self.inbox = inbox = SqlInbox(database)
         self.leadership = single_writer(database)
+        self.include(
+            Units(self._current, DraftReader(context)),
+            Maintenance(self._current, inbox, ModelMigration(database, context.settings_as(FleetSettings), self._texts.of)),
+        )
+
+    @property
+    def memory(self) -> GlobalMemory:
+        """The memory that answers now."""
+        return self._current.memory
 
     async def start(self) -> None:
         """Refuse to start rather than answer from half a memory: what raises here says what to do."""
-        await self._close()
-        self.memory = self._opened = await self._opening()
+        await self._current.open()
 
     async def stop(self) -> None:
-        """Let go of database, index and reading process."""
-        await self._close()
+        """Close database, index and reading process."""
+        await self._current.close()
         await self._texts.close()
         await self._database.dispose()
 
-    @every(seconds=0.05)
-    async def follow(self) -> None:
-        """Carry vectors after each commit; while the index is away, they wait in the rows."""
+    @background(pause_s=0.05)
+    async def sync_index(self) -> None:
+        """Write vectors to the index after each commit; while the index is unavailable, they wait in the rows."""
         try:
             await self.memory.index_sync.step()
-        except (IndexAway, DatabaseAway) as away:
-            logger().warning("vectors wait", reason=str(away))
+        except IndexAway as error:
+            logger().warning("vectors wait", reason=str(error))
             await asyncio.sleep(_AGAIN_S)
 
-    @every(seconds=0.05)
-    async def fill(self) -> None:
-        """Embed what came without a vector; while the embedder is away, such units are found by their words."""
+    @background(pause_s=0.05)
+    async def embed(self) -> None:
+        """Embed units without a vector; while the embedder is unavailable, they are found by their words."""
         try:
             await self.memory.backlog.step()
-        except EmbedderFailure as failure:
-            logger().warning("units wait for their vectors", reason=str(failure))
+        except EmbedderFailure as error:
+            logger().warning("units wait for their vectors", reason=str(error))
             await asyncio.sleep(_EMBED_AGAIN_S)
-        except DatabaseAway as away:
-            logger().warning("units wait for their vectors", reason=str(away))
-            await asyncio.sleep(_AGAIN_S)
         else:
             self.memory.index_sync.notify()
-
-    async def _go_over(self) -> None:
-        """Answer from what memory has become; whoever still follows the older one is to look up."""
-        older, self.memory = self.memory, await self._opening()
-        self._opened = self.memory
-        older.notify()
-        await older.index_sync.catch_up(_LAST_WITHIN_S)
-        await older.index.clear()
-        await older.close()
-        await self.memory.relay.reconcile()
-
-    async def _close(self) -> None:
-        if self._opened is not None:
-            await self._opened.close()
 
 
 def open_glm(context: WorkerContext) -> GlmWorker:

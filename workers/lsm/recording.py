@@ -1,4 +1,4 @@
-"""Takes down what is said, whether it is told or heard."""
+"""Recording: messages and fragments go into the log, ended episodes are segmented, gaps are filled."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,86 +9,83 @@ from bus_schema.lsm import Recorded, RecordExchange
 from memory.lsm.recording import Utterance
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, every, on_command, on_event
+from mindbus.bus.handlers import Publish, background, on_command, on_event
 from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
-from workers.lsm.answering import answering
+from workers.lsm.events import in_conversation
 from workers.lsm.gaps import Gaps
-from workers.lsm.telling import told_of
 
 _AGAIN_S = 2.0
-_SETTLE_AGAIN_S = 1.0
+_SEGMENT_AGAIN_S = 1.0
 
 
-class RecordingDesk:
-    """The part of long-term memory that listens; it waits for no model."""
+class Recording:
+    """Handlers and background tasks of the log; they wait for no model."""
 
-    memory: LongTermMemory
-    conversations: Conversations
-    gaps: Gaps
+    def __init__(self, memory: LongTermMemory, conversations: Conversations, gaps: Gaps) -> None:
+        self._memory, self._conversations, self._gaps = memory, conversations, gaps
 
     @on_command
     async def record(self, command: RecordExchange, context: MessageContext) -> tuple[Recorded | Publish, ...]:
-        with answering(context):
-            outcome = await self.memory.recorder.record(
-                command.chat_id, list(map(Utterance.from_command, command.messages))
-            )
+        outcome = await self._memory.recorder.record(
+            command.chat_id, list(map(Utterance.from_command, command.messages))
+        )
         fields = {"raw_log_ids": outcome.raw_log_ids, "episode_id": outcome.episode_id, "new": outcome.new}
         recorded = Recorded.model_validate(fields)
-        return (recorded, *told_of(outcome.events))
+        return (recorded, *in_conversation(outcome.events))
 
     @on_event
-    async def hear(self, event: MessageStored) -> tuple[Publish, ...]:
-        """Every message, as soon as storage has it."""
-        note = self.memory.recorder.erasures.count(event.user_id)
+    async def record_message(self, event: MessageStored) -> tuple[Publish, ...]:
+        """Record a message as soon as storage has it."""
+        note = self._memory.recorder.erasures.count(event.user_id)
         if await self._is_gone(event.user_id, event.message_id):
-            logger().info("what was said was forgotten meanwhile", message_id=event.message_id)
+            logger().info("message was erased meanwhile", message_id=event.message_id)
             return ()
-        worded = await self.conversations.worded(event)
+        worded = await self._conversations.worded(event)
         return await self._take_over(event.user_id, [worded], note)
 
     @on_event
-    async def end_stretch(self, fragment: DialogueFragment) -> tuple[Publish, ...]:
-        """What has not been heard by now is in the fragment; then it is known what belongs together."""
+    async def end_fragment(self, fragment: DialogueFragment) -> tuple[Publish, ...]:
+        """Record the messages of a fragment that are missing, then end its episode."""
         chat_id = fragment.user_id
-        note = self.memory.recorder.erasures.count(chat_id)
+        note = self._memory.recorder.erasures.count(chat_id)
         if await self._is_gone(chat_id, fragment.message_ids[-1]):
             return ()
-        whole = await self.conversations.whole(fragment)
+        whole = await self._conversations.whole(fragment)
         said = [Utterance.from_storage(message) for message in whole.messages]
-        outcome = await self.memory.recorder.take_over(chat_id, said, note)
+        outcome = await self._memory.recorder.take_over(chat_id, said, note)
         if not outcome.raw_log_ids:
             return ()
-        ended = await self.memory.segmentation.end(chat_id, fragment.fragment_id, set(outcome.raw_log_ids))
-        return told_of([*outcome.events, *ended])
+        ended = await self._memory.segmentation.end(chat_id, fragment.fragment_id, set(outcome.raw_log_ids))
+        return in_conversation([*outcome.events, *ended])
 
-    @every(seconds=0.2)
-    async def settle(self) -> tuple[Publish, ...]:
-        """One episode after the other, when it is at its end."""
-        events = await self.memory.segmentation.step(self.memory.clock())
+    @background(pause_s=0.2)
+    async def segment(self) -> tuple[Publish, ...]:
+        """Settle one episode that has ended, in one transaction with its events."""
+        events = await self._memory.segmentation.step(self._memory.clock())
         if events is None:
-            await asyncio.sleep(_SETTLE_AGAIN_S)
-        return told_of(events or ())
+            await asyncio.sleep(_SEGMENT_AGAIN_S)
+        return in_conversation(events or ())
 
-    @every(seconds=0.5)
+    @background(pause_s=0.5)
     async def fill_gaps(self) -> tuple[Publish, ...]:
-        """What was said while nobody listened."""
+        """Record the messages that were stored while nobody listened."""
         try:
-            lacking = await self.gaps.step()
-        except (TemporaryFailure, Rejected) as trouble:
-            logger().warning("gaps in the log wait", reason=str(trouble))
+            missing = await self._gaps.step()
+        except (TemporaryFailure, Rejected) as error:
+            logger().warning("gaps in the log wait", reason=str(error))
             await asyncio.sleep(_AGAIN_S)
             return ()
-        if lacking is None:
+        if missing is None:
             return ()
-        return await self._take_over(*lacking)
+        return await self._take_over(*missing)
 
     async def _take_over(self, user_id: str, messages: Sequence[DialogueMessage], note: int) -> tuple[Publish, ...]:
         said = [Utterance.from_storage(message) for message in messages]
-        return told_of((await self.memory.recorder.take_over(user_id, said, note)).events)
+        return in_conversation((await self._memory.recorder.take_over(user_id, said, note)).events)
 
     async def _is_gone(self, user_id: str, message_id: str) -> bool:
-        """Whoever has a user forgotten asks storage first: what is heard late of a chat of which nothing is left."""
-        is_known = await self.memory.queries.is_known(user_id)
-        return not is_known and await self.conversations.find(user_id, message_id) is None
+        """Whether the chat is unknown here and the message is no longer in storage: its user has been erased."""
+        is_known = await self._memory.queries.is_known(user_id)
+        return not is_known and await self._conversations.find(user_id, message_id) is None

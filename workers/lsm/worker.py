@@ -1,4 +1,4 @@
-"""Long-term memory: one worker made of the desks in this folder."""
+"""Long-term memory: the worker, composed of the routers in this folder."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -16,39 +16,43 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
-from workers.lsm.care import CareDesk
-from workers.lsm.episodes import EpisodeDesk
+from workers.lsm.episodes import Episodes
 from workers.lsm.gaps import Gaps
-from workers.lsm.recording import RecordingDesk
-from workers.lsm.searching import SearchDesk
+from workers.lsm.maintenance import Maintenance
+from workers.lsm.recording import Recording
+from workers.lsm.search import Search
 
 
-class LsmWorker(RecordingDesk, EpisodeDesk, SearchDesk, CareDesk, Worker):
-    """The only one who writes episodes; what was said is in its log for good."""
+class LsmWorker(Worker):
+    """The only writer of episodes and of the log of messages."""
 
     name = "lsm"
     start_stage = 0
 
     def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
-        self.memory = memory_over(database, context.settings_as(FleetSettings), context.clock)
-        self.search = search_over(self.memory, context.settings_as(FleetSettings), opening)
-        self._artifacts = open_artifacts(context.bus, context.settings_as(FleetSettings), context.clock)
-        self.conversations = Conversations(
-            context.bus, self._artifacts, largest_inline_bytes=context.settings_as(FleetSettings).max_body_bytes // 2
-        )
-        interval = timedelta(seconds=context.settings_as(FleetSettings).lsm_gap_check_s)
-        self.gaps = Gaps(context.bus, self.conversations, self.memory, interval)
-        self.inbox = self.remembered = SqlInbox(database)
+        settings = context.settings_as(FleetSettings)
+        self.memory = memory_over(database, settings, context.clock)
+        self.search = search_over(self.memory, settings, opening)
+        self._artifacts = open_artifacts(context.bus, settings, context.clock)
+        conversations = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
+        self._gaps = Gaps(context.bus, conversations, self.memory, timedelta(seconds=settings.lsm_gap_check_s))
+        self.inbox = inbox = SqlInbox(database)
         self.leadership = single_writer(database)
+        self.include(
+            Recording(self.memory, conversations, self._gaps),
+            Episodes(self.memory),
+            Search(self.memory, self.search),
+            Maintenance(self.memory, inbox),
+        )
 
     async def start(self) -> None:
-        """Bring the tables up to date; open the way to what is told by pointer."""
+        """Migrate the tables, open the artifacts."""
         await upgrade(self.memory.database, MIGRATIONS)
         await self._artifacts.start()
-        self.gaps.begin()
+        self._gaps.begin()
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         await self.search.close()
         await self._artifacts.stop()
         await self.memory.database.dispose()
@@ -60,5 +64,5 @@ def open_lsm(context: WorkerContext) -> LsmWorker:
 
 
 def lsm_with(opening: Callable[[], Awaitable[Embedder]], context: WorkerContext) -> LsmWorker:
-    """The same with an embedder of one's own."""
+    """Long-term memory with a given embedder."""
     return LsmWorker(Database(context.settings_as(FleetSettings).database_of("lsm"), "lsm"), context, opening)

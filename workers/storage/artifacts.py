@@ -1,4 +1,4 @@
-"""Answers for artifacts: registers them, finds them, says who may read them."""
+"""Artifacts: register, get and search them, and decide who may read them."""
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import (
@@ -18,56 +18,57 @@ from bus_schema.uploads import FoundManifest
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
-from workers.storage.answering import answering
+from workers.storage.principal import principal_of
 
 
-class ArtifactDesk:
-    """The part of storage that decides what exists, who reads it."""
+class Artifacts:
+    """Handlers of artifacts: their existence, their versions, their readers."""
 
-    storage: StorageService
+    def __init__(self, storage: StorageService) -> None:
+        self._storage = storage
 
     @on_command
     async def register(
         self, command: RegisterArtifact, context: MessageContext
     ) -> Registration | tuple[Registration, Publish]:
-        with answering(context, command.manifest.id) as principal:
-            registered = await self.storage.registrar.register(command.manifest, principal)
+        principal = principal_of(context)
+        registered = await self._storage.registrar.register(command.manifest, principal)
         if registered.is_new:
-            return _registration(registered.manifest, "registered"), _told(registered.manifest)
+            return _registration(registered.manifest, "registered"), _event(registered.manifest)
         return _registration(registered.manifest, "already_exists")
 
     @on_command
     async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
-        with answering(context, query.artifact_id) as principal:
-            manifest = await self.storage.catalog.get(query.artifact_id, principal)
-            return await self.storage.uploads.addressed(manifest, signed=query.presigned)
+        principal = principal_of(context)
+        manifest = await self._storage.catalog.get(query.artifact_id, principal)
+        return await self._storage.uploads.addressed(manifest, signed=query.presigned)
 
     @on_command
     async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:
-        with answering(context) as principal:
-            return await self.storage.catalog.search(query, principal)
+        principal = principal_of(context)
+        return await self._storage.catalog.search(query, principal)
 
     @on_command
     async def versions(self, query: GetVersions, context: MessageContext) -> Versions:
-        with answering(context, query.artifact_id) as principal:
-            return await self.storage.catalog.versions(query.artifact_id, principal)
+        principal = principal_of(context)
+        return await self._storage.catalog.versions(query.artifact_id, principal)
 
     @on_command
     async def lineage(self, query: GetLineage, context: MessageContext) -> Lineage:
-        with answering(context, query.artifact_id) as principal:
-            return await self.storage.lineage.lineage(query, principal)
+        principal = principal_of(context)
+        return await self._storage.lineage.lineage(query, principal)
 
     @on_command
     async def set_trace_members(self, command: SetTraceMembers, context: MessageContext) -> None:
-        with answering(context) as principal:
-            await self.storage.traces.add_members(command.trace_id, command.members, principal, command.retention)
+        principal = principal_of(context)
+        await self._storage.traces.add_members(command.trace_id, command.members, principal, command.retention)
 
 
 def _registration(manifest: Manifest, outcome: str) -> Registration:
     return Registration(artifact_id=manifest.id, version=manifest.version, sha256=manifest.sha256, outcome=outcome)
 
 
-def _told(manifest: Manifest) -> Publish:
+def _event(manifest: Manifest) -> Publish:
     event = ArtifactRegistered(
         artifact=manifest.ref,
         trace_id=manifest.trace_id,

@@ -1,4 +1,4 @@
-"""Answers for dialogues, the timeline, the agents' own data."""
+"""Dialogues, the timeline and the agents' own data."""
 
 from bus_schema.agent_data import AgentDataPage, GetAgentData, PutAgentData, Version
 from bus_schema.conversations import (
@@ -18,72 +18,60 @@ from bus_schema.conversations import (
 )
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.timeline import EventsSaved, GetTimeline, SaveEvents, TimelinePage
-from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
-from workers.storage.answering import answering
 
 
-class DialogueDesk:
-    """The part of storage that keeps what was said, what has happened."""
+class Dialogues:
+    """Handlers of messages, fragments, the timeline and agent data."""
 
-    storage: StorageService
+    def __init__(self, storage: StorageService) -> None:
+        self._storage = storage
 
     @on_command
-    async def save_message(self, command: SaveMessage, context: MessageContext) -> Saved | tuple[Saved, Publish]:
-        with answering(context):
-            saved = await self.storage.messages.save(command)
+    async def save_message(self, command: SaveMessage) -> Saved | tuple[Saved, Publish]:
+        saved = await self._storage.messages.save(command)
         if not saved.is_new:
             return saved
         return saved, Publish(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
 
     @on_command
-    async def message(self, query: GetMessage, context: MessageContext) -> DialogueMessage:
-        with answering(context):
-            return await self.storage.messages.get(query)
+    async def message(self, query: GetMessage) -> DialogueMessage:
+        return await self._storage.messages.get(query)
 
     @on_command
-    async def messages(self, query: GetMessages, context: MessageContext) -> MessagePage:
-        with answering(context):
-            return await self.storage.messages.page(query)
+    async def messages(self, query: GetMessages) -> MessagePage:
+        return await self._storage.messages.page(query)
 
     @on_command
-    async def save_fragment(self, command: SaveDialogueFragment, context: MessageContext) -> FragmentSaved:
-        with answering(context):
-            await self.storage.fragments.save(command.fragment)
+    async def save_fragment(self, command: SaveDialogueFragment) -> FragmentSaved:
+        await self._storage.fragments.save(command.fragment)
         return FragmentSaved(fragment_id=command.fragment.fragment_id)
 
     @on_command
-    async def fragment(self, query: GetDialogueFragment, context: MessageContext) -> DialogueFragment:
-        with answering(context):
-            return await self.storage.fragments.get(query)
+    async def fragment(self, query: GetDialogueFragment) -> DialogueFragment:
+        return await self._storage.fragments.get(query)
 
     @on_command
-    async def active_dialogues(self, query: GetAllActiveDialogues, context: MessageContext) -> ActiveDialogues:
-        with answering(context):
-            return await self.storage.fragments.active(query)
+    async def active_dialogues(self, query: GetAllActiveDialogues) -> ActiveDialogues:
+        return await self._storage.fragments.active(query)
 
     @on_command
-    async def dialogues(self, query: ListDialogues, context: MessageContext) -> DialoguePage:
-        with answering(context):
-            return await self.storage.dialogues.page(query)
+    async def dialogues(self, query: ListDialogues) -> DialoguePage:
+        return await self._storage.dialogues.page(query)
 
     @on_command
-    async def save_events(self, command: SaveEvents, context: MessageContext) -> EventsSaved:
-        with answering(context):
-            return EventsSaved(count=await self.storage.timeline.save(command.events))
+    async def save_events(self, command: SaveEvents) -> EventsSaved:
+        return EventsSaved(count=await self._storage.timeline.save(command.events))
 
     @on_command
-    async def timeline(self, query: GetTimeline, context: MessageContext) -> TimelinePage:
-        with answering(context):
-            return await self.storage.timeline.page(query)
+    async def timeline(self, query: GetTimeline) -> TimelinePage:
+        return await self._storage.timeline.page(query)
 
     @on_command
-    async def put_agent_data(self, command: PutAgentData, context: MessageContext) -> Version:
-        with answering(context):
-            return Version(version=await self.storage.agent_data.put(command))
+    async def put_agent_data(self, command: PutAgentData) -> Version:
+        return Version(version=await self._storage.agent_data.put(command))
 
     @on_command
-    async def get_agent_data(self, query: GetAgentData, context: MessageContext) -> AgentDataPage:
-        with answering(context):
-            return await self.storage.agent_data.page(query)
+    async def get_agent_data(self, query: GetAgentData) -> AgentDataPage:
+        return await self._storage.agent_data.page(query)

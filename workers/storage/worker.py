@@ -1,45 +1,46 @@
-"""Storage: one worker made of the desks in this folder."""
+"""Storage: the worker, composed of the routers in this folder."""
 
 from config.settings import FleetSettings
-from mindbus.bus.handlers import every
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.files.store import open_files
+from mindbus.middleware import RetryOn
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from storage_service.maintenance.rules import rules_of
-from storage_service.presigner import open_presigner
 from storage_service.service import StorageService, open_storage
-from workers.storage.artifacts import ArtifactDesk
-from workers.storage.care import CareDesk
-from workers.storage.data import DataDesk
-from workers.storage.dialogues import DialogueDesk
-from workers.storage.uploads import UploadDesk
+from storage_service.presigner import open_presigner
+from workers.storage.artifacts import Artifacts
+from workers.storage.dialogues import Dialogues
+from workers.storage.erasure import Erasure
+from workers.storage.maintenance import Maintenance
+from workers.storage.uploads import Uploads
 
 
-class StorageWorker(ArtifactDesk, UploadDesk, DialogueDesk, CareDesk, DataDesk, Worker):
-    """The only one who writes manifests, messages, events; the only one who decides who reads them."""
+class StorageWorker(Worker):
+    """The only writer of manifests, messages and events, and the only judge of who may read them."""
 
     name = "storage"
     start_stage = 0
     stops_last = True
+    middleware = (RetryOn(OSError),)
 
     def __init__(self, storage: StorageService) -> None:
         self.storage = storage
-        self.inbox = self.remembered = SqlInbox(storage.database)
+        self.inbox = inbox = SqlInbox(storage.database)
         self.leadership = single_writer(storage.database)
+        self.maintenance = Maintenance(storage)
+        self.include(
+            Artifacts(storage), Uploads(storage), Dialogues(storage), self.maintenance, Erasure(storage, inbox)
+        )
 
     async def start(self) -> None:
         """Migrate before the first message."""
         await self.storage.start()
 
     async def stop(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self.storage.database.dispose()
-
-    @every(seconds=2)
-    async def clean(self) -> None:
-        await self.storage.clean()
 
 
 def open_storage_worker(context: WorkerContext) -> StorageWorker:

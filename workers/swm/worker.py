@@ -1,4 +1,4 @@
-"""The working memory: one worker made of the desks in this folder."""
+"""Shared working memory: the worker, composed of the routers in this folder."""
 
 from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
@@ -17,63 +17,67 @@ from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.kem_drafts import DraftReader
-from workers.swm.coordination import CoordinationDesk
-from workers.swm.data import DataDesk
+from workers.swm.coordination import CoordinationHandlers
+from workers.swm.erasure import Erasure
 from workers.swm.glm_link import GlmLink
-from workers.swm.knowledge import KnowledgeDesk
-from workers.swm.subscribing import SubscribingDesk
+from workers.swm.subscriptions import SubscriptionHandlers
+from workers.swm.units import Units
 
 
-class SwmWorker(KnowledgeDesk, SubscribingDesk, CoordinationDesk, DataDesk, Worker):
-    """What agents share at once, who hears of it, who may go first.
+class SwmWorker(Worker):
+    """Units that agents share at once, subscriptions to them, locks and counters.
 
-    What it does may be done twice, for each store knows its own repetitions: so it has no inbox in its database, whose
+    Every effect may be repeated, since each store knows its own repetitions: so it has no inbox in its database, whose
     transaction would last as long as somebody waits for a lock.
     """
 
     name = "swm"
     start_stage = 0
-    # Those who wait for locks must not keep out those who let go of them.
+    # Waiting for a lock must not keep out its release.
     concurrency = 2 * MAX_WAITING
 
     def __init__(self, context: WorkerContext) -> None:
-        settings, self.clock, self.bus = context.settings_as(FleetSettings), context.clock, context.bus
-        self.drafts = DraftReader(context)
+        settings = context.settings_as(FleetSettings)
         self._database = Database(settings.database_of("swm"), "swm")
         self.leadership = single_writer(self._database)
         writes, glm = KemWriteQueue(self._database), GlmLink(context.bus)
-        self._shelf = BufferedCache(cache_of(settings), writes)
-        self.memory = WorkingMemory(self._shelf, writes, glm, context.clock)
-        self.cache_sync = CacheSync(self._shelf, writes, glm)
-        self.subscriptions = Subscriptions(self._database)
+        self._cache = BufferedCache(cache_of(settings), writes)
+        self._sync = CacheSync(self._cache, writes, glm)
+        self._subscriptions = Subscriptions(self._database)
         self._coordination = coordination_in(settings.redis_url, self._database, context.clock)
-        self.locks, self.counters = self._coordination.locks, self._coordination.counters
-        self.lock_queue = LockQueue(self.locks, context.clock)
+        self.memory = WorkingMemory(self._cache, writes, glm, context.clock)
+        queue = LockQueue(self._coordination.locks, context.clock)
+        self.include(
+            Units(self.memory, self._sync, self._subscriptions, DraftReader(context)),
+            SubscriptionHandlers(context.bus, self._subscriptions),
+            CoordinationHandlers(self._coordination, queue, context.clock),
+            Erasure(self._coordination.counters, self._sync, self._subscriptions),
+        )
 
     async def start(self) -> None:
-        """Take up what an earlier instance has left: writes on their way, who wants to hear of what."""
+        """Take up what an earlier instance has left: queued writes and subscriptions."""
         # It may have led before.
         await self._close()
         await upgrade(self._database, MIGRATIONS)
         await self._coordination.open()
-        await self._shelf.open()
-        await self.cache_sync.refill()
-        await self.subscriptions.open()
+        await self._cache.open()
+        await self._sync.refill()
+        await self._subscriptions.open()
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         await self._close()
         await self._database.dispose()
 
     @every(seconds=0.5)
     async def catch_up(self) -> None:
         try:
-            await self._shelf.catch_up()
-        except CacheAway as away:
-            logger().debug("writes wait for the cache", reason=str(away))
+            await self._cache.catch_up()
+        except CacheAway as error:
+            logger().debug("writes wait for the cache", reason=str(error))
 
     async def _close(self) -> None:
-        await self._shelf.cache.close()
+        await self._cache.cache.close()
         await self._coordination.close()
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,32 +66,38 @@ class SearchLog:
         self._pending.setdefault(search.search_id, search)
         self._has_work.set()
 
-    async def step(self) -> list[EpisodeTouched | EpisodeReactivated]:
-        """Wait for a search, write it, return the events to publish. Raises DatabaseAway; the search stays queued."""
+    @asynccontextmanager
+    async def step(self) -> AsyncIterator[list[EpisodeTouched | EpisodeReactivated]]:
+        """Wait for a search, write it in the current transaction; the events to publish in the same.
+
+        Search and events stay queued until the block has ended well, which is after the commit. Raises DatabaseAway.
+        """
         await self._has_work.wait()
-        search_id = next(iter(self._pending), None)
-        if search_id is None:
-            self._has_work.clear()
-        else:
-            await self.write(search_id)
-        events, self._events = self._events, []
-        return events
+        async with self._lock:
+            search = next(iter(self._pending.values()), None)
+            written = [] if search is None else await self._write(search)
+            earlier = len(self._events)
+            yield [*self._events, *written]
+            del self._events[:earlier]
+            if search is not None:
+                self._pending.pop(search.search_id, None)
+            if not self._pending:
+                self._has_work.clear()
 
     async def write(self, search_id: str) -> None:
-        """Write a search if it is queued, count an access of what it found. Raises DatabaseAway.
+        """Write a search if it is queued, in a transaction of its own. Raises DatabaseAway.
 
-        The next `step` returns its events.
+        The next `step` yields its events.
         """
         async with self._lock:
             search = self._pending.get(search_id)
             if search is None:
                 return
             async with self.database.at_hand():
-                is_access = await self._insert(search) and search.query.touch
-                touched = search.outcome.touched
-                events = await self.reactivation.touch(touched, search.at, search_id) if is_access else []
+                events = await self._write(search)
             self._pending.pop(search_id, None)
             self._events += events
+            self._has_work.set()
 
     async def take_feedback(self, feedback: Feedback, requester: str) -> None:
         """Store feedback in the current transaction. Raises NoSuchSearch, NotFoundBySearch."""
@@ -109,6 +117,12 @@ class SearchLog:
                 await self.write(search_id)
         except DatabaseAway as error:
             logger().warning("searches are not logged", searches=len(self._pending), reason=str(error))
+
+    async def _write(self, search: FinishedSearch) -> list[EpisodeTouched | EpisodeReactivated]:
+        is_access = await self._insert(search) and search.query.touch
+        if not is_access:
+            return []
+        return list(await self.reactivation.touch(search.outcome.touched, search.at, search.search_id))
 
     async def _insert(self, search: FinishedSearch) -> bool:
         """Whether the search is new, of a chat that has not been erased meanwhile."""

@@ -26,11 +26,11 @@ async def test_a_refusal_is_written_down_with_who_asked_for_what(depot: Depot) -
             with pytest.raises(Rejected):
                 await depot.get(artifact_id, CRITIC, trace="run_2")
 
-    assert [(line["service"], line["artifact_id"], line["is_denied"]) for line in logs] == [
+    assert [(line["service"], line["about"]["artifact_id"], line["is_denied"]) for line in logs] == [
         ("storage", hidden, True),
         ("storage", "art_absent", False),
     ]
-    assert {(line["requester"], line["trace_id"], line["refusal"]) for line in logs} == {
+    assert {(line["requester"], line["trace_id"], line["error"]) for line in logs} == {
         (CRITIC, "run_2", "NoSuchArtifact")
     }
 

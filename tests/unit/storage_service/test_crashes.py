@@ -114,7 +114,7 @@ def powered(open_depot: OpenDepot, power: Power) -> Depot:
 
 async def deliver(depot: Depot, manifest: Manifest) -> None:
     await depot.handle(RegisterArtifact(manifest=manifest), RESEARCHER, message_id="msg_1")
-    await depot.worker.clean()
+    await depot.worker.maintenance.clean()
 
 
 async def test_effects_come_in_the_order_that_loses_nothing(open_depot: OpenDepot) -> None:
@@ -147,7 +147,7 @@ async def test_a_crash_anywhere_leaves_nothing_that_a_redelivery_does_not_mend(
             depot = powered(open_depot, power)
             try:
                 await depot.handle(RegisterArtifact(manifest=manifest), RESEARCHER, message_id=manifest.id)
-                await depot.worker.clean()
+                await depot.worker.maintenance.clean()
             except PowerCut:
                 await require_bytes_of_every_manifest(depot)
 
@@ -196,7 +196,7 @@ async def test_a_delivery_that_wakes_after_its_twin_has_cleaned_says_already_exi
     await stalling.stalled.wait()
 
     await quick.register(manifest)
-    await quick.worker.clean()
+    await quick.worker.maintenance.clean()
     assert quick.staged_files() == []
     stalling.go.set()
 
@@ -215,7 +215,7 @@ async def test_a_delivery_that_wakes_after_its_twin_has_committed_says_already_e
     stalling.go.set()
 
     assert (await late).outcome == "already_exists"
-    await quick.worker.clean()
+    await quick.worker.maintenance.clean()
     assert quick.staged_files() == []
 
 

@@ -14,6 +14,7 @@ from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
 from storage_service.maintenance.keys import content_of
+from mindbus.testing import deliver
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 
@@ -67,8 +68,8 @@ async def live(depot: Depot) -> dict[str, str]:
 
 async def settled(depot: Depot) -> None:
     """What comes after every commit."""
-    await depot.worker.clean()
-    await depot.worker.clean()
+    await depot.worker.maintenance.clean()
+    await depot.worker.maintenance.clean()
 
 
 def copies(depot: Depot) -> list[str]:
@@ -201,8 +202,9 @@ async def test_a_message_of_a_forgotten_user_that_comes_again_is_not_kept(depot:
     await depot.handle(message, "svc.dialogue", "conv_anna", message_id="save-1")
 
     await depot.handle(DeleteUser(user_id="anna"), OPERATOR)
-    await depot.handle(message, "svc.dialogue", "conv_anna", message_id="save-1")
+    again = await deliver(depot.worker, message, by="svc.dialogue", trace="conv_anna", message_id="save-1")
 
+    assert again.outgoing == ()
     assert await depot.rows("dialogue_messages") == 0
 
 

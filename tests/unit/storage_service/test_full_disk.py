@@ -69,7 +69,7 @@ async def require_nothing_half_there(depot: Depot) -> None:
 
 async def require_artifact(depot: Depot, manifest: Manifest) -> None:
     """There once, whole, tidy."""
-    await depot.worker.clean()
+    await depot.worker.maintenance.clean()
     assert depot.content_of(await depot.get(manifest.id)) == CONTENT
     assert depot.staged_files() == depot.temporary_files() == []
     assert await depot.rows("artifact_manifests") == 1
@@ -131,7 +131,7 @@ async def test_an_artifact_exists_though_there_is_no_room_for_the_copy_of_its_ma
         await depot.register(manifest)
         disk.fill()
 
-        await depot.worker.clean()
+        await depot.worker.maintenance.clean()
         assert depot.content_of(await depot.get(manifest.id)) == CONTENT
         assert (len(depot.staged_files()), await depot.rows("spent_uploads")) == (1, 1)
 

@@ -21,7 +21,7 @@ def keeper(depot: Depot) -> Keeper:
 
 async def put(keeper: Keeper, content: bytes = CONTENT) -> Manifest:
     manifest = await keeper.depot.get(await keeper.depot.put(content))
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     return manifest
 
 
@@ -161,7 +161,7 @@ async def test_storage_audits_by_itself_round_and_round(open_depot: OpenDepot) -
 
     for _ in range(5):
         async with keeper.depot.worker.inbox.unit_of_work("storage"):
-            await keeper.depot.worker.tend()
+            await keeper.depot.worker.maintenance.maintain()
         keeper.depot.clock.advance(minutes=20)
 
     assert len(await keeper.keys("manifests")) == 3

@@ -191,7 +191,7 @@ async def test_bytes_that_several_artifacts_have_go_with_the_last_of_them(keeper
 
 async def test_that_bytes_are_orphaned_is_told_after_that_their_artifact_has_expired(keeper: Keeper) -> None:
     await keeper.depot.put(CONTENT, retention="1d")
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     await keeper.orphaned_after(days=2)
 
     assert [type(event) for event in await keeper.told()] == [ArtifactExpired, ArtifactOrphaned]
@@ -199,7 +199,7 @@ async def test_that_bytes_are_orphaned_is_told_after_that_their_artifact_has_exp
 
 async def test_the_store_remembers_that_an_artifact_has_expired(keeper: Keeper) -> None:
     mine = await keeper.depot.put(CONTENT, retention="1d")
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     await keeper.orphaned_after(days=2)
     await keeper.told()
 
@@ -213,7 +213,7 @@ async def test_an_expiry_is_told_in_the_trace_of_its_artifact(keeper: Keeper) ->
     await keeper.orphaned_after(days=2)
 
     async with keeper.depot.worker.inbox.unit_of_work("storage"):
-        told = await keeper.depot.worker.tell()
+        told = await keeper.depot.worker.maintenance.publish_notices()
 
     assert {(notice.trace, notice.step) for notice in told if isinstance(notice.event, ArtifactExpired)} == {
         (TRACE, "research")

@@ -31,7 +31,7 @@ async def drop_manifests(keeper: Keeper) -> None:
 
 async def test_where_everything_is_needed_nothing_goes(keeper: Keeper) -> None:
     await keeper.depot.put(CONTENT)
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     before = await keeper.keys("objects/sha256")
 
     keeper.depot.clock.advance(days=400)
@@ -80,7 +80,7 @@ async def test_an_upload_whose_artifact_is_committed_is_left_to_the_cleaning(kee
     await keeper.depot.put(CONTENT)
 
     assert counts(await keeper.orphaned_after(hours=25)) == {}
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
 
     assert await keeper.keys("staging") == []
     assert await keeper.keys("orphans") == []
@@ -88,7 +88,7 @@ async def test_an_upload_whose_artifact_is_committed_is_left_to_the_cleaning(kee
 
 async def test_a_content_without_an_artifact_is_orphaned_a_day_after_its_pin(keeper: Keeper) -> None:
     await keeper.depot.put(CONTENT)
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     (key,) = await keeper.keys("objects/sha256")
     await drop_manifests(keeper)
 
@@ -113,7 +113,7 @@ async def test_a_content_that_another_artifact_has_stays(keeper: Keeper) -> None
 
 async def test_a_content_comes_back_under_a_new_generation(keeper: Keeper) -> None:
     await keeper.depot.put(CONTENT)
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     await drop_manifests(keeper)
     await keeper.orphaned_after(hours=26)
 
@@ -145,14 +145,14 @@ async def test_the_generation_of_an_unknown_object_is_never_given_out(keeper: Ke
 
 async def test_an_older_generation_that_nothing_refers_to_is_orphaned(keeper: Keeper) -> None:
     manifest = await keeper.depot.get(await keeper.depot.put(CONTENT))
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     await keeper.set_blob(CONTENT, generation=2, state=GONE)
     again = await keeper.depot.get(await keeper.depot.put(CONTENT))
     assert again.uri != manifest.uri
 
     # The first one still has an artifact.
     assert counts(await keeper.orphaned_after(hours=25)) == {}
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     async with keeper.depot.database.transaction() as session:
         (await session.get_one(ManifestRow, manifest.id)).expired_at = keeper.depot.clock()
 
@@ -188,7 +188,7 @@ async def test_claims_go_after_thirty_days(keeper: Keeper) -> None:
 
 async def test_a_dry_run_says_the_same_but_does_nothing(keeper: Keeper) -> None:
     await keeper.depot.put(b"made", retention="1d")
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     await keeper.put_object(b"unknown")
     keeper.depot.stage(b"unregistered")
     keeper.depot.clock.advance(days=2)
@@ -206,7 +206,7 @@ async def test_a_dry_run_says_the_same_but_does_nothing(keeper: Keeper) -> None:
 async def test_a_second_run_finds_nothing_left(keeper: Keeper) -> None:
     await keeper.depot.put(b"made", retention="1d")
     keeper.depot.stage(b"unregistered")
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
 
     assert (await keeper.orphaned_after(days=3)).is_complete
     assert counts(await keeper.collect()) == {}
@@ -266,7 +266,7 @@ async def test_a_run_that_would_take_too_large_a_share_is_refused(open_depot: Op
 async def test_a_restored_database_that_forgot_artifacts_takes_nothing(open_depot: OpenDepot) -> None:
     keeper = Keeper(open_depot())
     await keeper.depot.put(b"one")
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     manifest = keeper.depot.manifest(b"two")
     await keeper.put_object(b"two")
     copied = ManifestCopy(manifest=manifest, logical_id=manifest.id, generation=1, committed_at=keeper.depot.clock())
@@ -320,7 +320,7 @@ async def test_commands_and_the_clockwork_take_turns(keeper: Keeper) -> None:
 
 async def tend(keeper: Keeper) -> None:
     async with keeper.depot.worker.inbox.unit_of_work("storage"):
-        await keeper.depot.worker.tend()
+        await keeper.depot.worker.maintenance.maintain()
 
 
 async def test_storage_collects_by_itself_but_not_right_after_its_start(open_depot: OpenDepot) -> None:

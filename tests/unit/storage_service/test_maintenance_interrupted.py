@@ -80,7 +80,7 @@ async def litter(keeper: Keeper, mark: bytes) -> str:
     expiring = await keeper.depot.put(b"expires " + mark, retention="1d")
     await keeper.put_object(b"unknown " + mark)
     keeper.depot.stage(b"unregistered " + mark)
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     return expiring
 
 

@@ -37,7 +37,7 @@ async def lose_database(keeper: Keeper, but: Sequence[str] = ()) -> None:
 
 async def put(keeper: Keeper, content: bytes = CONTENT, **changes: Any) -> str:
     artifact_id = await keeper.depot.put(content, **changes)
-    await keeper.depot.worker.clean()
+    await keeper.depot.worker.maintenance.clean()
     return artifact_id
 
 

@@ -37,17 +37,17 @@ from memory.embedding.local_models import MODEL
 from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.vectors.index import IndexAway
-from mindbus import MessageContext, Rejected
+from mindbus import Rejected
 from mindbus.bus.connection import open_transport
 from mindbus.bus.worker import utc_now
 from mindbus.runtime.service import build
 from mindbus.tasks import end
+from mindbus.testing import deliver
 from mindbus.testing.wait import until
 from tests.fleets import settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
 from tests.postgres import DatabaseOf
-from tests.storage_kit import an_envelope
 from workers.glm.worker import GlmWorker
 from workers.kem_drafts import drafts_of
 
@@ -65,16 +65,9 @@ class Desk:
 
     async def hear(self, message: Command[Any], by: str = RESEARCHER) -> Any:
         """The result, once its transaction is committed."""
-        envelope = an_envelope(message, by).model_copy(update={"source": self.source})
-        context = MessageContext(envelope, self.worker.name)
-        route = self.worker.routes.find(message.wire.type)
-        assert route is not None
-        async with self.worker.inbox.unit_of_work(self.worker.name) as unit:
-            returned = await route.handler(self.worker)(message, context)
-            await unit.record({context.message_id: ()})
-        items = returned if isinstance(returned, tuple) else (returned,)
-        self.told = [item for item in items if isinstance(item, Event)]
-        return next((item for item in items if isinstance(item, message.wire.result)), None)
+        delivered = await deliver(self.worker, message, by=by, source=self.source)
+        self.told = list(delivered.published)
+        return delivered.result
 
     async def store(self, by: str = RESEARCHER, **fields: Any) -> Kem:
         kem = await self.hear(StoreKem(kem=a_draft(**fields)), by)
@@ -113,7 +106,7 @@ async def desk_of(settings: FleetSettings) -> AsyncIterator[Desk]:
     worker = build(FLEET["glm"], "glm", settings, transport).worker
     assert isinstance(worker, GlmWorker)
     await worker.start()
-    clockwork = [asyncio.create_task(for_ever(tick)) for tick in (worker.follow, worker.fill)]
+    clockwork = [asyncio.create_task(for_ever(tick)) for tick in (worker.sync_index, worker.embed)]
     yield Desk(worker)
     await end(*clockwork)
     await worker.stop()

@@ -1,23 +1,37 @@
 """What long-term memory finds, in whichever layer it is."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
+from bus_schema.envelope import Envelope
+from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
-from config.settings import FleetSettings
+from bus_schema.messages import Event
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.service import EpisodeSearch, search_over
-from memory.lsm.tables import SearchRow
-from mindbus.sql.database import Database
+from memory.lsm.tables import SearchRow, inbox_tables
+from mindbus.bus.claims import Claims
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.sender import Sender
+from mindbus.bus.worker import Worker
+from mindbus.files.folder import FolderFiles
+from mindbus.runtime.worker_tasks import WorkerTasks
+from config.settings import FleetSettings
+from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.inbox import SqlInbox
 from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
 from tests.lsm_kit import ANNA, Archive, said, talk
 from tests.postgres import DatabaseOf
+from workers.lsm.search import Search
 
 DAY = timedelta(days=1)
 ASKER = "user.anna"
@@ -36,8 +50,13 @@ class Library(Archive):
         wanted = SearchEpisodes(query=query, chat_id=chat, at=at, **fields)
         self.asked += 1
         found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
-        await self.search.log.step()
+        await self.log_step()
         return found.answer
+
+    async def log_step(self) -> list[Event]:
+        """Write one search with its events in one transaction."""
+        async with self.search.log.database.at_hand(), self.search.log.step() as events:
+            return list(events)
 
     async def fill(self) -> None:
         """Until every turn has its vector."""
@@ -288,10 +307,48 @@ async def test_the_same_search_again_counts_as_one_access(library: Library) -> N
     for _ in range(2):
         await library.search.find(wanted, NOON, "srch_1", ASKER)
         await library.search.log.write("srch_1")
-        told.append(await library.search.log.step())
+        told.append(await library.log_step())
 
     assert [bool(events) for events in told] == [True, False]
     assert max(row.access_count for row in await library.episodes()) == 1
+
+
+class FailingInbox(SqlInbox):
+    """Breaks off the first commits."""
+
+    failures = 2
+
+    @asynccontextmanager
+    async def unit_of_work(self, consumer: str) -> AsyncIterator[Any]:
+        async with super().unit_of_work(consumer) as unit:
+            yield unit
+            self.failures -= 1
+            if self.failures >= 0:
+                raise DatabaseAway("broke off at the commit")
+
+
+async def test_no_event_of_a_search_is_lost_when_the_database_fails(library: Library, tmp_path: Path) -> None:
+    worker = Worker()
+    worker.name = "lsm"
+    worker.inbox = inbox = FailingInbox(library.search.log.database)
+    worker.include(Search(library.memory, library.search))
+    claims = Claims(FolderFiles(tmp_path, tmp_path.as_uri()))
+    tasks = WorkerTasks(worker, Sender("lsm", "1", "svc.lsm", "reply.lsm.1", claims), MemoryTransport(MemoryBroker()))
+    (log_searches,) = [task for task in worker.routes.tasks if task.method == "log_searches"]
+    wanted = SearchEpisodes(query="Which vet did Rex see?", chat_id=ANNA)
+    await library.search.find(wanted, NOON, "srch_1", ASKER)
+
+    for _ in range(2):
+        with pytest.raises(DatabaseAway):
+            await tasks.step(log_searches)
+        assert await library.count(SearchRow) == 0
+
+    await tasks.step(log_searches)
+    async with library.search.log.database.reading() as session:
+        envelopes = (await session.scalars(select(inbox_tables.outbox.c.envelope))).all()
+    assert inbox.failures < 0
+    assert await library.count(SearchRow) == 1
+    assert {Envelope.model_validate_json(envelope).type for envelope in envelopes} == {EpisodeTouched.wire.type}
 
 
 async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_kept(library: Library) -> None:
@@ -303,7 +360,7 @@ async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_
 
     await library.search.log.write("srch_1")
     await library.search.log.write("srch_2")
-    assert await library.search.log.step() == []
+    assert await library.log_step() == []
     assert await library.count(SearchRow) == 0
 
 

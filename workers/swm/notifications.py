@@ -1,4 +1,4 @@
-"""What has happened, in the bus's words."""
+"""Notifications of shared memory: events for everybody and for each subscriber."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,17 +10,17 @@ from memory.glm.notices import notice_of
 from memory.swm.subscriptions import KemEvent, Recipient, Subscriptions
 from mindbus.bus.handlers import PublishTo
 
-Telling = Event | PublishTo
+Notification = Event | PublishTo
 
 
-async def told(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Telling]:
-    """To everybody what everybody may hear, unless that is done; to each subscriber what it may read."""
-    telling: list[Telling] = []
+async def notifications_of(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Notification]:
+    """The event for everybody, unless it has been published, and for each subscriber what it may read."""
+    notifications: list[Notification] = []
     for happening in happened:
         if not happening.is_published:
-            telling.append(_notice(happening))
-        telling += _to_each(happening, await subscriptions.recipients(happening))
-    return telling
+            notifications.append(_notice(happening))
+        notifications += _to_each(happening, await subscriptions.recipients(happening))
+    return notifications
 
 
 def _to_each(happening: KemEvent, hearings: Iterable[Recipient]) -> Iterator[PublishTo]:

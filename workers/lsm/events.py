@@ -1,4 +1,4 @@
-"""What long-term memory tells."""
+"""Events of long-term memory, each published in the trace of its conversation."""
 
 from collections.abc import Iterable
 
@@ -11,6 +11,6 @@ from mindbus.bus.handlers import Publish
 LsmEvent = RecordingEvent | SegmentationEvent | EpisodeTouched | EpisodeReactivated
 
 
-def told_of(events: Iterable[LsmEvent]) -> tuple[Publish, ...]:
-    """Each in the trace of its dialogue."""
+def in_conversation(events: Iterable[LsmEvent]) -> tuple[Publish, ...]:
+    """The events with the trace of their conversations."""
     return tuple(Publish(event, conversation_trace(event.chat_id)) for event in events)

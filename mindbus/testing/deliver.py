@@ -1,0 +1,193 @@
+"""Delivery of one message to a worker through its real pipeline, without a broker."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar, cast, overload
+
+from pydantic import BaseModel
+
+from bus_schema.envelope import Kind
+from bus_schema.ids import uuid7
+from bus_schema.messages import Command, Event, message_class
+from bus_schema.replies import Reply
+from mindbus.bus.claims import ClaimLost, Claims
+from mindbus.bus.memory import MemoryBroker, MemoryTransport
+from mindbus.bus.outcomes import Outcome
+from mindbus.bus.sender import Sender
+from mindbus.bus.topology import commands_queue, events_queue, rungs_of
+from mindbus.bus.transport import Outgoing, Properties, RawCopy, properties_of
+from mindbus.bus.worker import Worker
+from mindbus.errors import ReplyError
+from mindbus.runtime.processor import Processor
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+EventT = TypeVar("EventT", bound=Event)
+
+
+@dataclass(frozen=True)
+class Delivered(Generic[ResultT]):
+    """The outcome of one delivery.
+
+    `outcome` is `handled`, `retried`, `dead` or the code of a refusal; `error` is what the handler raised. `published`
+    are the events and `sent` the commands that the message caused, with their envelopes in `outgoing`.
+    """
+
+    outcome: str
+    reply: Reply | None
+    published: tuple[Event, ...]
+    sent: tuple[Command[Any], ...]
+    outgoing: tuple[Outgoing, ...]
+    error: Exception | None
+    dead_letter: RawCopy | None
+    _result: type[BaseModel] | None = field(default=None, repr=False)
+
+    @property
+    def result(self) -> ResultT:
+        """The command's result. Raises what the handler raised, or ReplyError for a stored refusal."""
+        if self.error is not None:
+            raise self.error
+        if self.reply is None or self._result is None:
+            raise AssertionError(f"there is no reply: {self.outcome}")
+        if self.reply.status == "error" and self.reply.code is not None:
+            raise ReplyError(self.reply.code, self.reply.message, self.reply.details)
+        return cast("ResultT", self._result.model_validate(self.reply.result or {}))
+
+    def events(self, kind: type[EventT]) -> list[EventT]:
+        """The published events of a class."""
+        return [event for event in self.published if isinstance(event, kind)]
+
+
+@overload
+async def deliver(
+    worker: Worker,
+    message: Command[ResultT],
+    *,
+    by: str = ...,
+    trace: str | None = ...,
+    message_id: str | None = ...,
+    deadline: datetime | None = ...,
+    **envelope: Any,
+) -> Delivered[ResultT]: ...
+@overload
+async def deliver(
+    worker: Worker,
+    message: Event,
+    *,
+    by: str = ...,
+    trace: str | None = ...,
+    message_id: str | None = ...,
+    **envelope: Any,
+) -> Delivered[BaseModel]: ...
+async def deliver(
+    worker: Worker,
+    message: Command[Any] | Event,
+    *,
+    by: str = "user.local",
+    trace: str | None = None,
+    message_id: str | None = None,
+    deadline: datetime | None = None,
+    **envelope: Any,
+) -> Delivered[Any]:
+    """Run one message through decoding, middleware, deduplication, handler and error mapping of a worker.
+
+    The worker need not run; where it opens something in `start`, start it first. Delivering the same `message_id`
+    again shows how a duplicate ends. Other keywords set fields of the envelope, such as `time`, `source` or `mbhops`.
+    Raises what the pipeline does not map: a failure of its own.
+    """
+    claims = _MemoryClaims()
+    requester = Sender("test", "1", by, "reply.test.1", claims)
+    where: Any = {"trace": trace, "message_id": message_id or str(uuid7())}
+    if isinstance(message, Command):
+        outgoing = await requester.command(message, to=worker.name, wants_reply=True, deadline=deadline, **where)
+        queue = commands_queue(worker.name)
+    else:
+        outgoing, queue = await requester.event(message, **where), events_queue(worker.name)
+    incoming = _Delivery.of(outgoing, envelope)
+    transport = _RecordingTransport()
+    sender = Sender(worker.name, "1", worker.identity, f"reply.{worker.name}.1", claims)
+    processor = Processor(worker, sender, transport, rungs_of("1s"), queue, {})
+    decoded = await processor.decode(incoming)
+    if decoded is None:
+        outcome = Outcome("dead", transport.sent, transport.copies[-1])
+    else:
+        outcome = await processor.outcome_of(decoded, incoming)
+    caused = list(outcome.outgoing)
+    if worker.inbox.publishes and not caused:
+        known = await worker.inbox.outcomes_of(worker.name, [outgoing.envelope.id])
+        caused += known.get(outgoing.envelope.id, ())
+    return _delivered(outcome, [*transport.sent, *caused] if decoded else caused, message)
+
+
+def _delivered(outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event) -> Delivered[Any]:
+    messages = [_message(each) for each in outgoing if each.envelope.mbkind is not Kind.REPLY]
+    replies = [Reply.model_validate(each.envelope.data) for each in outgoing if each.envelope.mbkind is Kind.REPLY]
+    return Delivered(
+        outcome=outcome.name,
+        reply=next((reply for reply in reversed(replies) if reply.status != "partial"), None),
+        published=tuple(each for each in messages if isinstance(each, Event)),
+        sent=tuple(each for each in messages if isinstance(each, Command)),
+        outgoing=tuple(outgoing),
+        error=outcome.error,
+        dead_letter=outcome.copy if outcome.name == "dead" else None,
+        _result=message.wire.result if isinstance(message, Command) else None,
+    )
+
+
+def _message(outgoing: Outgoing) -> object:
+    return message_class(outgoing.envelope.type).model_validate(outgoing.envelope.data or {})
+
+
+class _MemoryClaims(Claims):
+    """Claims of one delivery, in memory."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    async def _keep(self, content: bytes) -> str:
+        key = f"claims/{hashlib.sha256(content).hexdigest()}"
+        self._kept[key] = content
+        return key
+
+    async def _fetch(self, key: str) -> bytes:
+        if key not in self._kept:
+            raise ClaimLost(ClaimLost.__doc__)
+        return self._kept[key]
+
+
+class _RecordingTransport(MemoryTransport):
+    """Keeps what is published while the handler runs, such as streamed parts of an answer."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryBroker())
+        self.sent: list[Outgoing] = []
+        self.copies: list[RawCopy] = []
+
+    async def publish(self, message: Outgoing | RawCopy) -> None:
+        if isinstance(message, Outgoing):
+            self.sent.append(message)
+        else:
+            self.copies.append(message)
+
+
+@dataclass
+class _Delivery:
+    """An incoming message whose settlement nobody looks at."""
+
+    body: bytes
+    exchange: str
+    routing_key: str
+    properties: Properties
+    headers: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outgoing: Outgoing, changes: dict[str, Any]) -> "_Delivery":
+        envelope = outgoing.envelope.model_copy(update=changes)
+        return cls(envelope.to_wire(), outgoing.exchange, outgoing.routing_key, properties_of(envelope))
+
+    async def ack(self) -> None:
+        """Nothing to settle."""
+
+    async def requeue(self) -> None:
+        """Nothing to settle."""

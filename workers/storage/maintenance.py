@@ -1,0 +1,70 @@
+"""Maintenance of the store: garbage, audit, rebuild, statistics."""
+
+from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
+from bus_schema.storage_maintenance import (
+    Audit,
+    AuditPage,
+    CollectGarbage,
+    GarbageReport,
+    GetStorageStats,
+    Rebuild,
+    RebuildPage,
+    StorageStats,
+)
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, every, on_command, on_event
+from storage_service.service import StorageService
+from workers.storage.principal import principal_of
+
+
+class Maintenance:
+    """Handlers of operators and periodic work on the store."""
+
+    def __init__(self, storage: StorageService) -> None:
+        self._storage = storage
+
+    @on_command
+    async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
+        principal = principal_of(context)
+        return await self._storage.maintenance.collect(principal, dry_run=command.dry_run, max_objects=command.max_objects)
+
+    @on_command
+    async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
+        principal = principal_of(context)
+        return await self._storage.maintenance.audit(principal, command.cursor, command.limit, rehash=command.rehash)
+
+    @on_command
+    async def rebuild(self, command: Rebuild, context: MessageContext) -> RebuildPage:
+        principal = principal_of(context)
+        return await self._storage.maintenance.rebuild(
+            principal, command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
+        )
+
+    @on_command
+    async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
+        principal = principal_of(context)
+        return await self._storage.maintenance.stats(principal)
+
+    @on_event
+    async def close_completed(self, event: ProcessCompleted) -> None:
+        await self._storage.traces.close(event.run_id)
+
+    @on_event
+    async def close_failed(self, event: ProcessFailed) -> None:
+        await self._storage.traces.close(event.run_id)
+
+    @on_event
+    async def close_cancelled(self, event: ProcessCancelled) -> None:
+        await self._storage.traces.close(event.run_id)
+
+    @every(seconds=2)
+    async def publish_notices(self) -> list[Publish]:
+        return [Publish(notice.event, notice.trace_id, notice.step_id) for notice in await self._storage.maintenance.due_notifications()]
+
+    @every(seconds=2)
+    async def clean(self) -> None:
+        await self._storage.clean()
+
+    @every(seconds=60)
+    async def maintain(self) -> None:
+        await self._storage.maintenance.run_due()
