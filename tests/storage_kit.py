@@ -19,8 +19,8 @@ from bus_schema.messages import Command
 from bus_schema.storage import GetArtifact, RegisterArtifact, Registration, SetTraceMembers
 from mindbus.files.store import FileStore
 from mindbus.sql.database import Database
-from storage_service.maintenance.rules import MaintenanceRules
 from mindbus.testing import deliver
+from storage_service.maintenance.rules import MaintenanceRules
 from storage_service.service import StorageService, open_storage
 from storage_service.tables import StorageBase
 from tests.clocks import NOON, Clock

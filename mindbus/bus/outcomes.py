@@ -16,7 +16,7 @@ from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import DEAD, Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy
-from mindbus.errors import BusUnavailable, ReplyError, TemporaryFailure
+from mindbus.errors import MindBusError, TemporaryFailure
 
 REASON = "mb-reason"
 CODE = "mb-code"
@@ -126,9 +126,10 @@ def rung_for(attempt: int, ladder: Sequence[Rung], wanted: timedelta | None) -> 
 
 
 def is_bug(failure: Exception) -> bool:
-    """Whether the handler did not mean to fail like this."""
-    expected = isinstance(failure, TemporaryFailure | BusUnavailable)
-    return not expected and not (isinstance(failure, ReplyError) and failure.retryable)
+    """Whether the handler did not mean to fail like this: neither a TemporaryFailure nor an error that may pass."""
+    if isinstance(failure, TemporaryFailure):
+        return False
+    return not (isinstance(failure, MindBusError) and failure.retryable)
 
 
 def may_try_again(failure: Exception, attempt: int, attempts: int, at: datetime, expiry: datetime | None) -> bool:

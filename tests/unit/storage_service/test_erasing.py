@@ -13,8 +13,8 @@ from bus_schema.replies import Code
 from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
-from storage_service.maintenance.keys import content_of
 from mindbus.testing import deliver
+from storage_service.maintenance.keys import content_of
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 
