@@ -26,7 +26,9 @@ class Maintenance:
     @on_command
     async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
         principal = principal_of(context)
-        return await self._storage.maintenance.collect(principal, dry_run=command.dry_run, max_objects=command.max_objects)
+        return await self._storage.maintenance.collect(
+            principal, dry_run=command.dry_run, max_objects=command.max_objects
+        )
 
     @on_command
     async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
@@ -59,7 +61,10 @@ class Maintenance:
 
     @every(seconds=2)
     async def publish_notices(self) -> list[Publish]:
-        return [Publish(notice.event, notice.trace_id, notice.step_id) for notice in await self._storage.maintenance.due_notifications()]
+        return [
+            Publish(notice.event, notice.trace_id, notice.step_id)
+            for notice in await self._storage.maintenance.due_notifications()
+        ]
 
     @every(seconds=2)
     async def clean(self) -> None:

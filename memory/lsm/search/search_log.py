@@ -1,8 +1,7 @@
 """Search log: finished searches, kept for feedback, and the accesses that they count as."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
