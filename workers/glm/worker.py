@@ -38,7 +38,9 @@ class GlmWorker(Worker):
         self.leadership = single_writer(database)
         self.include(
             Units(self._current, DraftReader(context)),
-            Maintenance(self._current, inbox, ModelMigration(database, context.settings_as(FleetSettings), self._texts.of)),
+            Maintenance(
+                self._current, inbox, ModelMigration(database, context.settings_as(FleetSettings), self._texts.of)
+            ),
         )
 
     @property

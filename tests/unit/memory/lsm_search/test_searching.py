@@ -14,6 +14,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.lsm_events import EpisodeTouched
 from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from bus_schema.messages import Event
+from config.settings import FleetSettings
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.service import EpisodeSearch, search_over
@@ -24,7 +25,6 @@ from mindbus.bus.sender import Sender
 from mindbus.bus.worker import Worker
 from mindbus.files.folder import FolderFiles
 from mindbus.runtime.worker_tasks import WorkerTasks
-from config.settings import FleetSettings
 from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.inbox import SqlInbox
 from tests.clocks import NOON
