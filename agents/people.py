@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from language.given_names import given_names
+from language.names import given_names
 
 _NAME = re.compile(r"(?<![\w@])@?[A-ZА-ЯЁ][\w-]*[^\W_]|(?<![\w.])@[\w.-]*[^\W_]")
 # The name to call them by, their user id where they are known.

@@ -1,4 +1,4 @@
-"""Markdown read as a flat list of blocks, fit to be taken apart, reordered, put together again."""
+"""Markdown as a flat list of blocks that can be reordered and written back."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     HEADING = "heading"
     PROSE = "prose"
     ITEM = "item"
@@ -17,10 +17,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Block:
+class MarkdownBlock:
     """A piece of a document; prose, items and headings are one line each, the rest is kept as written."""
 
-    kind: Kind
+    kind: BlockKind
     text: str
     level: int = 0  # of a heading; the depth of an item
     marker: str = ""  # of an item: "-" or its number
@@ -43,13 +43,13 @@ _CLOSING_MARKS = re.compile(r"(?:^| )#+$")
 _TABLE_RULE = re.compile(r"^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 
 
-def parse(text: str) -> list[Block]:
-    """Read a document; comments and front matter are dropped, as nobody is meant to read them."""
+def parse(text: str) -> list[MarkdownBlock]:
+    """Blocks of a document, without comments and front matter."""
     unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return list(_Reader(_COMMENT.sub("", _FRONT_MATTER.sub("", unified)).expandtabs(4).split("\n")))
 
 
-def render(blocks: Sequence[Block]) -> str:
+def render(blocks: Sequence[MarkdownBlock]) -> str:
     """Write a document back: one empty line between blocks, none inside a list; numbered items count up."""
     lines: list[str] = []
     numbers: dict[int, int] = {}
@@ -71,12 +71,12 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
-def _continues_list(before: Block, block: Block) -> bool:
+def _continues_list(before: MarkdownBlock, block: MarkdownBlock) -> bool:
     is_same_sort = bool(block.level or before.level) or before.marker[:1].isdigit() == block.marker[:1].isdigit()
-    return before.kind is block.kind is Kind.ITEM and is_same_sort
+    return before.kind is block.kind is BlockKind.ITEM and is_same_sort
 
 
-def _numbered(block: Block, numbers: dict[int, int]) -> Block:
+def _numbered(block: MarkdownBlock, numbers: dict[int, int]) -> MarkdownBlock:
     if not block.marker[:1].isdigit():
         return block
     numbers[block.level] = numbers.get(block.level, int(block.marker.rstrip(".)")) - 1) + 1
@@ -85,34 +85,34 @@ def _numbered(block: Block, numbers: dict[int, int]) -> Block:
     return replace(block, marker=f"{numbers[block.level]}.")
 
 
-def _written(block: Block) -> str:
-    if block.kind is Kind.HEADING:
+def _written(block: MarkdownBlock) -> str:
+    if block.kind is BlockKind.HEADING:
         return f"{'#' * block.level} {block.text}"
-    if block.kind is Kind.ITEM:
+    if block.kind is BlockKind.ITEM:
         return f"{'    ' * block.level}{block.marker} {block.text}"
-    if block.kind is Kind.QUOTE:
+    if block.kind is BlockKind.QUOTE:
         return quoted(block.text)
     return block.text
 
 
 def _are_entries(lines: Sequence[str]) -> bool:
-    """Whether lines without list marks are entries of their own and not wrapped prose."""
+    """Check whether lines without list marks are entries of their own rather than wrapped prose."""
     return len(lines) > 1 and all(
         len(line) <= 90 and _ENTRY.match(line) and (line[-1].isalnum() or line is lines[-1]) for line in lines
     )
 
 
 class _Reader:
-    """One pass over the lines; what is being read waits in `_open` until something else begins."""
+    """One pass over the lines; those of an unfinished block wait in `_open` until another one begins."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = list(lines)
         self._at = 0
         self._open: list[str] = []
-        self._item: Block | None = None
+        self._item: MarkdownBlock | None = None
         self._indents: list[int] = []
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[MarkdownBlock]:
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if not line.strip():
@@ -122,43 +122,43 @@ class _Reader:
                 yield from self._verbatim(line) or self._heading(line) or self._flowing(line)
         yield from self._close()
 
-    def _verbatim(self, line: str) -> list[Block]:
+    def _verbatim(self, line: str) -> list[MarkdownBlock]:
         if fence := _FENCE.match(line):
-            return self._leaf(Block(Kind.CODE, "\n".join(self._fenced(fence[1]))))
+            return self._leaf(MarkdownBlock(BlockKind.CODE, "\n".join(self._fenced(fence[1]))))
         if line.lstrip().startswith(">"):
             taken = self._while(lambda each: each.lstrip().startswith(">"))
-            return self._leaf(Block(Kind.QUOTE, "\n".join(re.sub(r"^\s*> ?", "", each) for each in taken)))
+            return self._leaf(MarkdownBlock(BlockKind.QUOTE, "\n".join(re.sub(r"^\s*> ?", "", each) for each in taken)))
         if "|" in line and "|" in self._below() and _TABLE_RULE.match(self._below()):
-            return self._leaf(Block(Kind.TABLE, "\n".join(self._while(lambda each: "|" in each))))
+            return self._leaf(MarkdownBlock(BlockKind.TABLE, "\n".join(self._while(lambda each: "|" in each))))
         return []
 
     def _below(self) -> str:
         return self._lines[self._at + 1].strip() if self._at + 1 < len(self._lines) else ""
 
-    def _heading(self, line: str) -> list[Block]:
+    def _heading(self, line: str) -> list[MarkdownBlock]:
         flat = " ".join(line.split())
         if heading := _HEADING.match(flat):
             self._at += 1
-            return self._leaf(Block(Kind.HEADING, heading[2], len(heading[1])))
+            return self._leaf(MarkdownBlock(BlockKind.HEADING, heading[2], len(heading[1])))
         if (bold := _BOLD_LINE.match(flat)) and not self._open:
             self._at += 1
-            return self._leaf(Block(Kind.HEADING, bold[1].strip(), 4))
+            return self._leaf(MarkdownBlock(BlockKind.HEADING, bold[1].strip(), 4))
         text = _CLOSING_MARKS.sub("", flat)
         if text and (underline := _UNDERLINE.match(self._below())) and not self._open and not _ITEM.match(line):
             self._at += 2
-            return self._leaf(Block(Kind.HEADING, text, 1 if underline[1][0] == "=" else 2))
+            return self._leaf(MarkdownBlock(BlockKind.HEADING, text, 1 if underline[1][0] == "=" else 2))
         return []
 
-    def _flowing(self, line: str) -> Iterator[Block]:
+    def _flowing(self, line: str) -> Iterator[MarkdownBlock]:
         self._at += 1
         if _EMPTY_MARK.match(line) or (not self._open and _EMPTY_NUMBER.match(line)):
             return
         if _RULE.match(line):
-            yield from self._leaf(Block(Kind.RULE, "---"))
+            yield from self._leaf(MarkdownBlock(BlockKind.RULE, "---"))
         elif (item := _ITEM.match(line)) and not self._interrupts(item[2]):
             yield from self._close()
             marker = item[2] if item[2][0].isdigit() else "-"
-            self._item = Block(Kind.ITEM, "", self._depth(len(item[1])), marker)
+            self._item = MarkdownBlock(BlockKind.ITEM, "", self._depth(len(item[1])), marker)
             self._open = [item[3]]
         else:
             self._open.append(line)
@@ -174,21 +174,21 @@ class _Reader:
             self._indents.append(indent)
         return len(self._indents) - 1
 
-    def _leaf(self, block: Block) -> list[Block]:
+    def _leaf(self, block: MarkdownBlock) -> list[MarkdownBlock]:
         self._indents = []
         return [*self._close(), block]
 
-    def _close(self) -> list[Block]:
+    def _close(self) -> list[MarkdownBlock]:
         lines = [" ".join(line.split()) for line in self._open]
         item, self._item, self._open = self._item, None, []
         if _MARKS_ALONE.match(" ".join(lines)):
             return []
         if item:
-            return [Block(Kind.ITEM, " ".join(lines), item.level, item.marker)]
+            return [MarkdownBlock(BlockKind.ITEM, " ".join(lines), item.level, item.marker)]
         self._indents = []
         if _are_entries(lines):
-            return [Block(Kind.ITEM, line, 0, "-") for line in lines]
-        return [Block(Kind.PROSE, " ".join(lines))]
+            return [MarkdownBlock(BlockKind.ITEM, line, 0, "-") for line in lines]
+        return [MarkdownBlock(BlockKind.PROSE, " ".join(lines))]
 
     def _while(self, holds: Callable[[str], bool]) -> list[str]:
         start = self._at

@@ -1,12 +1,52 @@
-"""NameFinder that a text names: what is written large where nothing but a name is."""
+"""Recognition of names in English and Russian: given names, well-known places, capitalised words, titles, codes."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
-from language.given_names import is_given_name, is_place
-from language.word_lists import LATIN_WORDS, NEVER, OPENERS, SMALL_TALK
+from language.word_lists import LATIN_WORDS, NEVER_NAMES, SENTENCE_OPENERS, SMALL_TALK
 from language.words import stem_key
+
+# Stems that are a common word more often than a name.
+_WORDS_FIRST = frozenset(
+    ("слав", "роман", "вер", "люд", "свет", "тон", "mark", "rose", "ray", "stan", "may", "dean", "amber", "daisi")
+)
+# Stems of Павел, Лев, Пётр in the cases in which they lose a vowel.
+_FLEETING = frozenset(("павл", "льв", "петр"))
+
+
+@cache
+def given_names(language: str) -> tuple[str, ...]:
+    """Given names in their dictionary form; `language` is `en` or `ru`."""
+    return _listed(f"given_names_{language}")
+
+
+def is_given_name(word: str) -> bool:
+    """Whether a capitalised word is a given name, in any grammatical case."""
+    return word[:1].isupper() and stem_key(word) in _given()
+
+
+def is_place(word: str) -> bool:
+    """Whether a capitalised word is a well-known town or country, in any grammatical case."""
+    return word[:1].isupper() and stem_key(word) in _places()
+
+
+@cache
+def _given() -> frozenset[str]:
+    names = (*given_names("en"), *given_names("ru"))
+    return frozenset(map(stem_key, names)) - _WORDS_FIRST | _FLEETING
+
+
+@cache
+def _places() -> frozenset[str]:
+    return frozenset(map(stem_key, _listed("places")))
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    return tuple((resources.files("language") / "data" / f"{name}.txt").read_text(encoding="utf-8").split())
+
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’.&+/_#@:][^\W_]+)*[+#]*")
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
@@ -43,7 +83,7 @@ _LONGEST_QUOTED_WORDS = 6
 
 @dataclass(frozen=True)
 class Name:
-    """A name as a sentence has it."""
+    """A name with its span in a sentence."""
 
     start: int
     end: int
@@ -51,11 +91,11 @@ class Name:
 
 
 class NameFinder:
-    """Finds names, knowing which words of the whole episode are names, which are words."""
+    """Finder of names in the sentences of a text, by the words that all of them write large or small."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self._large: set[str] = set()
-        self._small: set[str] = set()
+        self._capitals: set[str] = set()
+        self._lowercase: set[str] = set()
         for sentence in sentences:
             self._learn(sentence)
 
@@ -74,7 +114,7 @@ class NameFinder:
                     start, end = sort.start(), match.end()
                 taken.append((start, end))
                 yield Name(start, end, text[start:end])
-        for called in self._written_large(text):
+        for called in self._capitalised(text):
             if not any(called.start < end and start < called.end for start, end in taken):
                 yield called
 
@@ -83,15 +123,15 @@ class NameFinder:
             word = match[0]
             key = stem_key(_POSSESSIVE.sub("", word))
             if word[:1].islower():
-                self._small.add(key)
+                self._lowercase.add(key)
             elif word[:1].isupper() and not _opens(text, match.start()) and not _is_shouted(word):
-                self._large.add(key)
+                self._capitals.add(key)
 
     def _titles(self, quoted: str) -> bool:
-        """Whether this is what something is called, rather than what somebody said."""
+        """Check whether a quotation is a title rather than speech."""
         return len(quoted.split()) <= _LONGEST_QUOTED_WORDS and quoted[:1].isupper() and quoted[-1:] not in ".!?…,"
 
-    def _written_large(self, text: str) -> Iterator[Name]:
+    def _capitalised(self, text: str) -> Iterator[Name]:
         run: list[re.Match[str]] = []
         is_russian = bool(_CYRILLIC.search(text))
         for match in _TOKEN.finditer(text):
@@ -107,7 +147,7 @@ class NameFinder:
 
     def _may_name(self, text: str, match: re.Match[str], *, is_russian: bool) -> bool:
         word = match[0]
-        if word.lower() in NEVER or word[:1].isdigit():
+        if word.lower() in NEVER_NAMES or word[:1].isdigit():
             return bool(_NUMBERED.match(word))
         if _CODE.search(word):
             return True
@@ -131,20 +171,20 @@ class NameFinder:
             yield Name(start, start + len(name), name)
 
     def _is_name(self, word: str, followed: Sequence[re.Match[str]], following: str) -> bool:
-        """Of the first word of a sentence, which is written large in any case."""
+        """Check the first word of a sentence, which is capitalised whether it is a name or not."""
         bare = _POSSESSIVE.sub("", word)
-        if bare.lower() in OPENERS or bare.lower() in SMALL_TALK or "n't" in bare.replace("’", "'"):
+        if bare.lower() in SENTENCE_OPENERS or bare.lower() in SMALL_TALK or "n't" in bare.replace("’", "'"):
             return False
         key = stem_key(bare)
-        if _CODE.search(bare) or is_given_name(bare) or is_place(bare) or key in self._large:
+        if _CODE.search(bare) or is_given_name(bare) or is_place(bare) or key in self._capitals:
             return True
-        if key in self._small or (followed and is_given_name(followed[0][0])):
+        if key in self._lowercase or (followed and is_given_name(followed[0][0])):
             return False
         return bool(followed) or bool(_SURNAME.search(bare)) or bool(_ACTS.match(following))
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether a sentence, or what somebody is quoted with, begins here."""
+    """Check whether a sentence or a quotation begins here."""
     before = text[:start].rstrip()
     return not before.strip("\"'«“„(*_[—–-") or before[-1] in '"«“„'
 
@@ -154,5 +194,5 @@ def _is_shouted(word: str) -> bool:
 
 
 def is_person(name: str, speakers: Set[str]) -> bool:
-    """Whether somebody is called so."""
+    """Check whether a name has a given name in it or the word of a speaker; `speakers` are stem keys."""
     return any(is_given_name(word) or stem_key(word) in speakers for word in name.split())

@@ -5,7 +5,7 @@ def _listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Words without content of their own; in order of a text's subject, keywords and similarity leave them out.
+# Words without content of their own, which keywords and similarity leave out.
 STOP_WORDS = _listed(
     """
     a about above across after again against ago all almost along already also although always am among an and
@@ -151,8 +151,8 @@ SMALL_TALK = _listed(
     """
 )
 
-# Written large for other reasons than that somebody is called so.
-NEVER = _listed(
+# Capitalised for other reasons than being a name.
+NEVER_NAMES = _listed(
     """
     i i'm i'd i'll i've ok okay hi hello hey wow oh ah yes yeah yep yup no nope nah thanks thank please sorry
     well so great good nice cool awesome amazing lol haha hmm um uh btw fyi asap tbh imo omg bye dear sir madam
@@ -163,8 +163,8 @@ NEVER = _listed(
     договорились итак кстати
     """
 )
-# A sentence may begin with these; whatever follows is a name of its own.
-OPENERS = NEVER | _listed(
+# A sentence may begin with these; a capitalised word behind them is a name of its own.
+SENTENCE_OPENERS = NEVER_NAMES | _listed(
     """
     a about actually after again everyone everything nobody nothing anyone none both either neither all also
     although always am an and another any are as ask at be because been before but by call can could did do does

@@ -62,7 +62,7 @@ def without_dates(text: str, dates: Iterable[SpokenDate]) -> str:
 
 
 def shifted(date: SpokenDate, by: int) -> SpokenDate:
-    """The same date in a text that this one is a part of."""
+    """A date with its span moved by so many characters, for a text that this one is a part of."""
     return replace(date, start=date.start + by, end=date.end + by)
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 from bus_schema.episodes import Entity, RawTurn
 from language.dates.mentions import date_spans
-from language.given_names import is_place
-from language.names import NameFinder, is_person
+from language.names import NameFinder, is_person, is_place
 from language.words import stem_key
 from memory.packing.sentences import sentences_of
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Passage, Source, are_alike, statement_key
-from language.markdown import Block, Kind
+from language.markdown import BlockKind, MarkdownBlock
 from language.sentences import sentences
 
 DEFAULT_LENGTH_WORDS = 900
@@ -15,23 +15,23 @@ _SHORT_SOURCE_WORDS = 220
 _DRAFT_SHARE = 0.75
 
 
-def statements(blocks: Sequence[Block]) -> Iterator[str]:
+def statements(blocks: Sequence[MarkdownBlock]) -> Iterator[str]:
     """Statements of a text outside headings and outside the note on sources."""
     for block in body_of(blocks):
-        if block.kind is Kind.PROSE:
+        if block.kind is BlockKind.PROSE:
             yield from sentences(block.text)
-        elif block.kind not in (Kind.HEADING, Kind.RULE):
+        elif block.kind not in (BlockKind.HEADING, BlockKind.RULE):
             yield block.text
 
 
-def body_of(blocks: Sequence[Block]) -> Sequence[Block]:
+def body_of(blocks: Sequence[MarkdownBlock]) -> Sequence[MarkdownBlock]:
     """The text without the note on sources: an emphasised paragraph after a rule at the end."""
     last = len(blocks) - 2
-    has_note = last >= 0 and blocks[last].kind is Kind.RULE and blocks[-1].text[:1] == "*" == blocks[-1].text[-1:]
+    has_note = last >= 0 and blocks[last].kind is BlockKind.RULE and blocks[-1].text[:1] == "*" == blocks[-1].text[-1:]
     return blocks[:last] if has_note else blocks
 
 
-def quoted_places(blocks: Sequence[Block], source: Source) -> set[int]:
+def quoted_places(blocks: Sequence[MarkdownBlock], source: Source) -> set[int]:
     """Places of the passages that a text quotes literally."""
     known = set(map(statement_key, statements(blocks)))
     return {passage.place for passage in source.passages if statement_key(passage.text) in known}
@@ -86,34 +86,34 @@ def extended(
     return chosen
 
 
-def compose(source: Source, sections: Sequence[int], places: set[int]) -> list[Block]:
+def compose(source: Source, sections: Sequence[int], places: set[int]) -> list[MarkdownBlock]:
     """The article: title, sections with their passages, note on sources."""
-    blocks = [Block(Kind.HEADING, source.title or phrase(source.language, "untitled"), 1)]
+    blocks = [MarkdownBlock(BlockKind.HEADING, source.title or phrase(source.language, "untitled"), 1)]
     if not source.passages:
-        return [*blocks, Block(Kind.PROSE, f"*{phrase(source.language, 'no_facts')}*")]
+        return [*blocks, MarkdownBlock(BlockKind.PROSE, f"*{phrase(source.language, 'no_facts')}*")]
     wanted = {each.place for place in places for each in source.with_support(source.passages[place])}
     chosen = [source.passages[place] for place in sorted(wanted)]
     further = (at for at in range(len(source.sections)) if at not in sections)
     for section in (*sections, *further):
         members = [passage for passage in chosen if passage.section == section]
         if members and source.sections[section]:
-            blocks.append(Block(Kind.HEADING, source.sections[section], 2))
+            blocks.append(MarkdownBlock(BlockKind.HEADING, source.sections[section], 2))
         blocks += _laid_out(members)
     note = phrase(
         source.language, "note", title=source.title.replace("*", ""), used=len(chosen), total=len(source.passages)
     )
-    return [*blocks, Block(Kind.RULE, "---"), Block(Kind.PROSE, f"*{note}*")]
+    return [*blocks, MarkdownBlock(BlockKind.RULE, "---"), MarkdownBlock(BlockKind.PROSE, f"*{note}*")]
 
 
-def without_repeats(blocks: Sequence[Block]) -> list[Block]:
+def without_repeats(blocks: Sequence[MarkdownBlock]) -> list[MarkdownBlock]:
     """The text with every statement once, where it stands first."""
     known: set[str] = set()
-    kept: list[Block] = []
+    kept: list[MarkdownBlock] = []
     for block in blocks:
-        if block.kind in (Kind.HEADING, Kind.RULE):
+        if block.kind in (BlockKind.HEADING, BlockKind.RULE):
             kept.append(block)
             continue
-        parts = sentences(block.text) if block.kind is Kind.PROSE else [block.text]
+        parts = sentences(block.text) if block.kind is BlockKind.PROSE else [block.text]
         fresh = [part for part in dict.fromkeys(parts) if statement_key(part) not in known]
         known.update(map(statement_key, fresh))
         if fresh:
@@ -121,14 +121,14 @@ def without_repeats(blocks: Sequence[Block]) -> list[Block]:
     return kept
 
 
-def _laid_out(passages: Iterable[Passage]) -> list[Block]:
+def _laid_out(passages: Iterable[Passage]) -> list[MarkdownBlock]:
     """Passages as blocks, sentences of one paragraph together."""
-    blocks: list[Block] = []
+    blocks: list[MarkdownBlock] = []
     last: Passage | None = None
     for passage in passages:
-        if last and passage.kind is last.kind is Kind.PROSE and passage.paragraph == last.paragraph:
+        if last and passage.kind is last.kind is BlockKind.PROSE and passage.paragraph == last.paragraph:
             blocks[-1] = replace(blocks[-1], text=f"{blocks[-1].text} {passage.text}")
         else:
-            blocks.append(Block(passage.kind, passage.text, passage.level, passage.marker))
+            blocks.append(MarkdownBlock(passage.kind, passage.text, passage.level, passage.marker))
         last = passage
     return blocks

@@ -13,7 +13,7 @@ from agents.models.offline.article import (
 )
 from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Passage, Source, are_alike, read_source
-from language.markdown import Block, Kind, parse, quoted, render
+from language.markdown import BlockKind, MarkdownBlock, parse, quoted, render
 from language.words import Language, terms, words
 
 _MOST_FACTS = 8
@@ -62,10 +62,10 @@ def facts_of(report: str) -> str:
     """The quoted facts of a report as a text again, for a writer who is not given the brief."""
     lines: list[str] = []
     for block in parse(report):
-        if block.kind is Kind.HEADING:
+        if block.kind is BlockKind.HEADING:
             text = block.text.partition(": ")[2] or block.text if block.level == 1 else block.text
             lines.append(f"{'#' * block.level} {text}")
-        elif block.kind is Kind.QUOTE:
+        elif block.kind is BlockKind.QUOTE:
             lines.append(" ".join(line.removeprefix("- ") for line in block.text.split("\n") if line))
     return "\n\n".join(lines)
 
@@ -90,18 +90,18 @@ def write_ideas(source: Source) -> str:
 def recommended_outline(ideas: str) -> list[str]:
     """The outline of the recommended angle, as the paper has it."""
     blocks = parse(ideas)
-    headings = [at for at, block in enumerate(blocks) if block.kind is Kind.HEADING and block.level == 2]
+    headings = [at for at, block in enumerate(blocks) if block.kind is BlockKind.HEADING and block.level == 2]
     marks = tuple(f"({phrase(language, 'recommended')})" for language in Language)
     start = next((at for at in headings if blocks[at].text.endswith(marks)), headings[0] if headings else 0)
     end = next((at for at in headings if at > start), len(blocks))
-    return [each.text for each in blocks[start:end] if each.kind is Kind.ITEM and each.marker[0].isdigit()]
+    return [each.text for each in blocks[start:end] if each.kind is BlockKind.ITEM and each.marker[0].isdigit()]
 
 
-def write_critique(blocks: Sequence[Block], source: Source | None) -> str:
+def write_critique(blocks: Sequence[MarkdownBlock], source: Source | None) -> str:
     """Findings on a text, each with its quote and its correction; beside its source, or alone."""
     known = source or read_source([render(blocks)])
     language = known.language
-    title = next((block.text for block in blocks if block.kind is Kind.HEADING), known.title)
+    title = next((block.text for block in blocks if block.kind is BlockKind.HEADING), known.title)
     found = review(blocks, source)
     stated = list(statements(blocks))
     measures = phrase(language, "measures", sentences=len(stated), words=sum(len(words(each)) for each in stated))
@@ -120,11 +120,11 @@ def missing_in(critique: str) -> list[str]:
     return [
         quote.text
         for label, quote in pairwise(blocks)
-        if label.kind is Kind.ITEM and label.text.startswith(labels) and quote.kind is Kind.QUOTE
+        if label.kind is BlockKind.ITEM and label.text.startswith(labels) and quote.kind is BlockKind.QUOTE
     ]
 
 
-def review(blocks: Sequence[Block], source: Source | None) -> list[ReviewFinding]:
+def review(blocks: Sequence[MarkdownBlock], source: Source | None) -> list[ReviewFinding]:
     """Flaws that can be computed: of the form, and beside a source of what the text leaves out."""
     stated = list(statements(blocks))
     long = [each for each in stated if len(words(each)) > _LONG_SENTENCE_WORDS and "\n" not in each]
@@ -157,7 +157,7 @@ def _best_quotes(source: Source, sections: Sequence[int]) -> list[Passage]:
 def _quotes(passages: Iterable[Passage]) -> str:
     lines: list[str] = []
     for passage in passages:
-        lines += ["", passage.text, ""] if passage.kind in (Kind.TABLE, Kind.CODE) else [f"- {passage.text}"]
+        lines += ["", passage.text, ""] if passage.kind in (BlockKind.TABLE, BlockKind.CODE) else [f"- {passage.text}"]
     return quoted("\n".join(lines).strip("\n"))
 
 
@@ -183,7 +183,7 @@ def _repeated(stated: Sequence[str]) -> list[str]:
     ]
 
 
-def _missing(blocks: Sequence[Block], stated: Sequence[str], source: Source) -> Iterator[ReviewFinding]:
+def _missing(blocks: Sequence[MarkdownBlock], stated: Sequence[str], source: Source) -> Iterator[ReviewFinding]:
     """The weightiest passages that the text leaves out, as far as there is room for them."""
     carried = quoted_places(blocks, source)
     stated_terms = [frozenset(terms(each)) for each in stated]

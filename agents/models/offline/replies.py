@@ -11,7 +11,7 @@ from agents.models.offline.phrases import spoken
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
-from language.markdown import Kind, parse, plain
+from language.markdown import BlockKind, parse, plain
 from language.sentences import sentences
 from language.words import Language, first_words, language_of, terms, words
 
@@ -24,7 +24,7 @@ _WANTS_FIGURE = re.compile(
     r"\b(?:when|how (?:much|many|long)|what time|когда|сколько|во сколько|какого числа)\b", re.IGNORECASE
 )
 _FIGURE = re.compile(r"\d")
-_QUOTABLE = (Kind.PROSE, Kind.ITEM, Kind.QUOTE)
+_QUOTABLE = (BlockKind.PROSE, BlockKind.ITEM, BlockKind.QUOTE)
 _INSTRUCTED = re.compile(
     r"\A(?:\[hidden instruction\]\s*)?(?:Tell the user|Сообщи пользователю)\s*:\s*(.*?)\s*(?:\n|\Z)", re.DOTALL
 )

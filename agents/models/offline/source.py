@@ -8,18 +8,18 @@ from functools import cached_property
 
 from agents.keywords import centrality
 from agents.models.offline.demands import is_demand, is_demand_heading, length_asked
-from language.markdown import Block, Kind, parse, plain
+from language.markdown import BlockKind, MarkdownBlock, parse, plain
 from language.sentences import leans_back, sentences
 from language.words import Language, first_words, language_of, terms, words
 
 _TITLE_LABEL = re.compile(r"^(?:brief|article brief|topic|бриф|задание|тема)\s*[:.—–-]\s*", re.IGNORECASE)
 _BARE_LINK = re.compile(r"!?\[[^\]]*\]\([^)]*\)|<?https?://\S+>?")
-_INTRODUCED = frozenset({Kind.ITEM, Kind.TABLE, Kind.CODE, Kind.QUOTE})
+_INTRODUCED = frozenset({BlockKind.ITEM, BlockKind.TABLE, BlockKind.CODE, BlockKind.QUOTE})
 _LATEST_TITLE = 3
 _LONGEST_TITLE_CHARS = 90
 _LONGEST_TITLE_WORDS = 9
 # Tables and listings have many words, which makes them look more central than they are to a reader.
-_KIND_WEIGHTS = {Kind.TABLE: 0.6, Kind.CODE: 0.3}
+_KIND_WEIGHTS = {BlockKind.TABLE: 0.6, BlockKind.CODE: 0.3}
 _FIGURE_BONUS, _OPENING_BONUS = 0.15, 0.25
 # A listing of this size is left in the material.
 _BULKY_LINES, _BULKY_CHARS = 16, 4000
@@ -35,7 +35,7 @@ class Passage:
 
     place: int
     text: str
-    kind: Kind
+    kind: BlockKind
     section: int
     paragraph: int
     level: int = 0
@@ -95,7 +95,7 @@ def read_source(texts: Sequence[str]) -> Source:
     reader = _Reader()
     for heading, members in _sections(blocks).items():
         reader.read(heading, members)
-    opening = next((plain(each.text) for each in reader.passages if each.kind in (Kind.PROSE, Kind.ITEM)), "")
+    opening = next((plain(each.text) for each in reader.passages if each.kind in (BlockKind.PROSE, BlockKind.ITEM)), "")
     return Source(
         language=language_of("\n".join(block.text for block in blocks) or title),
         title=title or first_words(opening, _LONGEST_TITLE_WORDS).rstrip("."),
@@ -127,17 +127,17 @@ class _Reader:
         self._start = 0  # no passage leans on what stands before this place
         self._introducer: int | None = None
 
-    def read(self, heading: str, blocks: Sequence[Block]) -> None:
+    def read(self, heading: str, blocks: Sequence[MarkdownBlock]) -> None:
         if is_demand_heading(heading):
-            self.demands.extend(plain(block.text) for block in blocks if block.kind is not Kind.HEADING)
+            self.demands.extend(plain(block.text) for block in blocks if block.kind is not BlockKind.HEADING)
             return
         before = len(self.passages)
         self.sections.append(heading)
         self._part()
         for at, block in enumerate(blocks):
-            if at and block.kind is not blocks[at - 1].kind is Kind.ITEM:
+            if at and block.kind is not blocks[at - 1].kind is BlockKind.ITEM:
                 self._introducer = None
-            following = blocks[at + 1].kind if at + 1 < len(blocks) else Kind.PROSE
+            following = blocks[at + 1].kind if at + 1 < len(blocks) else BlockKind.PROSE
             self._block(block, following)
         if len(self.passages) == before:
             self.sections.pop()
@@ -146,18 +146,18 @@ class _Reader:
         self._start = len(self.passages)
         self._introducer = None
 
-    def _block(self, block: Block, following: Kind) -> None:
-        if block.kind in (Kind.HEADING, Kind.RULE):
+    def _block(self, block: MarkdownBlock, following: BlockKind) -> None:
+        if block.kind in (BlockKind.HEADING, BlockKind.RULE):
             self._part()
-        elif block.kind is Kind.PROSE:
+        elif block.kind is BlockKind.PROSE:
             self._prose(block, following)
-        elif block.kind is Kind.ITEM and is_demand(block.text):
+        elif block.kind is BlockKind.ITEM and is_demand(block.text):
             self.demands.append(plain(block.text))
         elif not _BARE_LINK.fullmatch(block.text):
-            is_question = block.kind is Kind.ITEM and block.text.endswith("?")
+            is_question = block.kind is BlockKind.ITEM and block.text.endswith("?")
             self._add(block, block.text, leans_on=self._introducer, is_question=is_question)
 
-    def _prose(self, block: Block, following: Kind) -> None:
+    def _prose(self, block: MarkdownBlock, following: BlockKind) -> None:
         self._paragraph += 1
         self._introducer = None
         found = sentences(block.text)
@@ -167,7 +167,7 @@ class _Reader:
             if is_demand(sentence):
                 self.demands.append(plain(sentence))
                 continue
-            before = [each for each in self.passages[self._start :] if each.kind in (Kind.PROSE, Kind.ITEM)]
+            before = [each for each in self.passages[self._start :] if each.kind in (BlockKind.PROSE, BlockKind.ITEM)]
             added = self._add(
                 block,
                 sentence,
@@ -179,7 +179,13 @@ class _Reader:
                 self._introducer = len(self.passages) - 1
 
     def _add(
-        self, block: Block, text: str, *, leans_on: int | None, introduces: bool = False, is_question: bool = False
+        self,
+        block: MarkdownBlock,
+        text: str,
+        *,
+        leans_on: int | None,
+        introduces: bool = False,
+        is_question: bool = False,
     ) -> bool:
         key = statement_key(text)
         if key in self._known:
@@ -202,14 +208,14 @@ class _Reader:
         return True
 
 
-def _sections(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+def _sections(blocks: Sequence[MarkdownBlock]) -> dict[str, list[MarkdownBlock]]:
     """Blocks by heading of the highest level that occurs twice, else of the highest; lesser headings stay inside."""
-    levels = Counter(block.level for block in blocks if block.kind is Kind.HEADING)
+    levels = Counter(block.level for block in blocks if block.kind is BlockKind.HEADING)
     level = next((level for level in sorted(levels) if levels[level] > 1), min(levels, default=0))
-    sections: dict[str, list[Block]] = {"": []}
+    sections: dict[str, list[MarkdownBlock]] = {"": []}
     heading = ""
     for block in blocks:
-        if block.kind is Kind.HEADING and block.level <= level:
+        if block.kind is BlockKind.HEADING and block.level <= level:
             heading = plain(block.text)
             sections.setdefault(heading, [])
         else:
@@ -217,12 +223,12 @@ def _sections(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     return sections
 
 
-def _title(blocks: list[Block]) -> tuple[str, list[Block]]:
-    levels = [block.level for block in blocks if block.kind is Kind.HEADING]
-    at = next((at for at, block in enumerate(blocks[:_LATEST_TITLE]) if block.kind is Kind.HEADING), None)
+def _title(blocks: list[MarkdownBlock]) -> tuple[str, list[MarkdownBlock]]:
+    levels = [block.level for block in blocks if block.kind is BlockKind.HEADING]
+    at = next((at for at, block in enumerate(blocks[:_LATEST_TITLE]) if block.kind is BlockKind.HEADING), None)
     if at is not None and levels.count(blocks[at].level) == 1 and blocks[at].level == min(levels):
         return _TITLE_LABEL.sub("", plain(blocks[at].text)), [*blocks[:at], *blocks[at + 1 :]]
-    if not levels and len(blocks) > 1 and blocks[0].kind is Kind.PROSE:
+    if not levels and len(blocks) > 1 and blocks[0].kind is BlockKind.PROSE:
         text = blocks[0].text
         if len(text) <= _LONGEST_TITLE_CHARS and text[-1] not in ".!?…:;,":
             return _TITLE_LABEL.sub("", plain(text)), blocks[1:]

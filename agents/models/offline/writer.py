@@ -26,7 +26,7 @@ from agents.models.offline.papers import (
 from agents.models.offline.phrases import phrase
 from agents.models.offline.source import Source, read_source, statement_key
 from agents.models.prompt import ATTEMPT, REMARKS, Prompt
-from language.markdown import Block, Kind, parse, render
+from language.markdown import BlockKind, MarkdownBlock, parse, render
 from language.words import first_words, words
 
 _TEXTS = ("final", "edited", "draft")
@@ -102,7 +102,7 @@ class Writer:
             return render(self._recomposed(source, set()))
         return render(self._text) if self._newest(*_TEXTS) else self._draft()
 
-    def _recomposed(self, source: Source, added: set[int]) -> list[Block]:
+    def _recomposed(self, source: Source, added: set[int]) -> list[MarkdownBlock]:
         """The text's quotes with these passages, in the order of the source; words of its own stay as they are."""
         places = quoted_places(self._text, source)
         if 2 * len(places) < len(list(statements(self._text))):
@@ -129,7 +129,7 @@ class Writer:
         return self._material or read_source([self._newest(*_TEXTS) or self._request.instructions])
 
     @cached_property
-    def _text(self) -> list[Block]:
+    def _text(self) -> list[MarkdownBlock]:
         """The team's text, or the material itself where there is none."""
         return parse(self._newest(*_TEXTS) or "\n\n".join(self._given))
 
@@ -142,11 +142,11 @@ class Writer:
         """The source that an article is measured by; an edited document has none beside it."""
         return self._material_beside_text if self._request.task == "edited" else self._material
 
-    def _form_remarks(self, blocks: list[Block], source: Source) -> list[str]:
+    def _form_remarks(self, blocks: list[MarkdownBlock], source: Source) -> list[str]:
         language, stated = source.language, list(statements(blocks))
         keys = list(map(statement_key, stated))
         found: list[str] = []
-        if not blocks or blocks[0].kind is not Kind.HEADING or blocks[0].level != 1:
+        if not blocks or blocks[0].kind is not BlockKind.HEADING or blocks[0].level != 1:
             found.append(phrase(language, "no_title"))
         if len(body_of(blocks)) == len(blocks):
             found.append(phrase(language, "no_note"))
@@ -161,8 +161,8 @@ class Writer:
         return found
 
 
-def _headings(blocks: list[Block]) -> list[str]:
-    return [block.text for block in blocks if block.kind is Kind.HEADING and block.level > 1]
+def _headings(blocks: list[MarkdownBlock]) -> list[str]:
+    return [block.text for block in blocks if block.kind is BlockKind.HEADING and block.level > 1]
 
 
 _TASKS: Mapping[str, Callable[[Writer], str]] = {

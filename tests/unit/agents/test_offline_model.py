@@ -20,7 +20,7 @@ from agents.models.offline.model import NAME, OfflineModel, answer
 from agents.models.offline.source import statement_key
 from agents.models.prompt import Material, Step, Verdict, build_prompt, remarks
 from agents.models.structured import complete_as
-from language.markdown import Kind, parse, plain
+from language.markdown import BlockKind, parse, plain
 from language.sentences import sentences
 from language.words import words
 from tests.unit.agents.briefs import ALL, ENGLISH, ONE_REQUEST, RUSSIAN
@@ -106,7 +106,7 @@ def test_no_sentence_stands_in_an_article_twice(brief: str, task: str) -> None:
 @pytest.mark.parametrize("task", ["research_report", "idea", "critique"])
 def test_every_quotation_is_in_the_brief_to_the_letter(brief: str, task: str) -> None:
     one_line = " ".join(brief.split())
-    quotes = [block.text for block in parse(papers_of(brief)[task]) if block.kind is Kind.QUOTE]
+    quotes = [block.text for block in parse(papers_of(brief)[task]) if block.kind is BlockKind.QUOTE]
     lines = [line.removeprefix("- ") for quote in quotes for line in quote.split("\n") if line]
 
     assert lines or task == "critique"
@@ -151,16 +151,16 @@ def test_what_the_brief_asks_of_the_writer_is_not_told_to_the_reader(brief: str)
 def test_the_article_has_title_lead_sections_in_good_markdown(brief: str) -> None:
     blocks = parse(papers_of(brief)["final"])
 
-    assert [block.kind for block in blocks[:2]] == [Kind.HEADING, Kind.PROSE]
-    assert [block.level for block in blocks if block.kind is Kind.HEADING] == [1, *[2] * 7] or len(blocks) > 14
-    headings = [at for at, block in enumerate(blocks) if block.kind is Kind.HEADING]
-    assert all(blocks[at + 1].kind is not Kind.HEADING for at in headings)
+    assert [block.kind for block in blocks[:2]] == [BlockKind.HEADING, BlockKind.PROSE]
+    assert [block.level for block in blocks if block.kind is BlockKind.HEADING] == [1, *[2] * 7] or len(blocks) > 14
+    headings = [at for at, block in enumerate(blocks) if block.kind is BlockKind.HEADING]
+    assert all(blocks[at + 1].kind is not BlockKind.HEADING for at in headings)
 
 
 @pytest.mark.parametrize("brief", [ENGLISH, RUSSIAN])
 def test_the_editor_puts_in_what_the_critic_missed(brief: str) -> None:
     papers = papers_of(brief)
-    critic = [block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE]
+    critic = [block.text for block in parse(papers["critique"]) if block.kind is BlockKind.QUOTE]
 
     assert critic, "the draft leaves something out"
     assert all(quote not in papers["draft"] for quote in critic)
@@ -185,7 +185,7 @@ def headings(text: str) -> list[str]:
 def test_a_finding_that_somebody_struck_out_is_not_acted_on() -> None:
     papers = papers_of(ENGLISH)
     materials = [Material("art_brief", "brief", ENGLISH), Material("d", "draft", papers["draft"])]
-    quotes = (block.text for block in parse(papers["critique"]) if block.kind is Kind.QUOTE)
+    quotes = (block.text for block in parse(papers["critique"]) if block.kind is BlockKind.QUOTE)
     quote = next(quote for quote in quotes if "\n" not in quote)
     struck = "\n".join(line for line in papers["critique"].split("\n") if quote not in line)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from language.markdown import Block, Kind, parse, plain, quoted, render
+from language.markdown import BlockKind, MarkdownBlock, parse, plain, quoted, render
 
 DOCUMENT = """# Title
 
@@ -49,7 +49,7 @@ def test_a_document_is_written_back_as_it_was_but_for_wrapped_lines() -> None:
 
 
 def test_blocks_know_their_depth_and_marker() -> None:
-    items = [block for block in parse(DOCUMENT) if block.kind is Kind.ITEM]
+    items = [block for block in parse(DOCUMENT) if block.kind is BlockKind.ITEM]
 
     assert [(item.level, item.marker) for item in items] == [
         (0, "-"),
@@ -92,7 +92,7 @@ def test_odd_documents_are_read_as_meant(text: str, expected: list[tuple[str, st
 
 
 def test_numbered_items_count_up_whatever_was_taken_out() -> None:
-    items = [Block(Kind.ITEM, text, level, marker) for text, level, marker in
+    items = [MarkdownBlock(BlockKind.ITEM, text, level, marker) for text, level, marker in
              [("a", 0, "1."), ("x", 1, "1."), ("y", 1, "4."), ("b", 0, "7."), ("z", 1, "1.")]]  # fmt: skip
 
     assert render(items) == "1. a\n    1. x\n    2. y\n2. b\n    1. z\n"
