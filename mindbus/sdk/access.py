@@ -27,11 +27,9 @@ class ByteStream(Protocol):
 
     async def read(self) -> bytes:
         """The next piece; empty at the end. Raises StorageAway."""
-        ...
 
     async def close(self) -> None:
         """Release the connection or file."""
-        ...
 
 
 class ArtifactAccess(Protocol):
@@ -39,25 +37,20 @@ class ArtifactAccess(Protocol):
 
     def address(self, key: str) -> str:
         """The `uri` that a manifest shows for what is staged under the key."""
-        ...
 
     async def stage(self, entry: BufferEntry, source: Path, progress: Progress = no_progress) -> None:
         """Bring the bytes to where storage looks for them, unless they are there. Raises StorageAway."""
-        ...
 
     async def shelter(self, entry: BufferEntry, source: Path) -> None:
         """Storage is away: bring the bytes to where nobody collects them."""
-        ...
 
     async def unstage(self, entry: BufferEntry) -> None:
         """Remove what will not be registered; what cannot be removed now, storage collects later."""
-        ...
 
     async def open(
         self, manifest: Manifest, trace: str | None, start: int = 0, length: int | None = None
     ) -> ByteStream:
         """The bytes from `start`, all or `length` of them. Raises InvalidArtifactKey, BytesMissing, StorageAway."""
-        ...
 
 
 class DirectAccess:

@@ -15,7 +15,7 @@ from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.bus.handlers import Publish, Send
 from mindbus.errors import PermanentFailure, Rejected, TemporaryFailure
-from mindbus.sdk.requests import scoped_request
+from mindbus.sdk.requests import pages_of, scoped_request
 
 StateT = TypeVar("StateT", bound=BaseModel)
 OutgoingMessage = Event | Send | Publish
@@ -150,13 +150,9 @@ class AgentStateStore(Generic[StateT]):
     async def states(self) -> AsyncIterator[tuple[str, StateT]]:
         """All states, by key."""
         query = GetAgentData(agent=self._agent, namespace=_NAMESPACE)
-        while True:
-            page = await scoped_request(self._bus, query)
+        async for page in pages_of(self._bus, query):
             for datum in page.items:
                 yield datum.key, self._parsed(datum).state
-            if page.next_cursor is None:
-                return
-            query = query.model_copy(update={"cursor": page.next_cursor})
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())

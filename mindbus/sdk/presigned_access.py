@@ -27,13 +27,11 @@ class UploadSigner(Protocol):
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
         """The address for the bytes, or None where storage signs nothing. Raises StorageAway, ArtifactRefused."""
-        ...
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
         """The address to read from, or None where storage signs nothing.
 
         Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
-        ...
 
 
 class PresignedAccess:

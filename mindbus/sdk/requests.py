@@ -3,19 +3,22 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from bus_schema.messages import Command
+from bus_schema.agent_data import AgentDataPage
+from bus_schema.conversations import ActiveDialogues
+from bus_schema.messages import Command, Query
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext, current_message
 from mindbus.errors import Rejected, ReplyError, TemporaryFailure
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT", bound=BaseModel)
+PageT = TypeVar("PageT", AgentDataPage, ActiveDialogues)
 
 
 async def in_id_scope(scope: str, work: Callable[[], Awaitable[T]]) -> T:
@@ -45,6 +48,16 @@ async def request(bus: Client, command: Command[ResultT], **where: Any) -> Resul
 async def scoped_request(bus: Client, command: Command[ResultT], scope: str | None = None, **where: Any) -> ResultT:
     """As `request`, in an id scope: without a name in a random one, so that a repeated handler asks anew."""
     return await in_id_scope(scope or secrets.token_hex(8), lambda: request(bus, command, **where))
+
+
+async def pages_of(bus: Client, query: Query[PageT]) -> AsyncIterator[PageT]:
+    """Every page of a query, each requested in a random id scope. Raises as `request` does."""
+    while True:
+        page = await scoped_request(bus, query)
+        yield page
+        if page.next_cursor is None:
+            return
+        query = query.model_copy(update={"cursor": page.next_cursor})
 
 
 async def in_random_scope(work: Callable[[], Awaitable[T]]) -> T:

@@ -39,15 +39,12 @@ class StorageLink(Protocol):
 
     async def register(self, manifest: Manifest) -> Registration:
         """Raises StorageAway, StagedCopyLost, ArtifactRejected."""
-        ...
 
     async def manifest(self, artifact_id: str, trace: str | None) -> Manifest:
         """Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
-        ...
 
     async def made_by(self, owner: str, trace: str, step: str | None) -> tuple[Manifest, ...]:
         """Artifacts that an agent has made in a step. Raises StorageAway, ArtifactRejected."""
-        ...
 
 
 class StorageClient:

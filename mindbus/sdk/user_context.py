@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from bus_schema.agent_data import GetAgentData, PutAgentData
 from mindbus.bus.client import Client
-from mindbus.sdk.requests import scoped_request
+from mindbus.sdk.requests import pages_of, scoped_request
 
 _AGENT, _NAMESPACE = "context_manager", "pictures"
 
@@ -36,13 +36,9 @@ class UserContexts:
     async def users(self) -> AsyncIterator[str]:
         """Every user who has items."""
         query = GetAgentData(agent=_AGENT, namespace=_NAMESPACE)
-        while True:
-            page = await scoped_request(self._bus, query)
+        async for page in pages_of(self._bus, query):
             for datum in page.items:
                 yield datum.key
-            if page.next_cursor is None:
-                return
-            query = query.model_copy(update={"cursor": page.next_cursor})
 
     async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
         """Replace a user's items."""
