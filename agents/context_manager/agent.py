@@ -60,7 +60,7 @@ class ContextManager:
                 recorder.record(statement.text, statement.kind, message, project)
 
     def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
-        """Whoever said what holds no longer should hear of it from us."""
+        """Notifications for those whose statements were superseded by someone else."""
         old: Fact | None = None
         for update in updates:
             if update.change == "superseded":

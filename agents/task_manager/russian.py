@@ -1,4 +1,4 @@
-"""Russian verbs of work, and the patterns that announce tasks."""
+"""Patterns that announce tasks in Russian."""
 
 from collections.abc import Iterable
 
