@@ -1,0 +1,74 @@
+"""Middleware of one's own, as the guide shows it; deliveries through the whole pipeline."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bus_schema.replies import Code
+from mindbus import Command, Nothing, Rejected, Worker, on_command
+from mindbus.middleware import RetryOn
+from mindbus.testing import deliver
+
+GUIDE = Path(__file__).parents[3] / "docs/how-to/middleware.md"
+
+
+@pytest.fixture(scope="module")
+def guide() -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": __name__}
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    exec(compile(code, str(GUIDE), "exec"), names)
+    return names
+
+
+async def test_the_guides_middleware_lets_the_team_pass_and_refuses_others(guide: dict[str, Any]) -> None:
+    worker, order = guide["Orders"](), guide["PlaceOrder"](item="tea")
+
+    taken = await deliver(worker, order, by="user.anna")
+    refused = await deliver(worker, order, by="user.boris")
+
+    assert (taken.outcome, taken.result.item) == ("handled", "tea")
+    assert refused.outcome == Code.INVALID
+    assert refused.reply is not None
+    assert refused.reply.message == "user.boris is not of the team"
+    with pytest.raises(Rejected, match=r"user\.boris is not of the team"):
+        assert refused.result
+
+
+class Fetch(Command[Nothing], domain="middleware_test", action="fetch"):
+    """Fail like a disk."""
+
+
+class Fetcher(Worker):
+    name = "middleware_test"
+    middleware = (RetryOn(OSError),)
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @on_command
+    async def fetch(self, command: Fetch) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            raise OSError("disk is away")
+
+
+async def test_errors_of_others_are_retried_and_a_duplicate_runs_once() -> None:
+    worker = Fetcher()
+
+    outcomes = [(await deliver(worker, Fetch(), message_id="msg_1")).outcome for _ in range(3)]
+
+    assert outcomes == ["retried", "handled", "handled"]
+    assert worker.calls == 2
+
+
+async def test_a_command_past_its_deadline_is_answered_and_not_run() -> None:
+    worker = Fetcher()
+
+    delivered = await deliver(worker, Fetch(), deadline=datetime.now(UTC) - timedelta(seconds=1))
+
+    assert (delivered.outcome, worker.calls) == (Code.EXPIRED, 0)
+    assert delivered.reply is not None
+    assert delivered.reply.code is Code.EXPIRED
