@@ -11,7 +11,7 @@ from pamqp.commands import Basic
 from yarl import URL
 
 from mindbus.bus.rabbit_consumer import RabbitConsumer
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, Link, declare, requested_cancellation
+from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, RabbitLink, declare, requested_cancellation
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Outgoing, Properties, RawCopy, properties_of
 from mindbus.errors import BusUnavailable, Unroutable
@@ -25,8 +25,8 @@ class RabbitTransport:
 
     def __init__(self, url: str, name: str, publish_timeout_s: float = 10.0) -> None:
         self._user = URL(url).user or "guest"
-        self._publishing = Link(url, f"{name} publish")
-        self._consuming = Link(url, f"{name} consume")
+        self._publishing = RabbitLink(url, f"{name} publish")
+        self._consuming = RabbitLink(url, f"{name} consume")
         self._publish_timeout_s = publish_timeout_s
         self._channel: aio_pika.abc.AbstractChannel | None = None
         self._opening = asyncio.Lock()

@@ -7,7 +7,7 @@ from typing import Any
 import aio_pika
 import aiormq.abc
 
-from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, Link, declare, requested_cancellation
+from mindbus.bus.rabbit_link import CONNECTION_TROUBLE, RabbitLink, declare, requested_cancellation
 from mindbus.bus.topology import Topology
 from mindbus.bus.transport import Incoming, Properties
 from mindbus.logs import logger
@@ -24,7 +24,7 @@ class RabbitConsumer:
     """Consumes, and starts over when the connection, the channel, the consumer or the queue is gone."""
 
     def __init__(
-        self, link: Link, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
+        self, link: RabbitLink, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
     ) -> None:
         self._link, self._topology, self._queue = link, topology, queue
         self._prefetch, self._deliver = prefetch, deliver

@@ -24,7 +24,7 @@ CONNECTION_TROUBLE: tuple[type[BaseException], ...] = (
 )
 
 
-class Link:
+class RabbitLink:
     """Keeps at most one connection; whoever needs it next makes it anew."""
 
     def __init__(self, url: str, name: str) -> None:

@@ -27,7 +27,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 
 @dataclass(frozen=True)
-class Delivered(Generic[ResultT]):
+class DeliveryResult(Generic[ResultT]):
     """The outcome of one delivery.
 
     `outcome` is `handled`, `retried`, `dead` or the code of a refusal; `error` is what the handler raised. `published`
@@ -69,7 +69,7 @@ async def deliver(
     message_id: str | None = ...,
     deadline: datetime | None = ...,
     **envelope: Any,
-) -> Delivered[ResultT]: ...
+) -> DeliveryResult[ResultT]: ...
 @overload
 async def deliver(
     worker: Worker,
@@ -79,7 +79,7 @@ async def deliver(
     trace: str | None = ...,
     message_id: str | None = ...,
     **envelope: Any,
-) -> Delivered[BaseModel]: ...
+) -> DeliveryResult[BaseModel]: ...
 async def deliver(
     worker: Worker,
     message: Command[Any] | Event,
@@ -89,7 +89,7 @@ async def deliver(
     message_id: str | None = None,
     deadline: datetime | None = None,
     **envelope: Any,
-) -> Delivered[Any]:
+) -> DeliveryResult[Any]:
     """Run one message through decoding, middleware, deduplication, handler and error mapping of a worker.
 
     The worker need not run; where it opens something in `start`, start it first. Delivering the same `message_id`
@@ -120,10 +120,10 @@ async def deliver(
     return _delivered(outcome, [*transport.sent, *caused] if decoded else caused, message)
 
 
-def _delivered(outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event) -> Delivered[Any]:
+def _delivered(outcome: Outcome, outgoing: Sequence[Outgoing], message: Command[Any] | Event) -> DeliveryResult[Any]:
     messages = [_message(each) for each in outgoing if each.envelope.mbkind is not Kind.REPLY]
     replies = [Reply.model_validate(each.envelope.data) for each in outgoing if each.envelope.mbkind is Kind.REPLY]
-    return Delivered(
+    return DeliveryResult(
         outcome=outcome.name,
         reply=next((reply for reply in reversed(replies) if reply.status != "partial"), None),
         published=tuple(each for each in messages if isinstance(each, Event)),

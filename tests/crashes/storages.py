@@ -20,8 +20,8 @@ from tests.crashes.gates import Gates, Process
 from tests.crashes.invariants import Invariants
 from tests.crashes.memory_broker import Delivery, MemoryBroker
 from tests.crashes.uploads import NOON, Upload
-from workers.storage.artifacts import Artifacts
-from workers.storage.maintenance import Maintenance
+from workers.storage.artifacts import ArtifactHandlers
+from workers.storage.maintenance import StorageMaintenance
 from workers.storage.worker import StorageWorker
 
 ROOT_URL = "s3://bucket"
@@ -50,8 +50,8 @@ class Worker(StorageWorker):
 
     def __init__(self, service: StorageService, inbox: Inbox) -> None:
         self.storage, self.inbox = service, inbox
-        self.maintenance = Maintenance(service)
-        self.include(Artifacts(service), self.maintenance)
+        self.maintenance = StorageMaintenance(service)
+        self.include(ArtifactHandlers(service), self.maintenance)
 
 
 class RelayingInbox(Inbox, Protocol):

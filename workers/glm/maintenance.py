@@ -1,4 +1,4 @@
-"""Maintenance of the global memory: checks, reindexing, statistics, erasure."""
+"""MemoryMaintenance of the global memory: checks, reindexing, statistics, erasure."""
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
@@ -24,7 +24,7 @@ _SETTLED_WITHIN_S = 10.0
 _PORTION_S = 5.0
 
 
-class Maintenance:
+class MemoryMaintenance:
     """Handlers of operators: check, reindex, statistics, erasure."""
 
     def __init__(self, current: CurrentMemory, inbox: SqlInbox, migration: ModelMigration) -> None:

@@ -26,7 +26,7 @@ from workers.glm.principal import principal_of
 from workers.kem_drafts import DraftReader
 
 
-class Units:
+class KemHandlers:
     """Handlers of knowledge units (KEMs); vectors follow what is committed with the message."""
 
     def __init__(self, current: CurrentMemory, drafts: DraftReader) -> None:

@@ -15,9 +15,9 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from workers.glm.current_memory import CurrentMemory
-from workers.glm.maintenance import Maintenance
+from workers.glm.maintenance import MemoryMaintenance
 from workers.glm.texts import Texts
-from workers.glm.units import Units
+from workers.glm.units import KemHandlers
 from workers.kem_drafts import DraftReader
 
 _AGAIN_S = 1.0
@@ -37,8 +37,8 @@ class GlmWorker(Worker):
         self.inbox = inbox = SqlInbox(database)
         self.leadership = single_writer(database)
         self.include(
-            Units(self._current, DraftReader(context)),
-            Maintenance(
+            KemHandlers(self._current, DraftReader(context)),
+            MemoryMaintenance(
                 self._current, inbox, ModelMigration(database, context.settings_as(FleetSettings), self._texts.of)
             ),
         )

@@ -1,4 +1,4 @@
-"""Maintenance of long-term memory: statistics, retention of searches, erasure."""
+"""EpisodeMaintenance of long-term memory: statistics, retention of searches, erasure."""
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
@@ -13,7 +13,7 @@ from mindbus.sql.inbox import SqlInbox
 _UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
 
 
-class Maintenance:
+class EpisodeMaintenance:
     """Handlers of operators: counts, layer history, erasure."""
 
     def __init__(self, memory: LongTermMemory, inbox: SqlInbox) -> None:

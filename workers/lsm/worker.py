@@ -18,7 +18,7 @@ from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.lsm.episodes import Episodes
 from workers.lsm.gaps import Gaps
-from workers.lsm.maintenance import Maintenance
+from workers.lsm.maintenance import EpisodeMaintenance
 from workers.lsm.recording import Recording
 from workers.lsm.search import Search
 
@@ -42,7 +42,7 @@ class LsmWorker(Worker):
             Recording(self.memory, conversations, self._gaps),
             Episodes(self.memory),
             Search(self.memory, self.search),
-            Maintenance(self.memory, inbox),
+            EpisodeMaintenance(self.memory, inbox),
         )
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Artifacts: register, get and search them, and decide who may read them."""
+"""ArtifactHandlers: register, get and search them, and decide who may read them."""
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import (
@@ -21,7 +21,7 @@ from storage_service.service import StorageService
 from workers.storage.principal import principal_of
 
 
-class Artifacts:
+class ArtifactHandlers:
     """Handlers of artifacts: their existence, their versions, their readers."""
 
     def __init__(self, storage: StorageService) -> None:

@@ -1,4 +1,4 @@
-"""Erasure of stored data."""
+"""StorageErasure of stored data."""
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
@@ -9,7 +9,7 @@ from storage_service.service import StorageService
 from workers.storage.principal import principal_of
 
 
-class Erasure:
+class StorageErasure:
     """Handlers of erasure."""
 
     def __init__(self, storage: StorageService, inbox: SqlInbox) -> None:

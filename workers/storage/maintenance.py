@@ -1,4 +1,4 @@
-"""Maintenance of the store: garbage, audit, rebuild, statistics."""
+"""StorageMaintenance of the store: garbage, audit, rebuild, statistics."""
 
 from bus_schema.process import ProcessCancelled, ProcessCompleted, ProcessFailed
 from bus_schema.storage_maintenance import (
@@ -17,7 +17,7 @@ from storage_service.service import StorageService
 from workers.storage.principal import principal_of
 
 
-class Maintenance:
+class StorageMaintenance:
     """Handlers of operators and periodic work on the store."""
 
     def __init__(self, storage: StorageService) -> None:

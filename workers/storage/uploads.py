@@ -7,7 +7,7 @@ from storage_service.service import StorageService
 from workers.storage.principal import principal_of
 
 
-class Uploads:
+class UploadHandlers:
     """Handlers of signed addresses, which go to the requester alone and are never logged."""
 
     def __init__(self, storage: StorageService) -> None:

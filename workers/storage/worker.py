@@ -10,11 +10,11 @@ from mindbus.sql.leadership import single_writer
 from storage_service.maintenance.rules import rules_of
 from storage_service.presigner import open_presigner
 from storage_service.service import StorageService, open_storage
-from workers.storage.artifacts import Artifacts
+from workers.storage.artifacts import ArtifactHandlers
 from workers.storage.dialogues import Dialogues
-from workers.storage.erasure import Erasure
-from workers.storage.maintenance import Maintenance
-from workers.storage.uploads import Uploads
+from workers.storage.erasure import StorageErasure
+from workers.storage.maintenance import StorageMaintenance
+from workers.storage.uploads import UploadHandlers
 
 
 class StorageWorker(Worker):
@@ -29,9 +29,13 @@ class StorageWorker(Worker):
         self.storage = storage
         self.inbox = inbox = SqlInbox(storage.database)
         self.leadership = single_writer(storage.database)
-        self.maintenance = Maintenance(storage)
+        self.maintenance = StorageMaintenance(storage)
         self.include(
-            Artifacts(storage), Uploads(storage), Dialogues(storage), self.maintenance, Erasure(storage, inbox)
+            ArtifactHandlers(storage),
+            UploadHandlers(storage),
+            Dialogues(storage),
+            self.maintenance,
+            StorageErasure(storage, inbox),
         )
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Erasure of data in shared memory."""
+"""SharedMemoryErasure of data in shared memory."""
 
 from bus_schema.data import ClearData, DeleteUser, Removed
 from memory.swm.cache_sync import CacheSync
@@ -8,7 +8,7 @@ from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 
 
-class Erasure:
+class SharedMemoryErasure:
     """Handlers of erasure; locks end by themselves, and their fencing numbers must go on."""
 
     def __init__(self, counters: CounterStore, sync: CacheSync, subscriptions: Subscriptions) -> None:

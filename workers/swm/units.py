@@ -1,4 +1,4 @@
-"""Units of shared memory: publish, query and load them; keep them in step with the global memory."""
+"""SharedKemHandlers of shared memory: publish, query and load them; keep them in step with the global memory."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from workers.swm.notifications import Notification, notifications_of
 _AGAIN_S = 1.0
 
 
-class Units:
+class SharedKemHandlers:
     """Handlers of units in shared memory, and what keeps them in step with the global memory."""
 
     def __init__(

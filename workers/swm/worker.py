@@ -18,14 +18,14 @@ from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.kem_drafts import DraftReader
 from workers.swm.coordination import CoordinationHandlers
-from workers.swm.erasure import Erasure
+from workers.swm.erasure import SharedMemoryErasure
 from workers.swm.glm_link import GlmLink
 from workers.swm.subscriptions import SubscriptionHandlers
-from workers.swm.units import Units
+from workers.swm.units import SharedKemHandlers
 
 
 class SwmWorker(Worker):
-    """Units that agents share at once, subscriptions to them, locks and counters.
+    """SharedKemHandlers that agents share at once, subscriptions to them, locks and counters.
 
     Every effect may be repeated, since each store knows its own repetitions: so it has no inbox in its database, whose
     transaction would last as long as somebody waits for a lock.
@@ -48,10 +48,10 @@ class SwmWorker(Worker):
         self.memory = WorkingMemory(self._cache, writes, glm, context.clock)
         queue = LockQueue(self._coordination.locks, context.clock)
         self.include(
-            Units(self.memory, self._sync, self._subscriptions, DraftReader(context)),
+            SharedKemHandlers(self.memory, self._sync, self._subscriptions, DraftReader(context)),
             SubscriptionHandlers(context.bus, self._subscriptions),
             CoordinationHandlers(self._coordination, queue, context.clock),
-            Erasure(self._coordination.counters, self._sync, self._subscriptions),
+            SharedMemoryErasure(self._coordination.counters, self._sync, self._subscriptions),
         )
 
     async def start(self) -> None:

@@ -22,7 +22,7 @@ from mindbus.files.store import open_folder
 from mindbus.sql.database import Database
 from tests.signatures import with_signatures
 from tests.storage_kit import Depot, an_envelope
-from workers.storage.artifacts import Artifacts
+from workers.storage.artifacts import ArtifactHandlers
 
 pytestmark = pytest.mark.slow
 
@@ -148,7 +148,9 @@ class World:
         try:
             async with self.depot.worker.inbox.unit_of_work("storage"):
                 envelope = an_envelope(command, case.requester, case.asked_within)
-                returned = await Artifacts(self.depot.storage).register(command, MessageContext(envelope, "storage"))
+                returned = await ArtifactHandlers(self.depot.storage).register(
+                    command, MessageContext(envelope, "storage")
+                )
                 reply = (returned[0] if isinstance(returned, tuple) else returned).model_dump_json()
                 raise Undone
         except Undone:
