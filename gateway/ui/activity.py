@@ -1,4 +1,4 @@
-"""How busy each service has been lately, from what it told."""
+"""Activity of the services and health of the bus, sampled once a second for all pages."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ _MOST_OPEN: Final = 500
 
 @dataclass(frozen=True)
 class ServiceActivity:
-    """How much a service says per second, how long its work takes."""
+    """Events per second over the last minute; median and 99th percentile of the durations of its work."""
 
     rates: tuple[float, ...] = ()
     p50_s: float | None = None
@@ -31,7 +31,7 @@ class ServiceActivity:
 
 
 class ActivityCounter:
-    """Counts second by second."""
+    """Counts events and durations of each service, second by second."""
 
     def __init__(self) -> None:
         self._counts: dict[str, deque[int]] = {}
@@ -39,12 +39,11 @@ class ActivityCounter:
         self._asked: dict[str, Envelope] = {}
 
     def tick(self) -> None:
-        """A second has passed."""
         for counts in self._counts.values():
             counts.append(0)
 
     def hear(self, items: Iterable[Envelope | MissedEvents]) -> int:
-        """What was told since; how much."""
+        """Count these events; the number of them."""
         heard = 0
         for item in items:
             if isinstance(item, MissedEvents):
@@ -59,7 +58,6 @@ class ActivityCounter:
         return heard
 
     def now(self) -> dict[str, ServiceActivity]:
-        """Of every service that has said anything."""
         return {service: self._pace(service, list(counts)) for service, counts in self._counts.items()}
 
     def _pace(self, service: str, counts: list[int]) -> ServiceActivity:
@@ -95,7 +93,7 @@ _MANY_WAITING: Final = 1000
 
 @dataclass(frozen=True)
 class BusHealth:
-    """A sentence about the bus, with where its cause is shown."""
+    """Health of the bus as a message, with a link to its cause."""
 
     state: Literal["ok", "warn", "err", "t3"] = "t3"
     sentence: str = "health.unknown"
@@ -107,15 +105,15 @@ class BusHealth:
 
 
 class QueueSource(Protocol):
-    """Whoever can tell how full the queues are; none where nobody can tell."""
+    """Source of queue states."""
 
     async def queues(self) -> list[QueueState] | None:
-        """As they are now."""
+        """Current states; None if the management API does not answer."""
         ...
 
 
 class ActivityMonitor:
-    """Feels it every second."""
+    """Samples events every second and queues every five."""
 
     def __init__(self, feed: EventFeed, rabbit: QueueSource) -> None:
         self._feed, self._rabbit = feed, rabbit
@@ -128,15 +126,12 @@ class ActivityMonitor:
         self._beating: asyncio.Task[None] | None = None
 
     def paces(self) -> dict[str, ServiceActivity]:
-        """How busy each service is."""
         return self._paces.now()
 
     def start(self) -> None:
-        """Begin to look."""
         self._beating = asyncio.create_task(self._beat(), name="gateway pulse")
 
     async def stop(self) -> None:
-        """Look no more."""
         if self._beating is not None:
             await end(self._beating)
 
@@ -168,7 +163,7 @@ class ActivityMonitor:
 def health_of(
     workers: list[WorkerInstance], queues: list[QueueState] | None, *, is_connected: bool, per_second: float
 ) -> BusHealth:
-    """The worst of what is wrong."""
+    """The most severe problem, else healthy."""
     dead = sum(queue.depth for queue in queues or () if queue.name.endswith(".dead"))
     if not is_connected:
         return BusHealth("err", "health.lost", needing=dead)
@@ -187,7 +182,7 @@ def health_of(
 
 
 def latest(workers: list[WorkerInstance]) -> list[WorkerInstance]:
-    """One of each service: the best of its instances, since a silent one may have been replaced."""
+    """The best instance of each service: a silent one may have been replaced."""
     best: dict[str, WorkerInstance] = {}
     for worker in workers:
         known = best.get(worker.service)

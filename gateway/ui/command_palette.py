@@ -1,4 +1,4 @@
-"""Find anything, do anything: the palette, the list of keys."""
+"""The command palette and the list of keyboard shortcuts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ _MOVE: Final = """(event) => {
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """Somewhere to go."""
+    """A target of the palette."""
 
     group: str
     picture: str
@@ -78,14 +78,13 @@ class PaletteEntry:
 
 
 class CommandPalette:
-    """One of a page; what it finds, it finds in what is there now."""
+    """The palette of one page, filled with the current dialogues, runs and workers."""
 
     def __init__(self, i18n: Localizer, backend: Backend, screen: str) -> None:
         self.i18n, self._backend, self._screen = i18n, backend, screen
         self._known: list[PaletteEntry] = []
 
     def open(self) -> None:
-        """Show it, with all screens; people and runs come as soon as they are known."""
         i18n = self.i18n
         with popup(i18n("find"), "mb-palette"):
             with box("mb-line-x"):
@@ -108,7 +107,6 @@ class CommandPalette:
         background_tasks.create(self._learn(), name="palette")
 
     def show_keys(self) -> None:
-        """All keys, in one list."""
         with popup(self.i18n("keys.title"), "mb-dialog mb-wide"):
             text(self.i18n("keys.title"), "", "h2")
             with box("mb-keys"):

@@ -1,4 +1,4 @@
-"""Small parts that every screen is made of; text is text, wherever it came from."""
+"""Basic components of all screens; content is always set as text, never as markup."""
 
 import html
 import json
@@ -21,30 +21,28 @@ _VALUE = "(event) => emit(event.target.value)"
 
 
 def box(classes: str = "", tag: str = "div") -> Element:
-    """Something to put other things into."""
     return ui.element(tag).classes(classes)
 
 
 def text(said: str, classes: str = "", tag: str = "span") -> TextElement:
-    """Text; what looks like markup in it is shown, not obeyed."""
+    """An element with text; markup in it is not interpreted."""
     return TextElement(tag=tag, text=said).classes(classes)
 
 
 def attributes(element: Element, **values: object) -> Element:
-    """Set attributes whose values may be anything; a `_` in a name is a `-`."""
+    """Set HTML attributes to any values; `_` in a name stands for `-`."""
     for name, value in values.items():
         element.props[name.strip("_").replace("_", "-")] = value
     return element
 
 
 def show_if(element: Element, is_shown: object) -> None:
-    """Have it on the screen, or not."""
+    """Show or hide an element."""
     if bool(is_shown) == ("mb-hidden" in element.classes):
         element.classes(remove="mb-hidden" if is_shown else "", add="" if is_shown else "mb-hidden")
 
 
 def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_name: str = "") -> Element:
-    """A button with words on it."""
     made = attributes(box(f"mb-btn {classes}", "button"), type="button").on("click", on_click)
     with made:
         if icon_name:
@@ -54,7 +52,7 @@ def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_nam
 
 
 def icon_button(icon_name: str, label: str, on_click: Callable[..., Any] | None = None, classes: str = "") -> Element:
-    """A button with a picture on it; the label is for hovering, and for whoever cannot see it."""
+    """A button with an icon; the label is its tooltip and accessible name."""
     made = attributes(box(f"mb-ib {classes}", "button"), type="button", aria_label=label, title=label)
     if on_click is not None:
         made.on("click", on_click)
@@ -64,7 +62,6 @@ def icon_button(icon_name: str, label: str, on_click: Callable[..., Any] | None 
 
 
 def anchor(target: str, said: str = "", classes: str = "mb-link") -> Element:
-    """A link to another place."""
     made = attributes(box(classes, "a"), href=target)
     if said:
         with made:
@@ -73,13 +70,13 @@ def anchor(target: str, said: str = "", classes: str = "mb-link") -> Element:
 
 
 def copy_button(i18n: Localizer, content: str) -> Element:
-    """Puts the whole of something into the clipboard."""
+    """Copies the content to the clipboard."""
     made = icon_button("copy", i18n("copy"))
     return made.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
 
 
 def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") -> Element:
-    """An id: a link to what it names, and a copy of it."""
+    """A shortened id with a link and a copy button."""
     with box("mb-id") as made:
         said = shown or short_id(name)
         if target:
@@ -91,12 +88,12 @@ def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") ->
 
 
 def short_id(name: str) -> str:
-    """Enough of an id to know it again; all of it is on hover and in its copy."""
+    """The first 12 and last 4 characters of a long id."""
     return name if len(name) <= _LONG_ID else f"{name[:12]}…{name[-4:]}"
 
 
 def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) -> Element:
-    """A small word in a frame, in a colour where the colour says something."""
+    """A label, coloured if a colour is given."""
     made = box(f"mb-tag {'mb-tint' if colour else ''} {classes}", "span")
     if colour:
         made.style(f"--c: var(--{colour})")
@@ -108,7 +105,7 @@ def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) ->
 
 
 def person(user_id: str, name: str, classes: str = "") -> Element:
-    """Somebody's initials, in a colour of their own."""
+    """Initials on a colour derived from the user id."""
     parts = [part for part in name.replace("_", " ").replace(".", " ").replace("-", " ").split() if part]
     initials = (parts[0][:1] + (parts[1][:1] if len(parts) > 1 else parts[0][1:2])).upper() if parts else "?"
     made = box(f"mb-person {classes}").style(f"--h: {hue(user_id)}")
@@ -119,19 +116,19 @@ def person(user_id: str, name: str, classes: str = "") -> Element:
 
 
 def hue(user_id: str) -> int:
-    """The same for the same name, on every machine."""
+    """A hue from the CRC32 of a name, in degrees."""
     return zlib.crc32(user_id.encode()) % 24 * 15
 
 
 def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
-    """A time as people here read it; UTC is on hover."""
+    """A local time with UTC as its tooltip."""
     made = text(shown, classes, "time")
     attributes(made, title=utc(at), datetime=at.isoformat())
     return made
 
 
 def field(label: str, value: str, on_change: Callable[[str], Any], **more: object) -> Element:
-    """A line to write into; its label is seen by whoever cannot see its place."""
+    """A text input with an accessible label."""
     made = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
     # As an attribute, once: as a property it would come back over what was typed with every change of the page.
     made.props["^value"] = value
@@ -139,12 +136,12 @@ def field(label: str, value: str, on_change: Callable[[str], Any], **more: objec
 
 
 def rewrite(written: Element, value: str) -> None:
-    """Put something else into a field."""
+    """Replace the value of an input."""
     written.client.run_javascript(f"getHtmlElement({written.id}).value = {json.dumps(value)}")
 
 
 def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Element:
-    """A line to search with; `/` goes there."""
+    """A search input; `/` focuses it."""
     with box("mb-search") as made:
         icon("search")
         field(label, value, on_change, placeholder=label, type="search", data_search="")
@@ -152,7 +149,7 @@ def search(label: str, on_change: Callable[[str], Any], value: str = "") -> Elem
 
 
 def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> Element:
-    """One of several, from a list."""
+    """A drop-down list of (key, label) options."""
     with attributes(box("mb-input", "select"), aria_label=label) as made:
         for key, said in options:
             option = attributes(text(said, "", "option"), value=key)
@@ -163,7 +160,7 @@ def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change
 
 @contextmanager
 def popup(label: str, classes: str = "mb-dialog", role: str = "dialog") -> Iterator[Dialog]:
-    """What floats over the screen until it is closed; Escape closes it."""
+    """A dialog that Escape closes."""
     with ui.dialog(value=True) as dialog, box(f"mb-float {classes}"):
         attributes(dialog, aria_label=label, role=role)
         dialog.on("hide", dialog.delete)
@@ -171,7 +168,7 @@ def popup(label: str, classes: str = "mb-dialog", role: str = "dialog") -> Itera
 
 
 class SegmentedControl:
-    """One of a few, all in sight."""
+    """A choice of one among a few visible options."""
 
     def __init__(self, options: Sequence[tuple[str, str]], value: str, on_change: Callable[[str], Any]) -> None:
         self._on_change = on_change
@@ -182,14 +179,13 @@ class SegmentedControl:
                 self._buttons[key] = made.on("click", lambda _event, key=key: self.choose(key))
 
     def choose(self, chosen: str) -> None:
-        """Take this one."""
         for key, made in self._buttons.items():
             attributes(made, aria_pressed=str(key == chosen).lower()).update()
         self._on_change(chosen)
 
 
 def coloured_json(value: object) -> str:
-    """JSON laid out, as harmless HTML: names, texts, numbers apart."""
+    """Indented JSON as escaped HTML with names, strings and numbers marked."""
     lines = []
     for line in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
         name, colon, rest = line.partition('": ')
@@ -206,17 +202,17 @@ ContraT = TypeVar("ContraT", contravariant=True)
 
 
 class Row(Protocol[ContraT]):
-    """One thing of a list on the screen."""
+    """A row of Rows."""
 
     element: Element
 
     def show(self, item: ContraT) -> None:
-        """Say what has changed."""
+        """Update the row."""
         ...
 
 
 class Rows(Generic[ItemT]):
-    """Builds what is new, updates what is there, moves, takes away; a row is known by its key."""
+    """Keyed rows that are built, updated, moved and removed in place, so that focus and scrolling stay."""
 
     def __init__(self, parent: Element, build: Callable[[ItemT], Row[ItemT]]) -> None:
         self.parent, self._build = parent, build
@@ -233,7 +229,7 @@ class Rows(Generic[ItemT]):
         return len(self._rows)
 
     def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
-        """Make the list be these, in this order."""
+        """Make the rows be these items, in this order."""
         wanted = dict(items)
         for key in [key for key in self._rows if key not in wanted]:
             self._rows.pop(key).element.delete()

@@ -1,4 +1,4 @@
-"""What goes wrong while somebody looks, said as a sentence: what, why, what happens next."""
+"""Errors on a screen: their text, and sections that fail independently of each other."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -15,7 +15,7 @@ EXPECTED_ERRORS: Final = EXPECTED
 
 
 def error_text(i18n: Localizer, trouble: Exception) -> str:
-    """Why, with the code that logs and the command line show, too."""
+    """Code and detail of an error."""
     if isinstance(trouble, BusUnavailable):
         return i18n("trouble.bus")
     problem = Problem.of(trouble)
@@ -23,7 +23,7 @@ def error_text(i18n: Localizer, trouble: Exception) -> str:
 
 
 def show_error(i18n: Localizer, trouble: Exception, again: Callable[[], Any] | None = None, trace: str = "") -> Element:
-    """In the place of what could not be had."""
+    """An error with a retry button."""
     with attributes(box("mb-trouble"), role="alert") as made:
         icon("alert")
         with box("mb-stack mb-grow"):
@@ -35,7 +35,7 @@ def show_error(i18n: Localizer, trouble: Exception, again: Callable[[], Any] | N
 
 
 class ScreenSection:
-    """A part of a screen that fails by itself: its last content stays, dimmed, under the reason."""
+    """A section that fails by itself: its last content stays, dimmed, below the error."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n, self.place = i18n, place
@@ -44,7 +44,7 @@ class ScreenSection:
         self._notice.move(place, target_index=0)
 
     async def attempt(self, work: Callable[[], Coroutine[Any, Any, None]], trace: str = "") -> bool:
-        """Do it, or say why not."""
+        """Run the work and show its error, if any; True if it succeeded."""
         try:
             await work()
         except EXPECTED_ERRORS as trouble:

@@ -1,4 +1,4 @@
-"""What an event says in one line; everything in it is somebody's text."""
+"""One-line summaries of events."""
 
 from typing import Any, Final
 
@@ -13,17 +13,16 @@ _WHOSE: Final = ("user_id", "to_user", "chat_id", "step_id", "card_name")
 
 
 def lane_of(envelope: Envelope) -> str:
-    """Whose doing it is: the service that told it."""
+    """The service that published the event."""
     return envelope.service
 
 
 def name_of(envelope: Envelope) -> str:
-    """The name of an event without its topic."""
+    """The event's name without its topic."""
     return envelope.type.split(".")[3]
 
 
 def summary_of(i18n: Localizer, envelope: Envelope) -> str:
-    """What it is about."""
     data = envelope.data or {}
     parts = [_who(data), _what(i18n, data)]
     return " · ".join(part for part in parts if part)[:_MOST]

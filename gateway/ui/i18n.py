@@ -1,4 +1,4 @@
-"""What the screens say, in the language of whoever looks."""
+"""UI messages, plural forms, numbers and times in the language and time zone of the viewer."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
@@ -15,7 +15,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def language_of(chosen: str | None, accepted: str) -> str:
-    """What the user has chosen, else the first language that the browser asks for and we have, else English."""
+    """The chosen language, else the first supported one of Accept-Language, else English."""
     if chosen in LANGUAGES:
         return chosen
     wanted = (part.split(";")[0].strip()[:2].lower() for part in accepted.split(","))
@@ -24,37 +24,36 @@ def language_of(chosen: str | None, accepted: str) -> str:
 
 @cache
 def catalogue(language: str) -> Mapping[str, str | list[str]]:
-    """All that can be said in a language; a list has the forms of a plural."""
+    """All messages of a language; a list holds plural forms."""
     text = files("gateway.ui").joinpath("catalogues", f"{language}.yaml").read_text(encoding="utf-8")
     return cast("Mapping[str, str | list[str]]", yaml.safe_load(text))
 
 
 class Localizer:
-    """One language with its numbers and times, in the time zone of whoever looks."""
+    """Messages, numbers and times of one language and time zone."""
 
     def __init__(self, language: str, zone: tzinfo) -> None:
         self.language, self.zone = language, zone
         self._said = catalogue(language)
 
     def __call__(self, key: str, **values: object) -> str:
-        """A phrase."""
+        """The message of a key."""
         phrase = self._said[key]
         assert isinstance(phrase, str), f"{key} is a plural"
         return phrase.format(**values) if values else phrase
 
     def count(self, key: str, number: int, **values: object) -> str:
-        """So many of something, in the form that goes with the number."""
+        """The plural form for a number."""
         forms = self._said[key]
         assert isinstance(forms, list), f"{key} is no plural"
         return forms[_form(self.language, number)].format(n=self.number(number), **values)
 
     def number(self, number: float, digits: int = 0) -> str:
-        """With the marks of the language."""
         text = f"{number:,.{digits}f}"
         return text.replace(",", _THIN).replace(".", ",") if self.language == "ru" else text
 
     def seconds(self, seconds: float) -> str:
-        """How long something took."""
+        """A duration in ms, s or as a clock."""
         if seconds < 1:
             return f"{self.number(seconds * 1000)} {self('unit.ms')}"
         if seconds < _MINUTE:
@@ -62,13 +61,12 @@ class Localizer:
         return self.clock(seconds)
 
     def clock(self, seconds: float) -> str:
-        """As on a stopwatch."""
+        """A duration as h:mm:ss or m:ss."""
         minutes, rest = divmod(int(seconds), _MINUTE)
         hours, minutes = divmod(minutes, _MINUTE)
         return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
     def bytes(self, size: int) -> str:
-        """A size."""
         value, units = float(size), ["B", "KB", "MB", "GB"]
         while value >= _KILO and len(units) > 1:
             value /= _KILO
@@ -77,16 +75,14 @@ class Localizer:
         return f"{self.number(value, 0 if unit == 'B' else 1)} {self(f'unit.{unit}')}"
 
     def time(self, moment: datetime, *, with_ms: bool = False) -> str:
-        """The time of day, to the second or finer."""
         local = moment.astimezone(self.zone)
         return local.strftime("%H:%M:%S") + (f".{local.microsecond // 1000:03}" if with_ms else "")
 
     def hour(self, moment: datetime) -> str:
-        """The time of day, to the minute."""
         return moment.astimezone(self.zone).strftime("%H:%M")
 
     def day(self, moment: datetime, today: datetime) -> str:
-        """Which day it was."""
+        """Day and month, with the word for today."""
         local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
         months = self("months").split()
         name = f"{local.day} {months[local.month - 1]}"
@@ -95,7 +91,7 @@ class Localizer:
         return self("today", day=name) if local == now else name
 
     def when(self, moment: datetime, now: datetime) -> str:
-        """The time if it was today, else the day."""
+        """The time if it was today, `yesterday`, else the day."""
         local, today = moment.astimezone(self.zone).date(), now.astimezone(self.zone).date()
         if local == today:
             return self.hour(moment)
@@ -104,13 +100,13 @@ class Localizer:
         return f"{local.day} {self('months.short').split()[local.month - 1]}"
 
     def date(self, moment: datetime, today: datetime) -> str:
-        """The day in a few letters, with its year where that is another one."""
+        """Day and short month, with the year if it is another one."""
         local, now = moment.astimezone(self.zone).date(), today.astimezone(self.zone).date()
         name = f"{local.day} {self('months.short').split()[local.month - 1]}"
         return name if local.year == now.year else f"{name} {local.year}"
 
     def span(self, seconds: float) -> str:
-        """A stretch of time in its largest units."""
+        """A duration in its largest unit."""
         if seconds < _MINUTE:
             return f"{int(seconds)} {self('unit.s')}"
         if seconds < _HOUR:
@@ -121,7 +117,7 @@ class Localizer:
 
 
 def utc(moment: datetime) -> str:
-    """As it is written down, for whoever hovers over the local time."""
+    """A time in UTC, for tooltips."""
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

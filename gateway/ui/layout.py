@@ -1,4 +1,4 @@
-"""The frame around every screen: rail, top bar, health, what floats."""
+"""The page layout: navigation rail, top bar, health, loading placeholder."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _TONGUES: Final = (("en", "English"), ("ru", "Русский"))
 
 @dataclass
 class LayoutSlots:
-    """Where a screen puts its own things."""
+    """Elements that a screen fills."""
 
     subtitle: Element
     controls: Element
@@ -29,7 +29,7 @@ class LayoutSlots:
 
 
 class Layout:
-    """Draws the frame; the screen fills its places."""
+    """Draws the layout of a page; the screen fills its slots."""
 
     def __init__(self, i18n: Localizer, name: str, *, can_leave: bool = False) -> None:
         self.i18n, self.name, self._can_leave = i18n, name, can_leave
@@ -43,7 +43,6 @@ class Layout:
         ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _TOLD_BY_BROWSER])})")
 
     def show_health(self, health: BusHealth) -> None:
-        """Say how the bus is."""
         i18n = self.i18n
         self._dot.classes(replace=f"mb-dot mb-{health.state} {_SHAPES[health.state]}")
         said = i18n(health.sentence, **health.about)
@@ -56,7 +55,7 @@ class Layout:
         show_if(self._badge, health.needing)
 
     def crumbs(self, parts: Sequence[tuple[str, str]]) -> None:
-        """The title as a way back: words with where they lead, the last without."""
+        """Set the title as breadcrumbs of (text, link); the last has no link."""
         self._title.clear()
         with self._title:
             for said, target in parts:
@@ -160,7 +159,7 @@ _SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}
 
 
 def skeleton() -> Element:
-    """As long as there is nothing else to show."""
+    """The loading placeholder of a list."""
     with attributes(box("mb-skel"), aria_hidden="true") as made:
         for width in (38, 30, 44, 26, 34):
             with box():

@@ -1,4 +1,4 @@
-"""A screen as its page sees it: what it may do, where it draws, what it hears."""
+"""One open page: client information, keyboard, timers, subscriptions, address and notices."""
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
@@ -31,7 +31,7 @@ _UTC = ZoneInfo("UTC")
 
 @dataclass(frozen=True)
 class ClientInfo:
-    """What is known of them; nothing of it is kept here."""
+    """Language, platform and window of the browser."""
 
     i18n: Localizer
     is_phone: bool = False
@@ -41,18 +41,18 @@ class ClientInfo:
 
     @property
     def find_keys(self) -> str:
-        """How the palette is called on their keyboard."""
+        """Shortcut of the command palette."""
         return "⌘K" if self.is_mac else "Ctrl K"
 
 
 def localizer_of(request: Request) -> Localizer:
-    """What can be told from the request alone: the language, and the time zone of an earlier visit."""
+    """Language and time zone as far as the request tells them."""
     language = language_of(request.cookies.get("mb_lang"), request.headers.get("accept-language", ""))
     return Localizer(language, _zone_named(request.cookies.get("mb_zone", "")))
 
 
 async def client_info(i18n: Localizer) -> ClientInfo:
-    """What only the browser knows, once it is there."""
+    """Facts that only the connected browser knows."""
     await ui.context.client.connected(timeout=_LEARN_WITHIN_S)
     facts: dict[str, Any] = await ui.run_javascript("return mbFacts()", timeout=_LEARN_WITHIN_S)
     return ClientInfo(
@@ -77,7 +77,7 @@ _PLACES = {"run": "runs", "artifact": "runs", "episodes": "memory"}
 
 @dataclass(frozen=True)
 class UiContext:
-    """What all pages of a gateway share."""
+    """State shared by all pages of a gateway."""
 
     backend: Backend
     feed: EventFeed
@@ -85,7 +85,7 @@ class UiContext:
 
 
 class PageSession:
-    """One page with its connection; everything on it ends with it."""
+    """One open page; its timers and subscriptions end with it."""
 
     def __init__(self, ground: UiContext, name: str, request: Request) -> None:
         self.ground, self.name = ground, name
@@ -103,21 +103,18 @@ class PageSession:
 
     @property
     def backend(self) -> Backend:
-        """What may be done."""
         return self.ground.backend
 
     @property
     def main(self) -> Element:
-        """Where the screen itself goes."""
         return self.shell.places.main
 
     @property
     def controls(self) -> Element:
-        """Where its switches go, in the top bar."""
         return self.shell.places.controls
 
     async def open(self) -> None:
-        """Wait for the browser, learn what only it knows, then be ready to be drawn on."""
+        """Wait for the browser and its facts, then be ready to draw."""
         self.viewer = await client_info(self.i18n)
         self.i18n = self.shell.i18n = self.viewer.i18n
         self.shell.find_keys.set_text(self.viewer.find_keys)
@@ -130,22 +127,21 @@ class PageSession:
         self.every(1.0, self._feel)
 
     def finish(self) -> None:
-        """All of it is there; a test, for one, may look now."""
+        """Mark the page as drawn, for tests."""
         attributes(self.main, data_drawn=self.name).update()
 
     def subtitle(self, said: str) -> None:
-        """A few words beside the title."""
         place = self.shell.places.subtitle
         place.clear()
         with place:
             text(said)
 
     def on_key(self, key: str, work: Callable[[str | None], Any]) -> None:
-        """Do it when the key is pressed; it is told on which row."""
+        """Call `work` with the focused row when the key is pressed."""
         self._on_key[key] = work
 
     def every(self, seconds: float, work: Callable[[], Any]) -> None:
-        """Do it again and again while somebody looks."""
+        """Call `work` repeatedly while the page is visible."""
 
         async def attempt() -> None:
             try:
@@ -158,7 +154,7 @@ class PageSession:
         self._timers.append(ui.timer(seconds, attempt))
 
     def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
-        """Be told, at most so often, what was said on the bus, and whether some of it was missed."""
+        """Call `take` with new events, and whether some were missed, at most once per interval."""
         listening = self.ground.feed.listen()
         listener = listening.__enter__()
         ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
@@ -175,7 +171,7 @@ class PageSession:
         self.every(seconds, some)
 
     def remember(self, **state: str | None) -> None:
-        """Keep what is chosen in the address, so that a reload or a colleague sees the same."""
+        """Keep state in the address, for reloads and links; None removes it."""
         for key, value in state.items():
             if value:
                 self.query[key] = value
@@ -184,11 +180,11 @@ class PageSession:
         ui.run_javascript(f"mbWhere({json.dumps(urlencode(self.query))})")
 
     def say(self, said: str) -> None:
-        """A short word that goes away by itself."""
+        """A notice that disappears by itself."""
         ui.run_javascript(f"mbSay({json.dumps(said)})")
 
     async def attempt(self, work: Coroutine[Any, Any, object], done: str = "") -> bool:
-        """Do what somebody asked for, say how it went."""
+        """Run the work and show its error or `done`; True if it succeeded."""
         try:
             await work
         except EXPECTED_ERRORS as trouble:

@@ -1,4 +1,4 @@
-"""The icons of the screens: strokes on a ground of 24 units."""
+"""Icons and sparklines as SVG."""
 
 from collections.abc import Sequence
 
@@ -69,7 +69,7 @@ _STROKES = {
 
 
 def drawing(name: str) -> str:
-    """An icon as SVG; it takes the colour of the text around it."""
+    """An icon as SVG in the colour of the surrounding text."""
     return (
         '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.75" stroke-linecap="round" '
         f'stroke-linejoin="round" aria-hidden="true"><path d="{_STROKES[name]}"/></svg>'
@@ -84,17 +84,17 @@ LOGO = (
 
 
 def icon(name: str, classes: str = "") -> Html:
-    """The icon as a part of a screen; whoever cannot see it reads the label of what it is in."""
+    """An icon element, hidden from screen readers."""
     return ui.html(drawing(name), sanitize=False, tag="span").classes(f"mb-icon {classes}")
 
 
 def sparkline(values: Sequence[float], width: int = 56, height: int = 16) -> str:
-    """How something went lately, from nothing upwards."""
+    """A sparkline from 0 to the maximum."""
     return area(values, width, height, low=0, high=max([*values, 1e-9]))
 
 
 def area(values: Sequence[float], width: int, height: int, *, low: float, high: float) -> str:
-    """A curve with its ground tinted."""
+    """A line with a tinted area below."""
     points = list(values) if len(values) > 1 else [*values, *values] or [low, low]
     step = width / (len(points) - 1)
     reach = max(high - low, 1e-9)

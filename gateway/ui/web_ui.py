@@ -1,4 +1,4 @@
-"""Puts the screens on the gateway's web server."""
+"""Mounts the screens on the gateway's web application."""
 
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -33,14 +33,14 @@ _RECONNECT_WITHIN_S = 30.0
 
 
 class WebUI:
-    """The web app: everything it shows and does goes through the backend."""
+    """The screens of one gateway."""
 
     def __init__(self, backend: Backend) -> None:
         self.pulse = ActivityMonitor(backend.feed, _QueueReader(backend))
         self.ground = UiContext(backend, backend.feed, self.pulse)
 
     def mount(self, app: FastAPI) -> None:
-        """Answer at `/` and below; what the app has routes for already stays as it is."""
+        """Serve the screens at `/`; existing routes of the app stay."""
         app.mount(_ASSETS, StaticFiles(directory=Path(str(files("gateway.ui").joinpath("static")))), name="assets")
 
         @app.get("/", include_in_schema=False)
@@ -69,11 +69,9 @@ class WebUI:
         )
 
     def start(self) -> None:
-        """Look at the bus from now on."""
         self.pulse.start()
 
     async def stop(self) -> None:
-        """Look no more."""
         await self.pulse.stop()
 
     def _page(self, path: str, name: str, draw: Draw) -> None:
@@ -104,7 +102,7 @@ class WebUI:
 
 
 class _QueueReader:
-    """The queues, or nothing where RabbitMQ's management cannot be asked."""
+    """Queue states; None if the management API does not answer."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -128,5 +126,4 @@ _FAVICON = (
 
 
 def open_gateway(context: WorkerContext) -> GatewayWorker:
-    """The gateway with the web app."""
     return GatewayWorker(context, WebUI)

@@ -1,4 +1,4 @@
-"""One dialogue on the screen: what was said, what is being said, what is to be said."""
+"""The conversation of one dialogue: messages, the answer being streamed, retries."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _PAGE = 50
 
 
 class ConversationView:
-    """Everything that is said with one user; it keeps to its end while it grows."""
+    """Messages of one user; it scrolls with new ones."""
 
     def __init__(self, session: PageSession, user_id: str, knowledge: UserProfile, place: Element) -> None:
         self.session, self.user_id, self.knowledge, self.place = session, user_id, knowledge, place
@@ -51,18 +51,16 @@ class ConversationView:
 
     @property
     def count(self) -> int:
-        """How many messages are on the screen."""
         return len(self._said)
 
     async def open(self) -> None:
-        """Show the end of what was said."""
         page = await read_messages(self.session.backend, self.user_id, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
         ui.run_javascript(f"mbWatch({self.scroller.id})")
 
     def hear(self, message: DialogueMessage) -> None:
-        """Something was said, here or elsewhere; what is on the screen already is not shown again."""
+        """Show a stored message, unless it is shown already."""
         if message.message_id in self._said:
             return
         self._said[message.message_id] = message
@@ -71,12 +69,11 @@ class ConversationView:
             self._end_growing()
 
     def explain(self) -> None:
-        """Agents have told more of why they wanted something said."""
+        """Update the reasons of notifications."""
         for message_id, notice in self._notices.items():
             notice.explain(self.knowledge.reasons(message_id))
 
     def say(self, said: str) -> None:
-        """Send it as the user's; the answer grows on the screen."""
         self.stop()
         message_id = mint("msg")
         now = datetime.now(UTC)
@@ -85,7 +82,7 @@ class ConversationView:
         self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
 
     def stop(self) -> None:
-        """Listen no more to the answer that grows; it is stored all the same."""
+        """Stop streaming the answer; it is stored all the same."""
         if self._asking is not None and not self._asking.done():
             self._asking.cancel()
         self._end_growing()

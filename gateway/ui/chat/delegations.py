@@ -1,4 +1,4 @@
-"""What sub-agents were given to do, read from what was told of it."""
+"""Delegations to sub-agents in a chat: their events put together, and their views among the messages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ _READ: Final[dict[str, type[SubagentEvent]]] = {
 
 @dataclass
 class DelegationLog:
-    """One delegation; its events may come in any order, some of them twice."""
+    """Events of one delegation, in any order, possibly repeated."""
 
     delegation_id: str
     subagent: str
@@ -51,38 +51,36 @@ class DelegationLog:
 
     @property
     def task(self) -> str:
-        """What was to be done."""
         return next((each.task for each in self.told if isinstance(each, SubagentDelegation)), "")
 
     @property
     def told(self) -> list[SubagentEvent]:
-        """What was told of it, in its order."""
+        """Its events in order."""
         return [event for _, event in sorted(self.events.items(), key=lambda each: each[0])]
 
     @property
     def completion(self) -> SubagentCompletion | None:
-        """How it ended: as the sub-agent says, else as whoever waited in vain does."""
+        """The sub-agent's own completion, else the one recorded after a timeout."""
         return next((each for each in self.told if isinstance(each, SubagentCompletion)), None)
 
     @property
     def status(self) -> str:
-        """What a tool is doing just now."""
+        """Status of the tool that is running."""
         last = self.told[-1] if self.told else None
         return last.status if isinstance(last, SubagentTool) else ""
 
     @property
     def results(self) -> list[SubagentToolResult]:
-        """What tools have answered."""
         return [each for each in self.told if isinstance(each, SubagentToolResult)]
 
     def arguments_of(self, call_id: str) -> str:
-        """What a tool was asked."""
+        """Arguments of a tool call."""
         calls = (call for each in self.told if isinstance(each, SubagentAssistantWithTools) for call in each.tool_calls)
         return next((call.function.arguments for call in calls if call.id == call_id), "")
 
 
 class Delegations:
-    """All those of one chat that are known here."""
+    """The known delegations of one chat."""
 
     def __init__(self, chat_id: str) -> None:
         self._chat_id = chat_id
@@ -90,11 +88,10 @@ class Delegations:
 
     @property
     def stories(self) -> list[DelegationLog]:
-        """In the order in which they began."""
         return sorted(self._stories.values(), key=lambda story: story.began)
 
     def learn(self, envelopes: Iterable[Envelope]) -> list[DelegationLog]:
-        """The stories that something new was told of; an event that cannot be read tells nothing."""
+        """Delegations with new events; unreadable events are ignored."""
         changed: dict[str, DelegationLog] = {}
         for envelope in envelopes:
             kind = _READ.get(envelope.type)
@@ -124,7 +121,7 @@ _SHOWN_CHARS = 600
 
 
 class DelegationView:
-    """Drawn anew whenever something is told of it; open stays open."""
+    """A delegation, collapsed to one line or expanded."""
 
     def __init__(self, i18n: Localizer, story: DelegationLog) -> None:
         self.i18n, self._story = i18n, story
@@ -140,7 +137,6 @@ class DelegationView:
         self.show(story)
 
     def show(self, story: DelegationLog) -> None:
-        """Where it stands now."""
         self._story = story
         self._head.clear()
         with self._head:
@@ -212,7 +208,7 @@ _MAX_PAGES = 10
 
 
 class DelegationList:
-    """Draws each where it belongs in time, changes it as more is told of it."""
+    """Draws delegations between the messages by time and updates them."""
 
     def __init__(self, session: PageSession, user_id: str, entries: Element) -> None:
         self._session, self._user_id, self._entries = session, user_id, entries
@@ -221,7 +217,6 @@ class DelegationList:
         self._waiting: list[DelegationLog] = []
 
     def hear(self, envelopes: Iterable[Envelope]) -> None:
-        """Something was told of what sub-agents do."""
         for story in self._known.learn(envelopes):
             entry = self._drawn.get(story.delegation_id)
             if entry is None:
@@ -230,19 +225,17 @@ class DelegationList:
                 entry.show(story)
 
     async def read(self, since: datetime) -> None:
-        """What the timeline has from then on."""
         trace = conversation_trace(self._user_id)
         query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), limit=_PAGE)
         events, _ = await read_timeline(self._session.backend, query, _MAX_PAGES)
         self._known.learn(event.envelope for event in events)
 
     def begin_anew(self) -> None:
-        """All is drawn again, message by message."""
         self._drawn.clear()
         self._waiting = self._known.stories
 
     def draw_until(self, moment: datetime | None = None) -> None:
-        """Those that began before something was said; in the end, all that are left."""
+        """Draw those that began before the moment; without one, all that are left."""
         while self._waiting and (moment is None or self._waiting[0].began < moment):
             self._draw(self._waiting.pop(0))
 

@@ -1,4 +1,4 @@
-"""The list of dialogues: who talks, what was said last, what is new."""
+"""The list of dialogues with last message, unread count and state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class DialogueItem:
 
 
 class DialogueList:
-    """Keeps the list; a dialogue moves up when something is said in it."""
+    """A list of dialogues, the latest first, grouped by active and earlier."""
 
     def __init__(self, i18n: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
         self.i18n, self._on_beside = i18n, on_beside
@@ -41,20 +41,16 @@ class DialogueList:
 
     @property
     def active(self) -> int:
-        """How many dialogues are going on."""
         return sum(known.is_active for known in self._known.values())
 
     def names(self) -> list[str]:
-        """Everybody who is known."""
         return list(self._known)
 
     def meet(self, user_id: str, **facts: object) -> None:
-        """Know of somebody, or more of them."""
         known = self._known.get(user_id, DialogueItem(user_id))
         self._known[user_id] = replace(known, **facts)  # type: ignore[arg-type]  # its own fields, by name
 
     def hear(self, message: DialogueMessage) -> None:
-        """Something was said."""
         if message.kind is MessageKind.HIDDEN:
             return
         known = self._known.get(message.user_id, DialogueItem(message.user_id))
@@ -64,7 +60,6 @@ class DialogueList:
         self.meet(message.user_id, is_answering=message.role == "user")
 
     def show(self) -> None:
-        """Put it on the screen."""
         shown = [known for known in self._known.values() if self._wanted in known.user_id.lower()]
         shown.sort(key=lambda known: known.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         active, earlier = self._groups

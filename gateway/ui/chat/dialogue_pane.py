@@ -1,4 +1,4 @@
-"""One dialogue with its head and its place to write."""
+"""One dialogue with its header and the message composer."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _MAX_PAGES = 10
 
 
 class DialoguePane:
-    """Opens a dialogue, keeps it up to date, takes what is written."""
+    """Opens a dialogue, keeps it up to date, sends what is written."""
 
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
@@ -40,13 +40,12 @@ class DialoguePane:
             self._composer()
 
     async def open(self) -> None:
-        """Show what there is."""
         await self.part.attempt(self.talk.open)
         await self.part.attempt(self._learn)
         self.talk.explain()
 
     def hear(self, envelope: Envelope) -> bool:
-        """Take what concerns this user; whether the agents have told something new."""
+        """Process an event of this user; True if agents have reported something new."""
         data = envelope.data or {}
         if data.get("chat_id") == self.user_id:
             self.talk.delegations.hear([envelope])
@@ -62,7 +61,6 @@ class DialoguePane:
         return True
 
     def show_state(self, dialogue: Dialogue | None) -> None:
-        """Where the dialogue stands."""
         i18n = self.session.i18n
         if dialogue is None:
             self._state.set_text("")

@@ -1,4 +1,4 @@
-"""What was said, drawn: a user's words, an answer, a notification with why it came."""
+"""Views of user messages, answers, notifications with their reasons, and streamed answers."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -15,7 +15,6 @@ from gateway.ui.svg import icon
 
 
 def show_user_message(i18n: Localizer, message: DialogueMessage) -> Element:
-    """What the user has said, in their own words."""
     with box("mb-said") as made:
         attributes(made, data_message=message.message_id)
         _content(i18n, message, is_markdown=False)
@@ -24,7 +23,6 @@ def show_user_message(i18n: Localizer, message: DialogueMessage) -> Element:
 
 
 def show_answer(i18n: Localizer, message: DialogueMessage) -> Element:
-    """What the assistant has answered."""
     with box("mb-answer") as made:
         attributes(made, data_message=message.message_id)
         _content(i18n, message, is_markdown=True)
@@ -32,7 +30,7 @@ def show_answer(i18n: Localizer, message: DialogueMessage) -> Element:
 
 
 class NotificationView:
-    """What came without being asked for, with who wanted it, who decided, what the assistant was told."""
+    """A notification with the agents that requested it and the instruction to the assistant."""
 
     def __init__(self, i18n: Localizer, message: DialogueMessage, instruction: DialogueMessage | None) -> None:
         self.i18n, self._instruction = i18n, instruction
@@ -57,7 +55,6 @@ class NotificationView:
             self._why = box("mb-why mb-hidden")
 
     def explain(self, reasons: Sequence[NotificationGenerated]) -> None:
-        """Say who wanted it."""
         agents = ", ".join(dict.fromkeys(reason.agent for reason in reasons))
         self._route.set_text(f"{agents} → context" if agents else "context")
         self._note.set_text(reasons[0].context.splitlines()[0] if reasons and reasons[0].context else "")
@@ -79,7 +76,7 @@ class NotificationView:
 
 
 class StreamingAnswer:
-    """An answer while it comes: finished paragraphs are laid out, the last one is plain text."""
+    """An answer while it is streamed: finished paragraphs as Markdown, the last one as plain text."""
 
     def __init__(self, i18n: Localizer) -> None:
         self.i18n = i18n
@@ -93,7 +90,6 @@ class StreamingAnswer:
                 box("mb-caret", "i")
 
     def add(self, piece: str) -> None:
-        """Some more of it."""
         self.said += piece
         finished, _, last = self.said.rpartition("\n\n")
         # A fence that is open yet would be laid out as something else.
@@ -107,7 +103,7 @@ class StreamingAnswer:
 
 
 def is_shown(message: DialogueMessage) -> bool:
-    """Whether it is for eyes: a hidden instruction is nobody's words."""
+    """True unless the message is a hidden instruction."""
     return message.kind is not MessageKind.HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""Chat: dialogues, one or several side by side, what the agents know."""
+"""The chat screen: one to three dialogues side by side, the dialogue list, the user profile."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ _READ_ENDS = 20
 
 
 class ChatScreen:
-    """Who is open stands in the address: `?with=anna,boris`."""
+    """The open dialogues are kept in the address: `?with=anna,boris`."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -56,7 +56,6 @@ class ChatScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.hear(1 / 15, screen.hear)
         for pane in screen.panes:
@@ -74,7 +73,6 @@ class ChatScreen:
             ui.run_javascript(f"mbReveal({json.dumps(message_id)})")
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
-        """What was said on the bus."""
         if has_missed:
             ui.navigate.reload()
             return
@@ -90,11 +88,9 @@ class ChatScreen:
             self.aside.show(self.panes[0].knowledge)
 
     async def look(self) -> None:
-        """Which dialogues there are, where they stand."""
         await self._part.attempt(self._look)
 
     def stop(self) -> None:
-        """Listen no more to what grows."""
         for pane in self.panes:
             pane.talk.stop()
 

@@ -1,4 +1,4 @@
-"""What the agents have found out about one user, read from what they told."""
+"""Tasks, facts, mood and notifications of a user as agents know them, read from their events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ TOPICS: Final = ("processed", "notification")
 
 @dataclass
 class UserProfile:
-    """It grows with every event; one that cannot be read tells nothing."""
+    """Grows with every event; unreadable events are ignored."""
 
     tasks: dict[str, Task] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
@@ -51,24 +51,24 @@ class UserProfile:
 
     @property
     def open_tasks(self) -> list[Task]:
-        """What is still to be done, the newest first."""
+        """Open tasks, the newest first."""
         return [task for task in reversed(self.tasks.values()) if task.status is TaskStatus.OPEN]
 
     @property
     def valid_facts(self) -> list[Fact]:
-        """What holds now, the newest first."""
+        """Facts that are not superseded, the newest first."""
         return [fact for fact in reversed(self.facts.values()) if fact.superseded_by is None]
 
     def replaced_by(self, fact: Fact) -> Fact | None:
-        """What held before this did."""
+        """The fact that this one supersedes."""
         return self.facts.get(fact.supersedes or "")
 
     def reasons(self, message_id: str) -> list[NotificationGenerated]:
-        """What agents wanted the user to know when the assistant said this."""
+        """Notifications that were merged into this message."""
         return [self.wishes[name] for name in self._told.get(message_id, ()) if name in self.wishes]
 
     def learn(self, envelopes: Iterable[Envelope]) -> bool:
-        """Whether there was anything new in them."""
+        """True if any event was new."""
         is_new = False
         for envelope in envelopes:
             kind = _READ.get(envelope.type)
@@ -117,7 +117,7 @@ _SHARP = 0.25
 
 
 class ProfilePanel:
-    """Drawn anew when an agent has told something; there is little of it."""
+    """Redrawn whenever an agent has reported something."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -127,7 +127,6 @@ class ProfilePanel:
             self._body = box("mb-scroll mb-grow")
 
     def show(self, knowledge: UserProfile) -> None:
-        """What is known now."""
         self._body.clear()
         with self._body:
             if knowledge.moods:

@@ -1,4 +1,4 @@
-"""One episode: what was said, what is kept of it, why."""
+"""One episode: raw turns beside the packed content, the pack report, the terms of its priority."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _BELOW = {Layer.HOT: Layer.WARM, Layer.WARM: Layer.COLD}
 
 @dataclass(frozen=True)
 class EpisodeActions:
-    """What can be done with an episode."""
+    """Callbacks of the buttons of an episode."""
 
     close: Callable[[], Any]
     unpack: Callable[[str], Any]
@@ -45,7 +45,6 @@ class EpisodeDetail:
         self.close()
 
     def close(self) -> None:
-        """Nothing is chosen."""
         self._shown = None
         self._place.clear()
         with self._place, box("mb-empty"):
@@ -53,7 +52,7 @@ class EpisodeDetail:
             text(self.i18n("episodes.choose"), "", "p")
 
     def show(self, explained: ExplainedEpisode) -> None:
-        """All of one episode; what is shown already stays, with where somebody has scrolled to."""
+        """Show an episode; an unchanged one is not redrawn, so that its scroll position stays."""
         if explained == self._shown:
             return
         self._shown = explained
@@ -97,7 +96,7 @@ _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity
 
 
 def show_raw(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent) -> None:
-    """Word by word; what was left out is grey."""
+    """Raw turns; omitted parts are grey."""
     with box("mb-ep-side-head"):
         text(i18n("episodes.raw"), "mb-strong")
         text(i18n.count("episodes.words", explained.episode.words), "mb-meta mb-num")
@@ -110,7 +109,7 @@ def show_raw(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent
 
 
 def show_packed(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedContent) -> None:
-    """What the layer says; hovering a line lights the turns that it is from."""
+    """Packed content; hovering a line highlights its source turns."""
     episode = explained.episode
     with box("mb-ep-side-head"):
         text(i18n("episodes.hot" if is_whole(explained) else "episodes.packed"), "mb-strong")
@@ -130,7 +129,7 @@ def show_packed(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedCont
 
 
 def show_legend(i18n: Localizer, explained: ExplainedEpisode) -> None:
-    """What the looks mean, who made the pack."""
+    """Legend of the highlights, and the maker of the pack."""
     with box("mb-ep-legend"):
         text(i18n("episodes.legend.entity"), "mb-ep-entity")
         text(i18n("episodes.legend.decision"), "mb-ep-decision")
@@ -142,7 +141,6 @@ def show_legend(i18n: Localizer, explained: ExplainedEpisode) -> None:
 
 
 def show_pieces(pieces: Iterable[MarkedText]) -> None:
-    """On the screen; text is text, whatever is in it."""
     for piece in pieces:
         looks = {
             "mb-ep-entity": piece.is_entity,
@@ -218,7 +216,6 @@ def _show_struck_out(i18n: Localizer, invented: Iterable[str]) -> None:
 
 
 def when_said(i18n: Localizer, explained: ExplainedEpisode) -> str:
-    """Its day, how many messages."""
     day = i18n.date(explained.episode.started_at, datetime.now(UTC))
     return f"{day} · {i18n.count('chat.messages', explained.episode.turns)}"
 
@@ -232,7 +229,7 @@ _MOST = {
 
 
 def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
-    """Its four terms, when the layer changes next."""
+    """The four terms of the priority, and the next change of the layer."""
     with attributes(box("mb-ep-priority", "section"), aria_label=i18n("episodes.priority")):
         with box("mb-line-x mb-wrap"):
             text(i18n("episodes.priority"), "mb-medium mb-t2", "h3")

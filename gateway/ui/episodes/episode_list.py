@@ -1,4 +1,4 @@
-"""Episodes in a list, each with how much of it is left."""
+"""The list of episodes with their layer, sizes and priority."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gateway.ui.svg import icon
 
 @dataclass(frozen=True)
 class EpisodeItem:
-    """An episode in the list; its chat is named where there are several."""
+    """An episode in the list; its chat is named if there are several."""
 
     head: EpisodeHead
     is_chosen: bool = False
@@ -23,7 +23,7 @@ class EpisodeItem:
 
 
 class EpisodeList:
-    """Changes as little as the episodes do."""
+    """Rows of episodes."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         with place:
@@ -31,7 +31,6 @@ class EpisodeList:
         self._rows: Rows[EpisodeItem] = Rows(made, lambda listed: _Row(i18n, listed, choose))
 
     def show(self, listed: Sequence[EpisodeItem]) -> None:
-        """These, in this order."""
         self._rows.show((each.head.id, each) for each in listed)
 
 
@@ -60,7 +59,7 @@ class _Row:
 
 
 def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
-    """Where it lies; of an anchor, that it is one."""
+    """The layer, and whether it is an anchor."""
     tag(i18n(f"episodes.layer.{head.layer.value}"), head.layer.value)
     if head.is_anchor:
         with box("mb-tag mb-tint", "span").style("--c: var(--acc)"):
@@ -69,7 +68,7 @@ def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
 
 
 def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
-    """How many words there were, how many its layer has."""
+    """Number of raw words, of stored words, and the ratio."""
     said, kept = i18n.number(head.words), head.kept_words
     if kept is None or kept >= head.words:
         return said
@@ -77,7 +76,7 @@ def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
 
 
 def priority_bar(i18n: Localizer, priority: float) -> None:
-    """As long as it is high."""
+    """A bar of the priority, 0 to 1."""
     with attributes(box("mb-score mb-ep-bar"), aria_hidden="true"):
         box("", "i").style(f"width: {100 * priority:.0f}%; --c: var(--acc)")
     text(i18n.number(priority, 2), "mb-num mb-t2")

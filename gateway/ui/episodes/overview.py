@@ -1,4 +1,4 @@
-"""How many words each layer keeps, over time."""
+"""Chart of stored words by layer over time, and figures of the long-term memory."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _THOUSAND = 1000
 
 
 class LayerChart:
-    """Layers upon each other, the coldest at the ground; the browser draws it in the colours of its theme."""
+    """Stacked areas of stored words, the coldest layer at the bottom; drawn by the browser."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -31,7 +31,6 @@ class LayerChart:
             self._chart = attributes(ui.echart({"series": []}).classes("mb-layers-chart"), role="img")
 
     def show(self, points: Sequence[LayerMoment], stats: EpisodeStats) -> None:
-        """As it stands."""
         i18n = self.i18n
         raw = sum(layer.raw_words for layer in stats.layers.values())
         counts: dict[Layer | None, int] = {layer: kept.words for layer, kept in stats.layers.items()}
@@ -70,7 +69,7 @@ _KEYS = ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out")
 
 
 class EpisodeFigures:
-    """How much, how dense, how well checked."""
+    """Counts, compression and verification figures."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -82,7 +81,6 @@ class EpisodeFigures:
                     text(i18n(f"episodes.figure.{key}"), "mb-meta")
 
     def show(self, stats: EpisodeStats) -> None:
-        """As it stands."""
         i18n = self.i18n
         said = {
             "count": i18n.number(stats.episodes),

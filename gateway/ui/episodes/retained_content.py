@@ -1,4 +1,4 @@
-"""What of a raw text was kept: names, decisions, sentences that a pack has in its words."""
+"""Content that a pack retains of an episode, located in the raw text and listed line by line."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ CharSpan = tuple[int, int]
 
 
 class MarkedText(NamedTuple):
-    """A part of a text that looks the same throughout."""
+    """A part of a text with one set of marks."""
 
     text: str
     is_entity: bool = False
@@ -29,7 +29,7 @@ class MarkedText(NamedTuple):
 
 @dataclass(frozen=True)
 class RetainedContent:
-    """What a pack has kept of an episode, to be looked for in its turns."""
+    """Entities, decisions and lines of a pack, to be located in the raw turns."""
 
     entities: tuple[Entity, ...]
     decisions: tuple[Decision, ...]
@@ -38,7 +38,7 @@ class RetainedContent:
 
     @classmethod
     def by(cls, content: Content) -> "RetainedContent":
-        """As a layer keeps it; of a headline its tags are what is named."""
+        """The content of a layer; a cold episode has its tags as entities."""
         if isinstance(content, HotContent):
             return cls(content.entities, content.decisions, (), is_whole=True)
         if isinstance(content, WarmContent):
@@ -48,7 +48,7 @@ class RetainedContent:
         return cls(tags, (), ((content.headline, ()),))
 
     def marked(self, turn: RawTurn) -> list[MarkedText]:
-        """A turn with what was kept of it."""
+        """The parts of a turn with their marks."""
         text = turn.content
         named = [
             place for each in self.entities if _is_of(each.raw_log_ids, turn) for place in places_of(each.name, text)
@@ -59,7 +59,7 @@ class RetainedContent:
         return list(_pieces(text, named, decided, self._left_out(turn, [*named, *decided])))
 
     def in_line(self, line: str) -> list[MarkedText]:
-        """A line of the pack with what it names."""
+        """The parts of a packed line with its entities marked."""
         named = [place for each in self.entities for place in places_of(each.name, line)]
         return list(_pieces(line, named, [], []))
 
@@ -76,7 +76,7 @@ class RetainedContent:
 
 
 def places_of(name: str, text: str) -> list[CharSpan]:
-    """Where a name stands; in other forms of its words, if not as it is."""
+    """Spans of a name; of its inflected forms if the name itself does not occur."""
     return _exactly(name, text) or list(_in_any_form(name, text))
 
 
@@ -123,7 +123,7 @@ LineKind = Literal["headline", "summary", "decision", "point", "entity", "tag"]
 
 @dataclass(frozen=True)
 class PackedLine:
-    """One thing that was kept; `is_put_back` where the maker of the pack had dropped it."""
+    """A line of packed content; `is_put_back` if the model had dropped it and verification restored it."""
 
     kind: LineKind
     text: str
@@ -133,7 +133,7 @@ class PackedLine:
 
 
 def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
-    """In the order in which they are shown; of a hot episode, what it names and decides."""
+    """Lines in display order; of a hot episode its entities and decisions."""
     put_back = {_key(each) for each in explained.report.put_back} if explained.report else set()
     content = explained.episode.content
     if isinstance(content, ColdContent):
@@ -148,7 +148,7 @@ def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
 
 
 def is_whole(explained: ExplainedEpisode) -> bool:
-    """Whether nothing is packed."""
+    """True for a hot episode, which is not packed."""
     return isinstance(explained.episode.content, HotContent)
 
 

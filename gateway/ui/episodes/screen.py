@@ -1,4 +1,4 @@
-"""Episodes: what was said long ago, how densely it is kept, what of it was kept."""
+"""The episodes screen: overview, list and detail of long-term memory."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _TOLD = "mb.evt.episode."
 
 
 class EpisodesScreen:
-    """A list beside the one that is chosen, under how all of them do."""
+    """A list beside the selected episode, below the overview."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -58,7 +58,6 @@ class EpisodesScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.hear(_HEAR_EVERY_S, screen.hear)
         session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
@@ -70,18 +69,15 @@ class EpisodesScreen:
             await screen.choose(screen._chosen)
 
     async def look(self) -> None:
-        """Ask for the list, the numbers, the curve."""
         self._is_away = not await self._list_part.attempt(self._look)
         if not self._skeleton.is_deleted:
             self._skeleton.delete()
 
     async def look_again(self) -> None:
-        """Memory may be back."""
         if self._is_away:
             await self.look()
 
     async def hear(self, events: list[Envelope], is_missing: bool) -> None:
-        """Something has become of an episode."""
         told = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
         if told or is_missing:
             await self.look()
@@ -89,7 +85,6 @@ class EpisodesScreen:
             await self._detail_part.attempt(self._explain)
 
     async def choose(self, episode_id: str) -> None:
-        """Show all of an episode."""
         self._chosen = episode_id
         self.session.remember(episode=episode_id)
         self._place.classes(add="mb-ep-open")
@@ -97,7 +92,6 @@ class EpisodesScreen:
         await self._detail_part.attempt(self._explain)
 
     async def read_on(self) -> None:
-        """The next page."""
         await self.session.attempt(self._read_on())
 
     def _list(self) -> None:
@@ -197,7 +191,7 @@ class EpisodesScreen:
         await self._do(self.session.backend.query(command), "")
 
     async def _do(self, work: Any, done: str) -> None:
-        """The list hears of it by itself; whoever has asked sees it at once."""
+        """Run a command, then refresh without waiting for its event."""
         if await self.session.attempt(work, done):
             await self._detail_part.attempt(self._explain)
             await self.look()

@@ -1,4 +1,4 @@
-"""Dead letters: look at them, send them back, drop them for good."""
+"""Dead letters: list, inspect, replay, drop."""
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -40,13 +40,13 @@ Key = tuple[str, str]
 
 
 class ActedOn(Protocol):
-    """Look again."""
+    """Refreshes the list."""
 
     async def __call__(self, *, is_acted_on: bool = False) -> None: ...
 
 
 class DeadLetterList:
-    """One row for each; what is done is done to a row, to the selection, or to all of one service."""
+    """Rows of dead letters; actions apply to a row, the selection or a service."""
 
     def __init__(self, session: PageSession, place: Element, on_change: "ActedOn") -> None:
         self.session, self._on_change = session, on_change
@@ -70,11 +70,10 @@ class DeadLetterList:
 
     @property
     def keys(self) -> set[Key]:
-        """All that are shown."""
         return set(self._letters)
 
     async def look(self, *, is_acted_on: bool = False) -> None:
-        """What lies there now; a queue that has not changed is left alone, since to look is to take and give back."""
+        """Refresh if a queue has changed: browsing a queue takes messages and returns them."""
         backend = self.session.backend
         queues = await list_queues(backend, QUEUE_PREFIX)
         depths = {
@@ -98,23 +97,19 @@ class DeadLetterList:
         self._show_actions()
 
     def select(self, key: Key, *, is_on: bool) -> None:
-        """Take it into the selection, or out of it."""
         self.selected = self.selected | {key} if is_on else self.selected - {key}
         self._show_actions()
 
     async def replay(self, keys: set[Key]) -> None:
-        """Send them back, each under its own id."""
         await self._each(keys, partial(replay_dead_letters, self.session.backend), "fleet.replayed")
 
     async def drop(self, keys: set[Key]) -> None:
-        """Delete them, once it has been confirmed."""
         i18n, number = self.session.i18n, len(keys)
         title = i18n.count("fleet.drop_title", number)
         if await confirm(i18n, title, i18n("fleet.drop_text"), i18n.count("fleet.drop_do", number), number):
             await self._each(keys, partial(drop_dead_letters, self.session.backend), "fleet.dropped")
 
     def show(self, letter: DeadLetter) -> None:
-        """All of it."""
         i18n, body = self.session.i18n, body_of(letter)
         with popup(letter.type, "mb-dialog mb-wide"):
             with box("mb-line-x"):
@@ -202,7 +197,7 @@ _WIRE = {"fleet.id", "fleet.origin", "fleet.trace"}
 
 
 def short(wire_type: str) -> str:
-    """Without what all types have."""
+    """A wire type without `mb.` and the version."""
     return wire_type.removeprefix("mb.").rpartition(".v")[0] or wire_type
 
 

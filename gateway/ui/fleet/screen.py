@@ -1,4 +1,4 @@
-"""Fleet: workers, queues, dead letters, in numbers and one by one."""
+"""The fleet screen: key figures, workers, queues, dead letters."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ _LOOK_EVERY_S = 2.0
 
 
 class FleetScreen:
-    """Trouble sorts first; a screen without trouble has almost no colour."""
+    """Rows with problems come first."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -39,14 +39,12 @@ class FleetScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.every(1.0, screen.look)
         session.every(_LOOK_EVERY_S, screen.look_at_letters)
         session.on_key("r", screen.replay_row)
 
     def look(self) -> None:
-        """What the pulse knows."""
         pulse, i18n = self.session.ground.pulse, self.session.i18n
         workers = workers_of(self.session.backend.feed.workers, pulse.paces())
         self.workers.show(workers)
@@ -69,18 +67,17 @@ class FleetScreen:
         self._dead.show(i18n.number(dead), "", is_quiet=not dead)
 
     async def look_at_letters(self, *, is_acted_on: bool = False) -> None:
-        """What lies in the dead queues."""
         await self._letters_part.attempt(partial(self.letters.look, is_acted_on=is_acted_on))
 
     async def replay_row(self, row: str | None) -> None:
-        """The selection, else the row that has the focus."""
+        """Replay the selection, else the focused row."""
         chosen = self.letters.selected or {key for key in self.letters.keys if key[1] == row}
         if chosen:
             await self.letters.replay(set(chosen))
 
 
 class _Number:
-    """A figure with how it went lately."""
+    """A figure with a sparkline."""
 
     def __init__(self, label: str, colour: str) -> None:
         self._colour = colour

@@ -1,4 +1,4 @@
-"""The workers: who is there, how busy they are, who needs somebody."""
+"""Tables of workers and queues."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ class ServiceRow:
 
     @property
     def trouble(self) -> int:
-        """Trouble sorts first."""
+        """Sort key: problems first."""
         best = self.best
         return 0 if best.is_silent else 1 if best.state is State.UNREADY else 2
 
 
 def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]) -> list[ServiceRow]:
-    """By service; an instance that is silent is shown only where nobody has taken its place."""
+    """Instances by service; a silent one is listed only if no other took its place."""
     by_service: dict[str, list[WorkerInstance]] = {}
     for one in seen:
         by_service.setdefault(one.service, []).append(one)
@@ -52,7 +52,7 @@ def workers_of(seen: Sequence[WorkerInstance], paces: dict[str, ServiceActivity]
 
 
 class WorkerTable:
-    """Their table; on a phone, cards."""
+    """A table; cards on a phone."""
 
     def __init__(self, i18n: Localizer, place: Element, wanted: str = "") -> None:
         self.i18n = i18n
@@ -70,7 +70,6 @@ class WorkerTable:
                 self._rows: Rows[ServiceRow] = Rows(box("", "tbody"), lambda _worker: _ServiceRowView(i18n))
 
     def show(self, workers: list[ServiceRow]) -> None:
-        """As they are now."""
         self._workers = workers
         self._rows.show((one.service, one) for one in workers if self._wanted in one.service)
 
@@ -148,7 +147,7 @@ _MANY = 100
 
 @dataclass(frozen=True)
 class QueueRow:
-    """A queue of a service, beside it how many of that service's messages are dead."""
+    """A queue with the number of dead letters of its service."""
 
     name: str
     ready: int
@@ -159,12 +158,12 @@ class QueueRow:
 
     @property
     def trouble(self) -> int:
-        """Trouble sorts first."""
+        """Sort key: problems first."""
         return 0 if self.dead or (self.ready and not self.consumers) else 1 if self.ready > _MANY else 2
 
 
 def queues_of(states: Sequence[QueueState], depths: Mapping[str, Sequence[int]]) -> list[QueueRow]:
-    """QueueTable that somebody takes from; the dead stand beside the first queue of their service."""
+    """Queues with consumers; dead letters are counted at the first queue of their service."""
     dead = {state.name.removesuffix(DEAD): state.depth for state in states if state.name.endswith(DEAD)}
     found = [
         QueueRow(
@@ -184,7 +183,7 @@ def queues_of(states: Sequence[QueueState], depths: Mapping[str, Sequence[int]])
 
 
 class QueueTable:
-    """Their table; on a phone, cards."""
+    """A table; cards on a phone."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -204,7 +203,6 @@ class QueueTable:
                 self._rows: Rows[QueueRow] = Rows(box("", "tbody"), lambda _queue: _QueueRowView(i18n))
 
     def show(self, queues: list[QueueRow]) -> None:
-        """As they are now."""
         self._queues = queues
         self._rows.show((queue.name, queue) for queue in queues if self._fits(queue))
 

@@ -1,4 +1,4 @@
-"""Changes of memory as they happen, the latest first."""
+"""The list of changes of shared memory, the latest first."""
 
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class _Numbered:
 
 
 class ChangeList:
-    """Since the page was opened."""
+    """Changes since the page was opened."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         self.count = 0
@@ -38,7 +38,6 @@ class ChangeList:
         self._rows: Rows[_Numbered] = Rows(made, lambda one: _Row(i18n, one.change, choose))
 
     def add(self, changes: list[KemChange]) -> None:
-        """So many more."""
         for change in changes:
             self.count += 1
             self._kept.appendleft(_Numbered(self.count, change))

@@ -1,4 +1,4 @@
-"""One unit: what it says, why it was found, where it came from, how it is stored."""
+"""One unit: content, score, origin, storage details."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from mindbus.sdk.kem_filters import written
 
 @dataclass(frozen=True)
 class OriginStep:
-    """One thing that a unit was made from; `span` are characters of it."""
+    """A source of a unit; `span` is a range of its characters."""
 
     kind: str
     id: str
@@ -31,7 +31,7 @@ class OriginStep:
 
 
 def origin_of(kem: Kem) -> list[OriginStep]:
-    """From the first on; the unit itself is not among them."""
+    """Sources from the first on, without the unit itself."""
     source = kem.source or KemSource()
     found = [_linked(link, kem) for link in source.links]
     if source.artifact is not None:
@@ -43,7 +43,7 @@ def origin_of(kem: Kem) -> list[OriginStep]:
 
 
 def content_target(kem: Kem) -> str:
-    """Where content is shown that is an artifact."""
+    """Link to the artifact that holds the content."""
     return "" if kem.ref is None else _artifact(kem.ref.artifact_id, kem)
 
 
@@ -75,7 +75,7 @@ _PICTURES = {"message": "chat", "fragment": "chat", "artifact": "file", "task": 
 
 
 class KemDetail:
-    """Opens at the side; on a phone, from below."""
+    """A drawer at the side; on a phone, from below."""
 
     def __init__(
         self, i18n: Localizer, place: Element, close: Callable[[], Any], pick: Callable[[str, str], Any]
@@ -83,12 +83,10 @@ class KemDetail:
         self.i18n, self._place, self._close, self._pick = i18n, place, close, pick
 
     def close(self) -> None:
-        """Nothing is chosen."""
         self._place.clear()
         self._place.classes(add="mb-hidden")
 
     def show(self, hit: KemItem) -> None:
-        """All of one unit."""
         kem = hit.kem
         self._place.clear()
         self._place.classes(remove="mb-hidden")
@@ -103,7 +101,6 @@ class KemDetail:
         attributes(self._place, aria_label=kem.id)
 
     def show_nothing(self) -> None:
-        """There is no such unit, or not for this user."""
         self._place.clear()
         self._place.classes(remove="mb-hidden")
         with self._place, box("mb-drawer-part"):

@@ -1,4 +1,4 @@
-"""What the units that were found have in common, to be picked from."""
+"""Facets of the search results, to be selected as conditions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,12 @@ class _Choice:
 
 
 class FacetPanel:
-    """A list for each key, for the content type; drawn anew with each answer."""
+    """A list of values for each key and for the content type."""
 
     def __init__(self, i18n: Localizer, place: Element, ask: Callable[[MemorySearch], Any]) -> None:
         self.i18n, self._place, self._ask = i18n, place, ask
 
     def show(self, facets: Facets, question: MemorySearch) -> None:
-        """Those of an answer to this question."""
         i18n = self.i18n
         self._place.clear()
         with self._place:
@@ -67,7 +66,7 @@ class FacetPanel:
 
 
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
-    """The picked ones are there, however few have them."""
+    """Values with counts; selected ones are included even if none has them."""
     found = [_Choice(written(value.value), value.count, written(value.value) in on) for value in values]
     known = {choice.value for choice in found}
     found += [_Choice(value, 0, True) for value in sorted(map(str, on)) if value not in known]
@@ -75,7 +74,7 @@ def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> li
 
 
 def _tells_apart(facets: Facets, key: str) -> bool:
-    """Not what all units have, nor what each has of its own, unless they are few and it is short."""
+    """True for a key that distinguishes units: not one value for all, nor a long value of each."""
     values = facets.metadata.get(key, [])
     if any(value.count > 1 for value in values):
         return [value.count for value in values] != [facets.counted]

@@ -1,4 +1,4 @@
-"""Texts in pieces: where a question's words are, what has changed."""
+"""Texts with highlighted words or differences."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -19,14 +19,14 @@ _MOST_COMPARED = 4000
 
 
 class HighlightedText(NamedTuple):
-    """A part of a text with how it is shown."""
+    """A part of a text with its look."""
 
     text: str
     look: Look = "plain"
 
 
 def highlight(content: str, words: Collection[str]) -> list[HighlightedText]:
-    """With the words that were asked for, in whatever form they stand there."""
+    """The text with these words marked in any inflected form."""
     wanted = {stem for word in words for stem in stems(word)}
     pieces: list[HighlightedText] = []
     end = 0
@@ -38,7 +38,7 @@ def highlight(content: str, words: Collection[str]) -> list[HighlightedText]:
 
 
 def excerpt(content: str, words: Collection[str], length: int) -> list[HighlightedText]:
-    """The stretch around the first word that was asked for, in one line."""
+    """One line around the first marked word, at most `length` characters."""
     line = " ".join(content.split())
     at = 0
     for piece in highlight(line, words):
@@ -53,14 +53,13 @@ def excerpt(content: str, words: Collection[str], length: int) -> list[Highlight
 
 
 def text_diff(before: str, after: str) -> list[HighlightedText]:
-    """What was taken out, what was put in; a long text only as it is now."""
+    """Deleted and inserted parts; of a long text only the new version."""
     if max(len(before), len(after)) > _MOST_COMPARED:
         return [HighlightedText(after)]
     return list(_changed(_TOKEN.findall(before), _TOKEN.findall(after)))
 
 
 def show_text(pieces: Collection[HighlightedText]) -> list[TextElement]:
-    """On the screen; text is text, whatever is in it."""
     return [text(piece.text, _CLASSES[piece.look], _TAGS[piece.look]) for piece in pieces]
 
 

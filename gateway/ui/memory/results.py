@@ -1,4 +1,4 @@
-"""The units that were found, with what each score is made of."""
+"""Search results with the parts of each score, kept up to date with live changes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from gateway.ui.svg import icon
 
 @dataclass(frozen=True)
 class KemItem:
-    """A unit in the list; `before` is what it said when it was found, if that has changed since."""
+    """A unit in the list; `before` is its content when it was found, if that has changed since."""
 
     found: FoundKem
     before: str | None = None
@@ -30,12 +30,11 @@ class KemItem:
 
     @property
     def kem(self) -> Kem:
-        """As it is now, as far as is known."""
         return self.found.kem
 
 
 class SearchResults:
-    """All pages so far; `fresh` are units that have come or changed since, which another answer may have."""
+    """All pages so far; `fresh` are units that a new search might find."""
 
     def __init__(self) -> None:
         self.hits: dict[str, KemItem] = {}
@@ -45,28 +44,25 @@ class SearchResults:
         self.is_degraded = False
 
     def begin(self, query: KemQuery, page: KemPage) -> None:
-        """A new answer."""
         self.query = query
         self.hits.clear()
         self.fresh.clear()
         self.add(page)
 
     def add(self, page: KemPage) -> None:
-        """More of it."""
         self.hits |= {item.kem.id: KemItem(item) for item in page.items}
         self.next_cursor, self.is_degraded = page.next_cursor, page.is_degraded
 
     def items(self) -> list[FoundKem]:
-        """What facets are counted of."""
         return [hit.found for hit in self.hits.values() if not hit.is_gone]
 
     def shown(self, question: MemorySearch, chosen: str | None) -> list[KemItem]:
-        """Those of the type that is wanted, in the order of the answer."""
+        """Units of the selected content type, in the order of the answer."""
         hits = (hit for hit in self.hits.values() if question.shows(hit.kem))
         return [replace(hit, is_chosen=hit.kem.id == chosen) for hit in hits]
 
     def hear(self, changes: Iterable[KemChange]) -> None:
-        """Mark what has changed where it stands."""
+        """Mark changed units and collect new ones."""
         for change in changes:
             known = self.hits.get(change.kem_id)
             if known is not None:
@@ -78,7 +74,7 @@ class SearchResults:
 
 
 def apply_change(hit: KemItem, change: KemChange) -> KemItem:
-    """What has left the working memory is kept all the same."""
+    """The item after a change; eviction from the working memory leaves it as it is."""
     if change.event == "deleted":
         return replace(hit, is_gone=True)
     if change.kem is None or change.kem.version <= hit.kem.version:
@@ -92,7 +88,7 @@ _MOST_TAGS = 4
 
 
 class ResultList:
-    """Changes as little as the answer does; a live change marks its row, never moves it."""
+    """Rows of units; a live change marks its row and never moves it."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
         with place:
@@ -100,7 +96,6 @@ class ResultList:
         self._rows: Rows[KemItem] = Rows(made, lambda hit: _Row(i18n, hit, choose))
 
     def show(self, hits: Sequence[KemItem]) -> None:
-        """These, in this order."""
         self._rows.show((hit.kem.id, hit) for hit in hits)
 
 
@@ -144,7 +139,7 @@ class _Row:
 
 
 def score_bar(i18n: Localizer, score: float, explain: Explanation | None) -> Element:
-    """As long as the score; its colours are the shares of words and of meaning."""
+    """A bar of the score, coloured by the shares of lexical and dense similarity."""
     lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
     total = lexical + dense or 1.0
     with attributes(
@@ -157,7 +152,7 @@ def score_bar(i18n: Localizer, score: float, explain: Explanation | None) -> Ele
 
 
 def content_of(kem: Kem, i18n: Localizer) -> str:
-    """What it says, or where it says it."""
+    """The content, or the artifact that holds it."""
     if kem.content is not None:
         return kem.content
     ref = kem.ref
@@ -172,7 +167,7 @@ def _excerpt_of(hit: KemItem, i18n: Localizer) -> Sequence[Any]:
 
 
 class ResultSummary:
-    """How many units, how soon, what the colours mean, what has changed since."""
+    """Number of results, duration, legend, number of changes since."""
 
     def __init__(self, i18n: Localizer, refresh: Callable[[], Any]) -> None:
         self.i18n = i18n
@@ -191,11 +186,9 @@ class ResultSummary:
             self._fresh.on("click", refresh)
 
     def took(self, seconds: float) -> None:
-        """How soon it came."""
         self._took.set_text(self.i18n("memory.took", time=self.i18n.seconds(seconds)))
 
     def show(self, found: SearchResults, hits: Sequence[KemItem]) -> None:
-        """As it stands."""
         i18n = self.i18n
         first = "memory.first" if found.next_cursor else "memory.found"
         self._count.set_text(i18n.count(first, len(hits)))

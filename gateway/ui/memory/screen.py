@@ -1,4 +1,4 @@
-"""Memory: what agents know together, found, explained, as it changes."""
+"""The memory screen: search in shared memory and its changes."""
 
 import time
 from typing import Any
@@ -29,7 +29,7 @@ _LOOK_AGAIN_EVERY_S = 5.0
 
 
 class MemoryScreen:
-    """Search beside live changes; a change marks what is shown, it never moves it."""
+    """Search results beside live changes."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -60,7 +60,6 @@ class MemoryScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         listening = screen.memory.changes.listen()
         listener = listening.__enter__()
@@ -73,13 +72,11 @@ class MemoryScreen:
             await screen.choose(wanted)
 
     async def ask(self, question: MemorySearch) -> None:
-        """Another question, or the same again."""
         self.bar.question = question
         self.session.remember(**question.in_address())
         await self.look()
 
     async def look(self) -> None:
-        """Ask memory what is written."""
         query = self.bar.query()
         if query is not None:
             self._is_away = not await self.part.attempt(lambda: self._look(query))
@@ -87,18 +84,15 @@ class MemoryScreen:
             self._skeleton.delete()
 
     async def look_again(self) -> None:
-        """Memory may be back."""
         if self._is_away:
             await self.look()
 
     async def read_on(self) -> None:
-        """The next page."""
         query = self.bar.query()
         if query is not None:
             await self.session.attempt(self._read_on(query))
 
     async def choose(self, kem_id: str | None) -> None:
-        """Show all of a unit."""
         self.session.remember(kem=kem_id)
         self._chosen = None
         if kem_id is None:
@@ -111,7 +105,6 @@ class MemoryScreen:
         self._show()
 
     async def hear(self, heard: list[KemChange | MissedEvents]) -> None:
-        """What has happened since."""
         changes = [item for item in heard if not isinstance(item, MissedEvents)]
         if len(changes) < len(heard):
             self.session.say(self.session.i18n("memory.missed"))

@@ -1,4 +1,4 @@
-"""What is asked of memory on the screen; all of it stands in the address."""
+"""The search of the memory screen and its form; the search is kept in the address."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ _METADATA = "metadata."
 
 @dataclass(frozen=True)
 class MemorySearch:
-    """Words, a filter, values picked among the facets; `user` is whose rights count."""
+    """Text, filter and selected facets; `user` is whose access rights apply."""
 
     text: str = ""
     filter: str = ""
@@ -41,7 +41,7 @@ class MemorySearch:
 
     @classmethod
     def of_address(cls, query: Mapping[str, str]) -> Self:
-        """As a link has it; what is wrong with it, the filter tells."""
+        """The search of a link; errors of its filter are reported by the form."""
         filter_text, picked = query.get("filter", ""), query.get("pick", "")
         try:
             picks = frozenset(_picks(parse_filter(picked)))
@@ -51,7 +51,7 @@ class MemorySearch:
         return cls(query.get("q", ""), filter_text, picks, query.get("type"), user if is_user_id(user) else None)
 
     def in_address(self) -> dict[str, str | None]:
-        """What the address is to say."""
+        """Query parameters of the search."""
         return {
             "q": self.text or None,
             "filter": self.filter or None,
@@ -62,11 +62,11 @@ class MemorySearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing narrows it down."""
+        """True if there is no condition."""
         return not (self.text.strip() or self.filter.strip() or self.picks or self.content_type)
 
     def query(self) -> KemQuery:
-        """Raises MalformedFilter, with its place in what was typed; UnsupportedQuery, ValidationError."""
+        """Raises MalformedFilter with the position in the typed filter, UnsupportedQuery, ValidationError."""
         text = self.text.strip()
         typed = query_from(self.filter, text_query=text or None)
         if not self.picks:
@@ -75,19 +75,18 @@ class MemorySearch:
         return query_from(" AND ".join(parts), text_query=text or None)
 
     def toggled(self, key: str, value: str) -> "MemorySearch":
-        """With the value picked, or no longer."""
+        """With the value selected or deselected."""
         return replace(self, picks=self.picks ^ {(key, value)})
 
     def of_type(self, content_type: str) -> "MemorySearch":
-        """Of this type alone, or no longer: memory cannot be asked for it, so it is the screen that looks."""
+        """With the content type selected or deselected; it is filtered on the screen, not by memory."""
         return replace(self, content_type=None if content_type == self.content_type else content_type)
 
     def shows(self, kem: Kem) -> bool:
-        """Whether its type is wanted."""
         return self.content_type in (None, kem.content_type)
 
     def _picked(self) -> Iterator[str]:
-        """Values of one key are joined by OR."""
+        """A condition for each key, its values joined by OR."""
         for key in sorted({key for key, _ in self.picks}):
             conditions = [condition(key, value) for name, value in sorted(self.picks) if name == key]
             yield conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
@@ -108,7 +107,7 @@ _EXAMPLE = "metadata.kind=fact AND (metadata.lang=ru OR metadata.lang=en)"
 
 
 class SearchForm:
-    """Localizer above, a filter below; what is wrong with the filter is shown where it is."""
+    """The search text above the filter; errors of the filter are shown at their position."""
 
     def __init__(
         self, i18n: Localizer, place: Element, question: MemorySearch, ask: Callable[[MemorySearch], Any]
@@ -128,7 +127,7 @@ class SearchForm:
                 self._where = text("", "mb-mono mb-where", "pre")
 
     def query(self) -> KemQuery | None:
-        """As memory is asked; none where the filter makes no sense, which is told."""
+        """The query; None if the filter is invalid, which is shown."""
         try:
             query = self.question.query()
         except MalformedFilter as malformed:
@@ -145,7 +144,6 @@ class SearchForm:
         return query
 
     def go(self) -> Any:
-        """Ask what is written."""
         return self._ask(self.question)
 
     def _write(self, said: str) -> None:

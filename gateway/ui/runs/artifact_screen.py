@@ -1,4 +1,4 @@
-"""One artifact by itself: what it was made from, what was made from it, what it looks like."""
+"""The artifact screen and the artifact panel: preview, manifest, versions, lineage."""
 
 from urllib.parse import quote
 
@@ -33,14 +33,13 @@ _AT_ONCE_BYTES = 1024 * 1024
 
 
 class ArtifactPanel:
-    """Shows what it can; over a megabyte only the beginning."""
+    """Preview, manifest and versions; of a large artifact only the beginning."""
 
     def __init__(self, session: PageSession, place: Element) -> None:
         self.session, self.place = session, place
         self._shown = ""
 
     async def show(self, artifact_id: str, trace: str | None) -> None:
-        """This one."""
         if self._shown == artifact_id:
             return
         self.place.clear()
@@ -130,7 +129,7 @@ _MOST_NODES = 40
 
 
 class ArtifactScreen:
-    """For artifacts of any trace; those of a run have their run around them."""
+    """An artifact of any trace; those of a run open within the run."""
 
     def __init__(self, session: PageSession, artifact_id: str) -> None:
         self.session, self.artifact_id = session, artifact_id
@@ -143,12 +142,10 @@ class ArtifactScreen:
 
     @classmethod
     async def draw(cls, session: PageSession, artifact_id: str) -> None:
-        """Show it; an artifact does not change."""
         screen = cls(session, artifact_id)
         await screen.part.attempt(screen.look)
 
     async def look(self) -> None:
-        """Ask storage, which shows what this user may see."""
         trace = self.session.query.get("trace")
         await self.panel.show(self.artifact_id, trace)
         query = GetLineage(artifact_id=self.artifact_id, direction="both", depth=10)

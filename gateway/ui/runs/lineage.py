@@ -1,4 +1,4 @@
-"""What was made from what, laid out from left to right."""
+"""Lineage graphs of artifacts, laid out from left to right as SVG."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ Look = Literal["source", "registered", "buffered", "writing", "planned"]
 
 @dataclass(frozen=True)
 class Node:
-    """An artifact, or one that is still to come."""
+    """An artifact, registered or still to come."""
 
     id: str
     title: str
@@ -34,20 +34,19 @@ class Node:
 
     @property
     def width(self) -> float:
-        """Wide enough for its words."""
         longest = max(len(_short(self.title)), len(_short(self.by)))
         return max(_NARROWEST, longest * _PER_CHARACTER + _PADDING)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes with edges from what was used to what was made of it."""
+    """Nodes with edges from sources to results."""
 
     nodes: tuple[Node, ...]
     edges: frozenset[tuple[str, str]]
 
     def around(self, chosen: str, most: int) -> "Graph":
-        """The nodes that are nearest to one of them, where all are too many."""
+        """At most so many nodes, those nearest to the selected one."""
         if len(self.nodes) <= most:
             return self
         near, kept = [chosen], {chosen}
@@ -70,7 +69,7 @@ class _Place:
 
 
 def drawing_of(graph: Graph, selected: str | None, label: str) -> str:
-    """As SVG; every text in it is escaped, every node that leads somewhere is a link."""
+    """The graph as SVG with escaped texts; nodes with a target are links."""
     columns = _columns(graph)
     number_of = {node.id: number for number, column in enumerate(columns) for node in column}
     far = sorted({source for source, target in graph.edges if number_of[target] - number_of[source] > 1})
@@ -175,7 +174,7 @@ _ENDED = (StepStatus.COMPLETED, StepStatus.FAILED, StepStatus.CANCELLED)
 
 
 def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
-    """Registered artifacts as storage knows them, the others as the card has them."""
+    """Registered artifacts with their inputs, and planned ones from the process card."""
     given = {ref.artifact_id for ref in run.inputs}
     nodes = {manifest.id: node_of(manifest, is_source=manifest.id in given) for manifest in manifests}
     edges = {(source, each.id) for each in manifests for source in _inputs_of(each)}
@@ -194,7 +193,6 @@ def graph_of_run(run: Run, manifests: Sequence[Manifest]) -> Graph:
 
 
 def node_of(manifest: Manifest, *, is_source: bool) -> Node:
-    """A registered artifact."""
     by = owner_of(manifest.owner).partition(".")[2]
     title = f"{manifest.artifact_type} v{manifest.version}" if manifest.version > 1 else manifest.artifact_type
     look: Look = "source" if is_source else "registered"
@@ -202,7 +200,7 @@ def node_of(manifest: Manifest, *, is_source: bool) -> Node:
 
 
 def artifact_url(artifact_id: str, trace_id: str) -> str:
-    """Where it is shown: within its run, if it is of one."""
+    """URL of an artifact, within its run if it has one."""
     if trace_id.startswith("run_"):
         return f"/runs/{quote(trace_id)}?artifact={quote(artifact_id)}"
     return f"/artifacts/{quote(artifact_id)}?trace={quote(trace_id)}"
@@ -218,7 +216,7 @@ def _id_of(run: Run, step: Step) -> str:
 
 
 def _needs(run: Run) -> dict[str, tuple[str, ...]]:
-    """Inputs of each step of a shipped card; those of a user's own card are not known here."""
+    """Inputs of each step of a shipped card; empty for a user's own card."""
     if run.card_name not in shipped_names("cards"):
         return {}
     card = Card.model_validate(yaml.safe_load(shipped_file("cards", run.card_name)))

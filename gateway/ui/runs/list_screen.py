@@ -1,4 +1,4 @@
-"""Runs: what goes on, what has been; start another."""
+"""The runs screen: a table of runs, a dialog to start one."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ class _Seen:
 
 
 class RunListScreen:
-    """The newest first."""
+    """Runs, the newest first."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -51,7 +51,6 @@ class RunListScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.hear(0.5, screen.hear)
         await screen.look()
@@ -60,18 +59,15 @@ class RunListScreen:
             screen._ask()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
-        """Whatever is told of runs."""
         self._is_stale |= has_missed or any(envelope.type.startswith("mb.evt.process.") for envelope in envelopes)
 
     async def tick(self) -> None:
-        """Another second."""
         if self._is_stale:
             await self.look()
         elif any(run.status not in OVER for run in self._runs):
             self._show()
 
     async def look(self) -> None:
-        """Read them anew."""
         self._is_stale = False
         await self.part.attempt(self._look)
 

@@ -1,4 +1,4 @@
-"""One run: its steps live, its artifacts, where they come from."""
+"""The run screen: live steps, artifacts and their lineage."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -33,7 +33,7 @@ _FIGURES = ("elapsed", "steps", "artifacts", "attempts")
 
 
 class RunScreen:
-    """The chosen artifact stands in the address."""
+    """The selected artifact is kept in the address."""
 
     def __init__(self, session: PageSession, run_id: str) -> None:
         self.session, self.run_id = session, run_id
@@ -60,7 +60,6 @@ class RunScreen:
 
     @classmethod
     async def draw(cls, session: PageSession, run_id: str) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session, run_id)
         session.shell.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
         session.hear(0.25, screen.hear)
@@ -68,7 +67,6 @@ class RunScreen:
         await screen.look()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
-        """Whatever is told of this run."""
         for envelope in envelopes:
             if envelope.mbtraceid != self.run_id:
                 continue
@@ -79,7 +77,6 @@ class RunScreen:
         self._is_stale |= has_missed
 
     def tick(self) -> Awaitable[None] | None:
-        """Another second."""
         if self._is_stale:
             return self.look()
         if self.run is not None and self.run.status not in OVER:
@@ -87,7 +84,6 @@ class RunScreen:
         return None
 
     async def look(self) -> None:
-        """Read it anew."""
         self._is_stale = False
         await self.part.attempt(self._look, self.run_id)
 

@@ -1,4 +1,4 @@
-"""The steps of a run as rows with a line each on one shared scale of time."""
+"""The steps of a run on a shared time scale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _MARKS = 5
 
 @dataclass(frozen=True)
 class StepItem:
-    """A step at a moment, with what its role is at."""
+    """A step at a moment, with the note of its role."""
 
     run_id: str
     step: Step
@@ -44,7 +44,7 @@ class StepItem:
 
 
 class StepList:
-    """The line, not a percentage, is the progress."""
+    """Rows of steps with a bar each."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -53,7 +53,6 @@ class StepList:
             self._rows: Rows[StepItem] = Rows(box("mb-steps"), lambda _seen: _Row(i18n))
 
     def show(self, run: Run, notes: Mapping[str, str], now: datetime, selected: str) -> None:
-        """As it is now."""
         ends = run.finished_at or now
         self._scale.clear()
         with self._scale:

@@ -1,4 +1,4 @@
-"""The controls of a simulation: who talks about what, how fast, how long."""
+"""Controls of a simulation: team, speed, seed, limit, start and stop."""
 
 import json
 import math
@@ -22,7 +22,7 @@ _MARKS = (1, 10, 60, 600)
 
 
 class SimControls:
-    """What is set here is what the next start takes."""
+    """Parameters of the next start."""
 
     def __init__(self, session: PageSession, place: Element, on_team: Callable[[], None]) -> None:
         self.session, self._on_team = session, on_team
@@ -46,7 +46,6 @@ class SimControls:
                 self._stop = button(i18n("sim.stop"), self.stop, "mb-stop mb-hidden", "stop")
 
     async def start(self) -> None:
-        """Let them talk."""
         try:
             limit = int(self.limit) if self.limit else None
             command = StartSim(profiles=self.team, speed=self.speed, seed=int(self.seed or "0"), limit=limit)
@@ -57,7 +56,6 @@ class SimControls:
             await self.after_start()
 
     async def stop(self) -> None:
-        """Let nobody say anything more."""
         if (
             await self.session.attempt(self.session.backend.bus.request(StopSim()), self.session.i18n("sim.stopped"))
             and self.after_start
@@ -65,12 +63,10 @@ class SimControls:
             await self.after_start()
 
     def show_team(self, team: str) -> None:
-        """The team that talks."""
         self.team = team
         ui.run_javascript(f"getHtmlElement({self._teams.id}).value = {json.dumps(team)}")
 
     def show(self, state: SimState) -> None:
-        """What runs."""
         i18n = self.session.i18n
         self._state_text.set_text(i18n("sim.running" if state.is_running else "sim.idle"))
         self._state.style(f"--c: var(--{'ok' if state.is_running else 't3'})")

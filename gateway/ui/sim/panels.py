@@ -1,4 +1,4 @@
-"""What a simulation shows: people, the world around them, what just happened, what must hold."""
+"""Panels of a simulation: people, scenario, latest events, checks, answer times."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -19,7 +19,7 @@ _TALKERS = 100
 
 
 class PeoplePanel:
-    """Who talks, how much they have said."""
+    """People with the number of their messages."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -31,7 +31,6 @@ class PeoplePanel:
         self._said: dict[str, tuple[TextElement, Element]] = {}
 
     def show_team(self, team: ShippedTeam) -> None:
-        """These people."""
         self._team.set_text(f"{team.name} · {len(team.people)}")
         self._list.clear()
         self._said = {}
@@ -40,7 +39,6 @@ class PeoplePanel:
                 self._person(one)
 
     def show(self, by_user: dict[str, int]) -> None:
-        """How much each has said."""
         most = max([1, *by_user.values()])
         for user, (said, bar) in self._said.items():
             said.set_text(str(by_user.get(user, 0)))
@@ -59,7 +57,7 @@ class PeoplePanel:
 
 
 class ScenarioPanel:
-    """What happens in their world."""
+    """Events of the scenario."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -70,7 +68,6 @@ class ScenarioPanel:
             self._list = box("mb-scroll mb-grow mb-pad")
 
     def show(self, scenario: ShippedScenario, team: ShippedTeam) -> None:
-        """These events, with who would talk about them."""
         self._name.set_text(self.i18n.count("sim.triggers", len(scenario.triggers)))
         self._list.clear()
         with self._list:
@@ -85,7 +82,7 @@ class ScenarioPanel:
 
 
 class NewsPanel:
-    """What just happened, the newest first."""
+    """The latest events, newest first."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -101,7 +98,6 @@ class NewsPanel:
         self._rows: Rows[Envelope] = Rows(rows, lambda envelope: _NewsRow(i18n, envelope))
 
     def show(self, news: Sequence[Envelope]) -> None:
-        """These."""
         show_if(self._nothing, not news)
         self._rows.show((envelope.id, envelope) for envelope in reversed(news))
 
@@ -119,7 +115,7 @@ class _NewsRow:
 
 
 class ChecksPanel:
-    """What must hold; what breaks turns red, stops nothing, leads to its messages."""
+    """Invariants; a broken one turns red and links to its events."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
@@ -132,7 +128,6 @@ class ChecksPanel:
             self._rows: Rows[SimCheck] = Rows(box("mb-pad"), lambda check: _CheckRow())
 
     def show(self, checks: Sequence[SimCheck]) -> None:
-        """These."""
         holding = sum(check.holds for check in checks)
         self._holding.set_text(self.i18n("sim.hold", n=holding, of=len(checks)))
         self._tag.style(f"--c: var(--{'ok' if holding == len(checks) else 'err'})")
@@ -157,7 +152,7 @@ class _CheckRow:
 
 
 def answer_times(i18n: Localizer, points: Sequence[tuple[int, float]]) -> str:
-    """How long each answer took, as dots: numbers alone, so that nothing in it can be anybody's text."""
+    """Answer times as a scatter plot in SVG."""
     width, height, left = 220, 140, 40
     slowest = max([1.0, *(seconds for _, seconds in points)])
     last = max([10, *(number for number, _ in points)])
@@ -181,6 +176,5 @@ def answer_times(i18n: Localizer, points: Sequence[tuple[int, float]]) -> str:
 
 
 def dots_panel(i18n: Localizer) -> ui.html:
-    """Where the dots go."""
     text(i18n("sim.answer_time"), "mb-label mb-pad-x")
     return ui.html("", sanitize=False).classes("mb-pad-x")

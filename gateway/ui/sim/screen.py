@@ -1,4 +1,4 @@
-"""SIM: let simulated people talk, see what comes of it."""
+"""The simulation screen."""
 
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
@@ -28,7 +28,7 @@ _FIGURES = (
 
 
 class SimScreen:
-    """Everything is counted from what is told on the bus, as anybody else could."""
+    """Everything is counted from events on the bus."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -54,7 +54,6 @@ class SimScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.hear(0.25, screen.hear)
         screen.tick()
@@ -62,15 +61,13 @@ class SimScreen:
         session.every(2.0, screen.look)
 
     def hear(self, envelopes: list[Envelope], _has_missed: bool) -> None:
-        """What was told; what was missed is counted from the timeline at the next load."""
+        """Count events; missed ones are read from the timeline at the next load."""
         self.counting.hear(envelopes)
 
     async def look(self) -> None:
-        """How the simulation stands."""
         await self.part.attempt(self._look)
 
     def tick(self) -> None:
-        """Another second."""
         i18n, counting = self.session.i18n, self.counting
         counting.tick()
         self.controls.show(self.state)

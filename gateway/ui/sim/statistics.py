@@ -1,4 +1,4 @@
-"""What a simulation has come to, counted from what is told on the bus."""
+"""Statistics and invariants of a simulation, computed from the events on the bus."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _NOT_NEWS: Final = {MessageReceived.wire.type, MessageSent.wire.type}
 
 @dataclass
 class SimStatistics:
-    """Begins anew with every simulation."""
+    """Statistics of one simulation."""
 
     received: Counter[str] = field(default_factory=Counter)
     answered: set[str] = field(default_factory=set)
@@ -41,7 +41,6 @@ class SimStatistics:
     _ids: set[str] = field(default_factory=set)
 
     def hear(self, envelopes: Iterable[Envelope]) -> None:
-        """What was told since."""
         for envelope in envelopes:
             if envelope.id in self._ids:
                 continue
@@ -52,13 +51,11 @@ class SimStatistics:
                 self.news.append(envelope)
 
     def tick(self) -> None:
-        """A second has passed; the curves go on."""
         for name, value in self.totals.items():
             self.curves.setdefault(name, deque(maxlen=_CURVE)).append(value)
 
     @property
     def totals(self) -> dict[str, int]:
-        """The figures of the screen."""
         return {
             "answers": len(self.answered),
             "fragments": len(self.fragments),
@@ -67,13 +64,13 @@ class SimStatistics:
         }
 
     def curve(self, name: str) -> list[float]:
-        """How much was added in each of the last seconds."""
+        """Increase of a total in each of the last seconds."""
         values = list(self.curves.get(name, ()))
         return [float(later - earlier) for earlier, later in pairwise(values)]
 
     @property
     def p99_s(self) -> float | None:
-        """How long the slowest of a hundred answers took."""
+        """99th percentile of the answer times, in seconds."""
         took = sorted(seconds for _, seconds in self.seconds)
         return took[min(len(took) - 1, len(took) * 99 // 100)] if took else None
 
@@ -116,7 +113,7 @@ _SLOW_S = 5.0
 
 @dataclass(frozen=True)
 class SimCheck:
-    """A sentence that holds, or does not."""
+    """An invariant with its counts."""
 
     says: str
     counted: str
@@ -125,7 +122,7 @@ class SimCheck:
 
 
 def checks_of(i18n: Localizer, counting: SimStatistics, dead: int) -> list[SimCheck]:
-    """All of them; one that breaks stops nothing."""
+    """All invariants."""
     stored = {message: counting.stored[message] for message in counting.received}
     doubled = sum(times > 1 for times in counting.stored.values()) + sum(n > 1 for n in counting.received.values())
     lost = [message for message in counting.answered if counting.received and not counting.stored.get(message)]

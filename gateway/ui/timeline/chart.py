@@ -1,4 +1,4 @@
-"""The chart of the timeline with the heads of its lanes; the browser draws, zooms, follows."""
+"""The timeline as a chart with lane headings or as a table; the browser draws and zooms the chart."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -22,7 +22,7 @@ from gateway.ui.timeline.marks import WORK, EventMark, TimelineMarks
 
 @dataclass(frozen=True)
 class Lane:
-    """An agent with what it has told."""
+    """A service with the number and median duration of its marks."""
 
     name: str
     count: int
@@ -31,7 +31,6 @@ class Lane:
 
 
 def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence[WorkerInstance]) -> list[Lane]:
-    """In this order."""
     state = {seen.service: "err" if seen.is_silent else "ok" for seen in latest(list(workers))}
     found = []
     for name in names:
@@ -42,14 +41,13 @@ def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence
 
 
 class LaneHeads:
-    """As high as the lanes are."""
+    """Headings beside the lanes of the chart."""
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         self._rows: Rows[Lane] = Rows(place, self._head)
 
     def show(self, lanes: Sequence[Lane]) -> None:
-        """These."""
         self._rows.show((lane.name, lane) for lane in lanes)
 
     def _head(self, lane: Lane) -> Any:
@@ -80,7 +78,7 @@ _RIGHT_EDGE = 99.5
 
 
 class TimelineChart:
-    """Its state is in the browser; here is what is sent there."""
+    """The chart's state is in the browser; this class sends it marks."""
 
     def __init__(self, viewer: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
         self.i18n, self._zoom, self._on_zoom = viewer.i18n, _zoom_of(zoom), on_zoom
@@ -107,7 +105,6 @@ class TimelineChart:
     def show(
         self, reading: TimelineMarks, range_s: int, hidden: Collection[str], workers: Sequence[WorkerInstance]
     ) -> None:
-        """All marks anew."""
         self.lanes, self._range_s = reading.lanes(), range_s
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
         now = datetime.now(UTC)
@@ -124,7 +121,6 @@ class TimelineChart:
         self.show_heads(reading, workers)
 
     def show_heads(self, reading: TimelineMarks, workers: Sequence[WorkerInstance]) -> None:
-        """What stands beside the lanes."""
         i18n, marks = self.i18n, list(reading.marks.values())
         self._heads.show(lanes_of(self.lanes, marks, workers))
         now = datetime.now(UTC)
@@ -132,22 +128,19 @@ class TimelineChart:
         self._total.set_text(i18n.count("timeline.events", len(marks)))
 
     def add(self, fresh: Sequence[EventMark]) -> None:
-        """Some more, at the right edge."""
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
         self._call("add", [mark.drawn(self.i18n, numbers) for mark in fresh], _now())
 
     def move(self) -> None:
-        """Time has gone on."""
         self._call("move", _now())
 
     def zoom(self, factor: float) -> None:
-        """Nearer, farther; all of it with 0."""
         self._call("step", factor)
 
     def select(
         self, event_id: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]], reading: TimelineMarks
     ) -> None:
-        """Draw the chain of one event, dim all else."""
+        """Draw the causation chain of an event and dim the rest."""
         numbers = {lane: place for place, lane in enumerate(self.lanes)}
         drawn = []
         for source, target in links:
@@ -157,7 +150,6 @@ class TimelineChart:
         self._call("select", event_id, list(chain), drawn)
 
     def delete(self) -> None:
-        """The table takes its place."""
         self.element.delete()
 
     def _call(self, method: str, *values: object) -> None:
@@ -190,7 +182,7 @@ def _now() -> float:
 
 
 class TimelineView:
-    """Shows what has been read, whichever way."""
+    """The chart or the table of the same marks; on a phone the table."""
 
     def __init__(self, session: PageSession, place: Element, reading: TimelineMarks, range_s: int) -> None:
         self.session, self._place, self.reading, self._range_s = session, place, reading, range_s
@@ -201,7 +193,6 @@ class TimelineView:
         self.see: Callable[[str, bool], Any] = lambda _zoom, _is_at_edge: None
 
     def open(self) -> None:
-        """Draw it, empty yet."""
         self._place.classes(add="" if self.is_table else "mb-has-chart", remove="mb-has-chart" if self.is_table else "")
         for old in (self._chart, self._listing):
             if old is not None:
@@ -215,13 +206,11 @@ class TimelineView:
                 self._chart = TimelineChart(session.viewer, session.query.get("zoom", ""), self.see)
 
     def turn(self) -> None:
-        """The other way."""
         self.is_table = not self.is_table
         self.session.remember(view="table" if self.is_table else None)
         self.open()
 
     def show(self, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]) -> None:
-        """All marks anew."""
         if self._chart is not None:
             self._chart.show(self.reading, self._range_s, filters.hidden, self.session.backend.feed.workers)
         if self._listing is not None:
@@ -229,7 +218,7 @@ class TimelineView:
             self._listing.show(shown, selected, links)
 
     def add(self, fresh: Sequence[EventMark]) -> bool:
-        """Some more marks; whether it could, else all are to be shown anew."""
+        """Append marks; False if everything must be redrawn."""
         if self._chart is None or self._chart.lanes != self.reading.lanes():
             return False
         self._chart.add(fresh)
@@ -237,24 +226,20 @@ class TimelineView:
         return True
 
     def move(self) -> None:
-        """Time has gone on."""
         if self._chart is not None:
             self._chart.move()
 
     def zoom(self, factor: float) -> None:
-        """Nearer, farther; all of it with 0."""
         if self._chart is not None:
             self._chart.zoom(factor)
 
     def watch(self) -> None:
-        """A table keeps to its end while it grows."""
         if self._listing is not None:
             self._listing.watch()
 
     def select(
         self, filters: TimelineFilters, selected: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]]
     ) -> None:
-        """Show the chain of one event."""
         if self._chart is not None:
             self._chart.select(selected, chain, links, self.reading)
             return

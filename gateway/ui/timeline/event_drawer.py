@@ -1,4 +1,4 @@
-"""What led to what: the story that an event belongs to, as a tree."""
+"""The selected event: facts, causation tree, envelope."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ from gateway.ui.timeline.marks import FAILURE, EventMark
 
 @dataclass
 class CausationNode:
-    """An event, or a command of which only the id is known, with what it caused."""
+    """An event, or a command known only by its id, with what it caused."""
 
     name: str
     event: TimelineEvent | None
@@ -40,20 +40,20 @@ class CausationNode:
     caused: list["CausationNode"] = field(default_factory=list)
 
     def walk(self, depth: int = 0) -> Iterable[tuple[int, "CausationNode"]]:
-        """It, then all that came of it, with how deep each lies."""
+        """Depth and node, depth first."""
         yield depth, self
         for each in self.caused:
             yield from each.walk(depth + 1)
 
     def leads_to(self, name: str) -> bool:
-        """Whether it is that one, or that one came of it."""
+        """True if the event is this node or one below it."""
         return any(node.name == name for _, node in self.walk())
 
 
 def causation_roots(event: TimelineEvent, around: Iterable[TimelineEvent]) -> list[CausationNode]:
-    """The beginnings of everything that shares its correlation, the earliest first.
+    """Roots of all causation trees with this event's correlation id, the earliest first.
 
-    Commands are not on the timeline: what one of them caused hangs together under its id.
+    Commands are not on the timeline: their events are grouped under the command's id.
     """
     correlation = event.envelope.correlationid
     told = {one.event_id: one for one in around if one.envelope.correlationid == correlation} | {event.event_id: event}
@@ -75,7 +75,7 @@ def causation_roots(event: TimelineEvent, around: Iterable[TimelineEvent]) -> li
 
 
 def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[TimelineEvent], list[tuple[str, str]]]:
-    """The events of the part of the story in which this one stands, with who caused whom among them."""
+    """Events of the tree that has this event, and its (cause, effect) pairs."""
     for root in roots:
         if root.leads_to(event_id):
             walked = [node for _, node in root.walk()]
@@ -99,7 +99,7 @@ _MOST_NODES = 60
 
 
 class EventDrawer:
-    """Opens at the side; on a phone, from below."""
+    """A drawer at the side; on a phone, from below."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any]) -> None:
         self.i18n, self.place, self._choose = i18n, place, choose
@@ -107,13 +107,11 @@ class EventDrawer:
         self.selected: str | None = None
 
     def close(self) -> None:
-        """Nothing is selected."""
         self.selected = None
         self.place.clear()
         self.place.classes(add="mb-hidden")
 
     def show(self, mark: EventMark, roots: list[CausationNode]) -> None:
-        """All of one event."""
         event = mark.event
         self.selected = event.event_id
         nodes = [found for root in roots for found in root.walk()]
@@ -129,7 +127,7 @@ class EventDrawer:
         attributes(self.place, aria_label=f"{event.topic}.{name_of(event.envelope)}")
 
     def step(self, by: int) -> Any:
-        """To the one before or after in the chain; to be awaited, if there is one."""
+        """Select the next or previous event of the chain."""
         if self.selected in self._order:
             place = self._order.index(self.selected) + by
             if 0 <= place < len(self._order):
@@ -228,7 +226,7 @@ class EventDrawer:
 
 
 def trace_url(trace_id: str) -> str:
-    """Where a trace is shown best: a run, or what was said in a dialogue."""
+    """URL of a run, or of the timeline of a trace."""
     if trace_id.startswith("run_"):
         return f"/runs/{quote(trace_id)}"
     return f"/timeline?trace={quote(trace_id)}"

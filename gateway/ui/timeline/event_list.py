@@ -1,4 +1,4 @@
-"""The timeline as rows: the twin of the chart for whoever cannot see it, the timeline itself on a phone."""
+"""The timeline as rows, for screen readers and phones."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class _Shown:
 
 
 class EventList:
-    """Time runs down, as in a book; what comes is added at the end."""
+    """Rows in ascending time."""
 
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
         self.i18n, self._choose, self._is_phone = i18n, choose, is_phone
@@ -43,7 +43,6 @@ class EventList:
             self._rows: Rows[_Shown] = Rows(box("mb-listing-rows"), self._row)
 
     def show(self, marks: Sequence[EventMark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
-        """The last of them."""
         every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
         marks = every[-MOST_ROWS:]
         lanes: list[str] = []
@@ -58,15 +57,12 @@ class EventList:
             self._overview.set_content(overview_of(self.i18n, [mark.event.time for mark in every], len(marks)))
 
     def reveal(self, event_id: str) -> None:
-        """Have it in sight, above whatever has opened below."""
         ui.run_javascript(f"document.querySelector('[data-row={json.dumps(event_id)}]')?.scrollIntoView()")
 
     def watch(self) -> None:
-        """Keep to the end while it grows."""
         ui.run_javascript(f"mbWatch({self._place.id})")
 
     def delete(self) -> None:
-        """The chart takes its place."""
         self._element.delete()
 
     def _row(self, shown: _Shown) -> "_Row":
@@ -93,7 +89,7 @@ class _Row:
 
 
 def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str:
-    """Seven threads with a mark for each row, and the chain between them; made of numbers alone."""
+    """Threads by service as SVG, with a mark for each row and the selected chain."""
     height = len(shown) * _ROW_PX
     places = {one.mark.event.event_id: (_x(one.thread), row * _ROW_PX + _ROW_PX // 2) for row, one in enumerate(shown)}
     lines = "".join(f'<path d="M{_x(thread)} 0V{height}" stroke="var(--line)"/>' for thread in range(_THREADS))
@@ -111,7 +107,7 @@ def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str
 
 
 def overview_of(i18n: Localizer, times: Sequence[datetime], listed: int) -> str:
-    """How much happened when; what is in the list stands out."""
+    """Histogram of events over time; the listed part is highlighted."""
     if not times:
         return ""
     first, last = times[0], times[-1]

@@ -1,4 +1,4 @@
-"""What of the timeline is shown: whose, of which trace, which topics."""
+"""Filters of the timeline and the switch between live and paused."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from gateway.ui.timeline.marks import TOPICS, EventMark
 
 
 class TimelineFilters:
-    """The bar above the lanes; all of it stands in the address."""
+    """User, trace and topics, kept in the address."""
 
     def __init__(self, session: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
         self.session, self._on_topics = session, on_topics
@@ -34,11 +34,9 @@ class TimelineFilters:
             self._topics = box("mb-chips mb-scroll")
 
     def shows(self, mark: EventMark) -> bool:
-        """Whether it is wanted."""
         return mark.event.topic not in self.hidden
 
     def count(self, marks: Sequence[EventMark]) -> None:
-        """How many there are of each topic."""
         counts = Counter(mark.event.topic for mark in marks)
         for topic in TOPICS:
             if (counts[topic] or topic in self.hidden) and topic not in self._chips:
@@ -73,7 +71,7 @@ class TimelineFilters:
         chip.on("click", lambda: self.go(**{key: None}))
 
     def go(self, **wanted: str | None) -> None:
-        """Look at others; what is asked of storage changes, so the page begins anew."""
+        """Reload with other filters, since storage must be asked anew."""
         self.session.remember(**wanted)
         ui.run_javascript("location.reload()")
 
@@ -103,7 +101,7 @@ _MOST_WAITING = 5000
 
 
 class LiveToggle:
-    """The button; while it is off, what comes waits and is counted."""
+    """Live or paused; while paused, new marks are counted and kept."""
 
     def __init__(self, session: PageSession, on_toggle: Callable[[], Any]) -> None:
         self.session = session
@@ -117,12 +115,11 @@ class LiveToggle:
         self._tell()
 
     def keep(self, fresh: Sequence[EventMark]) -> None:
-        """For later."""
         self._waiting = [*self._waiting, *fresh][-_MOST_WAITING:]
         self._tell()
 
     def toggle(self) -> list[EventMark]:
-        """What has waited, if it is on from now on."""
+        """The kept marks if it is live again, else none."""
         self.is_on = not self.is_on
         waited: list[EventMark] = []
         if self.is_on:

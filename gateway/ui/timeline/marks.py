@@ -1,4 +1,4 @@
-"""Events as marks in lanes: what was asked for, what happened, work with its duration, what failed."""
+"""Events as marks of the chart: commands, events, work with a duration, failures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _FAILURES: Final = {StepFailed.wire.type, ProcessFailed.wire.type}
 
 @dataclass(frozen=True)
 class EventMark:
-    """One event where the chart draws it."""
+    """An event with its lane, shape and start."""
 
     event: TimelineEvent
     lane: str
@@ -39,11 +39,11 @@ class EventMark:
 
     @property
     def took_s(self) -> float:
-        """How long the work took that it is about."""
+        """Duration of the work, in seconds."""
         return (self.event.time - self.start).total_seconds()
 
     def drawn(self, i18n: Localizer, lanes: dict[str, int]) -> dict[str, Any]:
-        """As the chart takes it."""
+        """The mark as the chart's script takes it."""
         envelope = self.event.envelope
         return {
             "id": self.event.event_id,
@@ -61,13 +61,13 @@ class EventMark:
 
 @dataclass
 class TimelineMarks:
-    """Turns events into marks; it remembers beginnings until their ends come."""
+    """Turns events into marks and pairs starts with ends."""
 
     marks: dict[str, EventMark] = field(default_factory=dict)
     _begun: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     def read(self, events: Iterable[TimelineEvent]) -> list[EventMark]:
-        """The marks of those that are new; a heartbeat is none."""
+        """Marks of new events, without heartbeats."""
         fresh = []
         for event in events:
             if event.event_id in self.marks or event.envelope.type == Heartbeat.wire.type:
@@ -78,11 +78,10 @@ class TimelineMarks:
         return fresh
 
     def forget(self, before: datetime) -> None:
-        """What is older is on the timeline still."""
         self.marks = {name: mark for name, mark in self.marks.items() if mark.event.time >= before}
 
     def lanes(self) -> list[str]:
-        """Whoever has told anything, people first, in the order in which work goes through them."""
+        """Services in the order of the work's flow."""
         seen = {mark.lane for mark in self.marks.values()}
         return sorted(seen, key=lambda lane: (_ORDER.get(lane, len(_ORDER)), lane))
 

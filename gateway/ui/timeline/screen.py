@@ -1,4 +1,4 @@
-"""Timeline: every event on the bus, by the agent that told it."""
+"""The timeline screen: events on the bus by service."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,7 +27,7 @@ _KEPT_BEYOND = timedelta(minutes=1)
 
 
 class TimelineScreen:
-    """LiveToggle follows the right edge; whoever pans, selects or reads pauses it."""
+    """Live mode follows the right edge; panning, zooming or selecting pauses it."""
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
@@ -52,7 +52,6 @@ class TimelineScreen:
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
-        """Show it, then keep it up to date."""
         screen = cls(session)
         session.hear(0.25, screen.hear)
         session.every(1.0, screen.tick)
@@ -63,7 +62,6 @@ class TimelineScreen:
             await screen.choose(wanted)
 
     def listen_to_keys(self) -> None:
-        """What can be pressed here."""
         on_key = self.session.on_key
         on_key("l", lambda _row: self.toggle_live())
         on_key("t", lambda _row: self.toggle_table())
@@ -75,7 +73,6 @@ class TimelineScreen:
             on_key(key, partial(self.zoom, factor))
 
     async def load(self) -> None:
-        """Read the range from storage."""
         backend, i18n = self.session.backend, self.session.i18n
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
         query = GetTimeline(since=since, user_id=self.filters.user, trace_id=self.filters.trace, limit=_PAGE)
@@ -90,7 +87,6 @@ class TimelineScreen:
             self.session.say(i18n("timeline.too_many", n=i18n.number(_PAGE * _MAX_PAGES)))
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> Any:
-        """What was told since."""
         if has_missed:
             return self.part.attempt(self.load)
         fresh = self.reading.read(event for event in map(TimelineEvent.of, envelopes) if self._fits(event))
@@ -101,13 +97,12 @@ class TimelineScreen:
         return None
 
     def tick(self) -> None:
-        """Time goes on."""
         if self.live.is_on:
             self.view.move()
         self.reading.forget(datetime.now(UTC) - timedelta(seconds=RANGES[self.range]) - _KEPT_BEYOND)
 
     async def choose(self, event_id: str | None) -> None:
-        """Show an event with what led to it and what it led to."""
+        """Select an event and show its causation chain."""
         mark = self.reading.marks.get(event_id or "") or self._around.marks.get(event_id or "")
         events: list[TimelineEvent] = []
         self._links = []
@@ -123,35 +118,29 @@ class TimelineScreen:
         self.view.select(self.filters, self.drawer.selected, [event.event_id for event in events], self._links)
 
     def see(self, zoom: str, is_at_edge: bool) -> None:
-        """Another part of the range is looked at."""
         self.session.remember(zoom=zoom)
         if self.live.is_on and not is_at_edge:
             self.toggle_live()
 
     def zoom(self, factor: float, _row: str | None) -> None:
-        """Nearer, farther; all of it with 0."""
         self.view.zoom(factor)
 
     def toggle_live(self) -> None:
-        """Follow the right edge, or stay."""
         waited = self.live.toggle()
         if self.live.is_on:
             self._add(waited)
 
     def toggle_table(self) -> None:
-        """The chart, or its twin."""
         if not self.session.viewer.is_phone:
             self.view.turn()
             self.redraw()
 
     def follow_trace(self) -> None:
-        """Only the trace of what is selected."""
         mark = self.reading.marks.get(self.drawer.selected or "")
         if mark is not None and mark.event.trace_id:
             self.filters.go(trace=mark.event.trace_id, event=mark.event.event_id)
 
     def redraw(self) -> None:
-        """All of it anew."""
         self.nothing.show(is_empty=not self.reading.marks)
         self.view.show(self.filters, self.drawer.selected, self._links)
         self._count()
