@@ -5,14 +5,16 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from bus_schema.dialogue import MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentResult, State
 from bus_schema.process import StepCompleted
-from gateway.event_feed import EventFeed, MissedEvents, WorkerInstance
-from mindbus.management import QueueState
+from gateway.api.fleet import list_queues
+from gateway.backend import Backend
+from gateway.event_feed import MissedEvents, WorkerInstance
+from mindbus.management import ManagementUnavailable, QueueState
 from mindbus.tasks import end
 
 _SECONDS: Final = 60
@@ -86,7 +88,7 @@ class ActivityCounter:
 
 _SAMPLE_EVERY_S: Final = 1.0
 _RATE_OVER_S: Final = 5
-# Asking RabbitMQ costs more than looking at what has been heard.
+# The management API costs more than the events at hand.
 _QUEUES_EVERY: Final = 5
 _MANY_WAITING: Final = 1000
 
@@ -104,58 +106,53 @@ class BusHealth:
     lost_at: datetime | None = None
 
 
-class QueueSource(Protocol):
-    """Source of queue states."""
-
-    async def queues(self) -> list[QueueState] | None:
-        """Current states; None if the management API does not answer."""
-        ...
-
-
 class ActivityMonitor:
     """Samples events every second and queues every five."""
 
-    def __init__(self, feed: EventFeed, rabbit: QueueSource) -> None:
-        self._feed, self._rabbit = feed, rabbit
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._feed = backend, backend.feed
         self.health = BusHealth()
         self.rates: deque[float] = deque(maxlen=120)
         self.depths: dict[str, deque[int]] = {}
         self.queues: list[QueueState] | None = None
         self._lost_at: datetime | None = None
-        self._paces = ActivityCounter()
-        self._beating: asyncio.Task[None] | None = None
+        self._counter = ActivityCounter()
+        self._sampling: asyncio.Task[None] | None = None
 
-    def paces(self) -> dict[str, ServiceActivity]:
-        return self._paces.now()
+    def services(self) -> dict[str, ServiceActivity]:
+        return self._counter.now()
 
     def start(self) -> None:
-        self._beating = asyncio.create_task(self._beat(), name="gateway pulse")
+        self._sampling = asyncio.create_task(self._sample_forever(), name="gateway activity")
 
     async def stop(self) -> None:
-        if self._beating is not None:
-            await end(self._beating)
+        if self._sampling is not None:
+            await end(self._sampling)
 
-    async def _beat(self) -> None:
+    async def _sample_forever(self) -> None:
         counted: deque[int] = deque(maxlen=_RATE_OVER_S)
-        beats = 0
+        samples = 0
         with self._feed.listen() as listener:
             while True:
-                self._paces.tick()
-                counted.append(self._paces.hear(listener.take()))
+                self._counter.tick()
+                counted.append(self._counter.hear(listener.take()))
                 self.rates.append(sum(counted) / len(counted))
-                if beats % _QUEUES_EVERY == 0:
-                    await self._look_at_queues()
+                if samples % _QUEUES_EVERY == 0:
+                    await self._sample_queues()
                 is_connected = self._feed.is_connected
                 self._lost_at = None if is_connected else self._lost_at or datetime.now(UTC)
                 health = health_of(
                     self._feed.workers, self.queues, is_connected=is_connected, per_second=self.rates[-1]
                 )
                 self.health = replace(health, lost_at=self._lost_at)
-                beats += 1
+                samples += 1
                 await asyncio.sleep(_SAMPLE_EVERY_S)
 
-    async def _look_at_queues(self) -> None:
-        self.queues = await self._rabbit.queues()
+    async def _sample_queues(self) -> None:
+        try:
+            self.queues = await list_queues(self._backend)
+        except ManagementUnavailable:
+            self.queues = None
         for queue in self.queues or ():
             self.depths.setdefault(queue.name, deque(maxlen=60)).append(queue.depth)
 

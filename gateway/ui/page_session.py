@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -15,7 +16,7 @@ from nicegui.element import Element
 from bus_schema.envelope import Envelope
 from gateway.access_control import COOKIE
 from gateway.backend import Backend
-from gateway.event_feed import EventFeed, MissedEvents
+from gateway.event_feed import MissedEvents
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, text
@@ -24,6 +25,8 @@ from gateway.ui.i18n import Localizer, language_of
 from gateway.ui.layout import Layout, skeleton
 from gateway.ui.svg import icon
 from mindbus.logs import logger
+
+T = TypeVar("T")
 
 _LEARN_WITHIN_S = 5.0
 _UTC = ZoneInfo("UTC")
@@ -75,20 +78,11 @@ def _zone_named(name: str) -> tzinfo:
 _PLACES = {"run": "runs", "artifact": "runs", "episodes": "memory"}
 
 
-@dataclass(frozen=True)
-class UiContext:
-    """State shared by all pages of a gateway."""
-
-    backend: Backend
-    feed: EventFeed
-    pulse: ActivityMonitor
-
-
 class PageSession:
     """One open page; its timers and subscriptions end with it."""
 
-    def __init__(self, ground: UiContext, name: str, request: Request) -> None:
-        self.ground, self.name = ground, name
+    def __init__(self, backend: Backend, activity: ActivityMonitor, name: str, request: Request) -> None:
+        self.backend, self.activity, self.name = backend, activity, name
         self.i18n = localizer_of(request)
         self.query = {key: value for key, value in request.query_params.items() if value}
         self.viewer = ClientInfo(self.i18n)
@@ -100,10 +94,6 @@ class PageSession:
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = skeleton()
-
-    @property
-    def backend(self) -> Backend:
-        return self.ground.backend
 
     @property
     def main(self) -> Element:
@@ -118,7 +108,7 @@ class PageSession:
         self.viewer = await client_info(self.i18n)
         self.i18n = self.shell.i18n = self.viewer.i18n
         self.shell.find_keys.set_text(self.viewer.find_keys)
-        palette = CommandPalette(self.i18n, self.ground.backend, self.name)
+        palette = CommandPalette(self.i18n, self.backend, self.name)
         self.on_key("palette", lambda _row: palette.open())
         self.on_key("?", lambda _row: palette.show_keys())
         ui.on("mb_key", self._press)
@@ -155,20 +145,20 @@ class PageSession:
 
     def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Call `take` with new events, and whether some were missed, at most once per interval."""
-        listening = self.ground.feed.listen()
-        listener = listening.__enter__()
-        ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
+        listener = self.entered(self.backend.feed.listen())
 
-        def some() -> Any:
+        def take_waiting() -> Any:
             items = listener.take()
-            if not items:
-                return None
-            return take(
-                [item for item in items if not isinstance(item, MissedEvents)],
-                any(isinstance(i, MissedEvents) for i in items),
-            )
+            events = [item for item in items if not isinstance(item, MissedEvents)]
+            return take(events, len(events) < len(items)) if items else None
 
-        self.every(seconds, some)
+        self.every(seconds, take_waiting)
+
+    def entered(self, context: AbstractContextManager[T]) -> T:
+        """Enter the context; it is left when the page is closed."""
+        value = context.__enter__()
+        ui.context.client.on_delete(lambda: context.__exit__(None, None, None))
+        return value
 
     def remember(self, **state: str | None) -> None:
         """Keep state in the address, for reloads and links; None removes it."""
@@ -195,7 +185,7 @@ class PageSession:
         return True
 
     def _feel(self) -> None:
-        health = self.ground.pulse.health
+        health = self.activity.health
         self.shell.show_health(health)
         is_lost = health.sentence == "health.lost"
         if is_lost == ("mb-hidden" in self._banner.classes):
@@ -209,7 +199,7 @@ class PageSession:
             with self._banner:
                 icon("alert")
                 with box("mb-stack mb-grow"):
-                    lost_at = self.ground.pulse.health.lost_at
+                    lost_at = self.activity.health.lost_at
                     since = self.i18n.time(lost_at) if lost_at else ""
                     text(self.i18n("lost.title", time=since), "mb-medium")
                     text(self.i18n("lost.safe"), "mb-meta")

@@ -9,14 +9,13 @@ from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from nicegui import ui
 
-from gateway.api.fleet import list_queues
 from gateway.backend import Backend
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.chat.screen import ChatScreen
 from gateway.ui.episodes.screen import EpisodesScreen
 from gateway.ui.fleet.screen import FleetScreen
 from gateway.ui.memory.screen import MemoryScreen
-from gateway.ui.page_session import PageSession, UiContext
+from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactScreen
 from gateway.ui.runs.list_screen import RunListScreen
 from gateway.ui.runs.run_screen import RunScreen
@@ -24,7 +23,6 @@ from gateway.ui.sim.screen import SimScreen
 from gateway.ui.timeline.screen import TimelineScreen
 from gateway.worker import GatewayWorker
 from mindbus.bus.worker import WorkerContext
-from mindbus.management import ManagementUnavailable, QueueState
 
 Draw = Callable[[PageSession], Awaitable[None]]
 
@@ -36,8 +34,7 @@ class WebUI:
     """The screens of one gateway."""
 
     def __init__(self, backend: Backend) -> None:
-        self.pulse = ActivityMonitor(backend.feed, _QueueReader(backend))
-        self.ground = UiContext(backend, backend.feed, self.pulse)
+        self._backend, self._activity = backend, ActivityMonitor(backend)
 
     def mount(self, app: FastAPI) -> None:
         """Serve the screens at `/`; existing routes of the app stay."""
@@ -54,8 +51,15 @@ class WebUI:
         self._page("/memory", "memory", MemoryScreen.draw)
         self._page("/episodes", "episodes", EpisodesScreen.draw)
         self._page("/sim", "sim", SimScreen.draw)
-        self._run_page()
-        self._artifact_page()
+
+        @ui.page("/runs/{run_id}")
+        async def run_page(request: Request, run_id: str) -> None:
+            await self._show("run", request, lambda session: RunScreen.draw(session, run_id))
+
+        @ui.page("/artifacts/{artifact_id}")
+        async def artifact_page(request: Request, artifact_id: str) -> None:
+            await self._show("artifact", request, lambda session: ArtifactScreen.draw(session, artifact_id))
+
         ui.run_with(
             app,
             title="MindBus",
@@ -69,10 +73,10 @@ class WebUI:
         )
 
     def start(self) -> None:
-        self.pulse.start()
+        self._activity.start()
 
     async def stop(self) -> None:
-        await self.pulse.stop()
+        await self._activity.stop()
 
     def _page(self, path: str, name: str, draw: Draw) -> None:
         async def page(request: Request) -> None:
@@ -80,38 +84,13 @@ class WebUI:
 
         ui.page(path)(page)
 
-    def _run_page(self) -> None:
-        async def page(request: Request, run_id: str) -> None:
-            await self._show("run", request, lambda session: RunScreen.draw(session, run_id))
-
-        ui.page("/runs/{run_id}")(page)
-
-    def _artifact_page(self) -> None:
-        async def page(request: Request, artifact_id: str) -> None:
-            await self._show("artifact", request, lambda session: ArtifactScreen.draw(session, artifact_id))
-
-        ui.page("/artifacts/{artifact_id}")(page)
-
     async def _show(self, name: str, request: Request, draw: Draw) -> None:
         ui.add_head_html(_HEAD)
-        session = PageSession(self.ground, name, request)
+        session = PageSession(self._backend, self._activity, name, request)
         await session.open()
         with session.main:
             await draw(session)
         session.finish()
-
-
-class _QueueReader:
-    """Queue states; None if the management API does not answer."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    async def queues(self) -> list[QueueState] | None:
-        try:
-            return await list_queues(self._backend)
-        except ManagementUnavailable:
-            return None
 
 
 _HEAD = "".join(

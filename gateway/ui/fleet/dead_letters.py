@@ -1,9 +1,9 @@
 """Dead letters: list, inspect, replay, drop."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from nicegui import ui
@@ -39,16 +39,10 @@ _SHOWN = 100
 Key = tuple[str, str]
 
 
-class ActedOn(Protocol):
-    """Refreshes the list."""
-
-    async def __call__(self, *, is_acted_on: bool = False) -> None: ...
-
-
 class DeadLetterList:
     """Rows of dead letters; actions apply to a row, the selection or a service."""
 
-    def __init__(self, session: PageSession, place: Element, on_change: "ActedOn") -> None:
+    def __init__(self, session: PageSession, place: Element, on_change: Callable[..., Awaitable[None]]) -> None:
         self.session, self._on_change = session, on_change
         self._letters: dict[Key, DeadLetter] = {}
         self.selected: set[Key] = set()

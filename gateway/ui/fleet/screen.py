@@ -45,15 +45,15 @@ class FleetScreen:
         session.on_key("r", screen.replay_row)
 
     def look(self) -> None:
-        pulse, i18n = self.session.ground.pulse, self.session.i18n
-        workers = workers_of(self.session.backend.feed.workers, pulse.paces())
+        activity, i18n = self.session.activity, self.session.i18n
+        workers = workers_of(self.session.backend.feed.workers, activity.services())
         self.workers.show(workers)
         ready = sum(worker.best.state is not State.UNREADY and not worker.best.is_silent for worker in workers)
         self._ready.show(str(ready), i18n("fleet.of_ready", n=len(workers)))
-        self._said.show(i18n.number(pulse.health.per_second, 1), i18n("unit.per_second"), list(pulse.rates))
-        if pulse.queues is None:
+        self._said.show(i18n.number(activity.health.per_second, 1), i18n("unit.per_second"), list(activity.rates))
+        if activity.queues is None:
             return
-        queues = queues_of([queue for queue in pulse.queues if queue.name.startswith("mb.q.")], pulse.depths)
+        queues = queues_of([queue for queue in activity.queues if queue.name.startswith("mb.q.")], activity.depths)
         self.queues.show(queues)
         self.session.subtitle(
             f"{i18n.count('fleet.count_workers', len(workers))} · {i18n.count('fleet.count_queues', len(queues))}"
@@ -61,9 +61,9 @@ class FleetScreen:
         fullest = max(queues, key=lambda queue: queue.ready, default=None)
         waiting = sum(queue.ready for queue in queues)
         self._waiting.show(i18n.number(waiting), fullest.name.removeprefix("mb.q.") if fullest and waiting else "")
-        retrying = sum(queue.depth for queue in pulse.queues if queue.name.startswith("mb.retry"))
+        retrying = sum(queue.depth for queue in activity.queues if queue.name.startswith("mb.retry"))
         self._retrying.show(i18n.number(retrying), "", is_quiet=not retrying)
-        dead = sum(queue.depth for queue in pulse.queues if queue.name.endswith(DEAD))
+        dead = sum(queue.depth for queue in activity.queues if queue.name.endswith(DEAD))
         self._dead.show(i18n.number(dead), "", is_quiet=not dead)
 
     async def look_at_letters(self, *, is_acted_on: bool = False) -> None:

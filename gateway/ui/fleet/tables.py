@@ -97,13 +97,13 @@ class _ServiceRowView:
                 self._name = text("", "mb-medium mb-ell")
                 self._many = text("", "mb-meta")
                 self._state = text("", "mb-tag mb-tint mb-hidden")
-            self._version = self._cell("fleet.version", "mb-t3 mb-not-phone")
-            self._seen = self._cell("fleet.seen", "mb-right mb-num mb-t2 mb-not-phone")
+            self._version = _cell(i18n, "fleet.version", "mb-t3 mb-not-phone")
+            self._seen = _cell(i18n, "fleet.seen", "mb-right mb-num mb-t2 mb-not-phone")
             with attributes(box("mb-fit mb-right", "td"), data_label=i18n("fleet.says")), box("mb-line-x mb-end-x"):
                 self._spark = ui.html("", sanitize=False).classes("mb-spark")
                 self._rate = text("", "mb-num mb-w40")
-            self._p50 = self._cell("p50", "mb-right mb-num")
-            self._p99 = self._cell("p99", "mb-right mb-num")
+            self._p50 = _cell(i18n, "p50", "mb-right mb-num")
+            self._p99 = _cell(i18n, "p99", "mb-right mb-num")
 
     def show(self, worker: ServiceRow) -> None:
         i18n, best = self._i18n, worker.best
@@ -124,11 +124,6 @@ class _ServiceRowView:
         self._rate.set_text(i18n.number(worker.pace.rates[-1] if worker.pace.rates else 0, 1))
         for cell, took in ((self._p50, worker.pace.p50_s), (self._p99, worker.pace.p99_s)):
             cell.set_text("–" if took is None else i18n.seconds(took))
-
-    def _cell(self, key: str, classes: str) -> TextElement:
-        made = text("", f"mb-fit {classes}", "td")
-        attributes(made, data_label=self._i18n(key))
-        return made
 
 
 def _look_of(best: WorkerInstance) -> tuple[str, str, str]:
@@ -226,9 +221,9 @@ class _QueueRowView:
             with attributes(box("mb-fit mb-right", "td"), data_label=i18n("fleet.depth")), box("mb-line-x mb-end-x"):
                 self._spark = ui.html("", sanitize=False).classes("mb-spark")
                 self._depth = text("", "mb-num mb-w40")
-            self._unacked = self._cell("fleet.taken")
-            self._consumers = self._cell("fleet.consumers")
-            self._dead = self._cell("fleet.dead")
+            self._unacked = _cell(i18n, "fleet.taken")
+            self._consumers = _cell(i18n, "fleet.consumers")
+            self._dead = _cell(i18n, "fleet.dead")
 
     def show(self, queue: QueueRow) -> None:
         attributes(self.element, data_row=queue.name)
@@ -248,7 +243,8 @@ class _QueueRowView:
         self._dead.set_text(self._i18n.number(queue.dead) if queue.dead else "–")
         self._dead.classes(replace=f"mb-fit mb-right mb-num {'mb-err mb-medium' if queue.dead else 'mb-t3'}")
 
-    def _cell(self, key: str) -> TextElement:
-        made = text("", "mb-fit mb-right mb-num", "td")
-        attributes(made, data_label=self._i18n(key))
-        return made
+
+def _cell(i18n: Localizer, key: str, classes: str = "mb-right mb-num") -> TextElement:
+    cell = text("", f"mb-fit {classes}", "td")
+    attributes(cell, data_label=i18n(key))
+    return cell

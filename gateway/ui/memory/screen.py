@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-from nicegui import ui
-
 from bus_schema.glm import FoundKem
 from bus_schema.kem_query import KemQuery
 from gateway.event_feed import MissedEvents
@@ -61,9 +59,7 @@ class MemoryScreen:
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        listening = screen.memory.changes.listen()
-        listener = listening.__enter__()
-        ui.context.client.on_delete(lambda: listening.__exit__(None, None, None))
+        listener = session.entered(screen.memory.changes.listen())
         session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
         session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
         session.on_key("Escape", lambda _row: screen.choose(None))

@@ -82,7 +82,7 @@ class SimScreen:
             self._figures[name].show(i18n.number(value), note, None, counting.curve(name))
         self.people.show(counting.by_user)
         self.news.show(list(counting.news))
-        dead = sum(queue.depth for queue in self.session.ground.pulse.queues or () if queue.name.endswith(".dead"))
+        dead = sum(queue.depth for queue in self.session.activity.queues or () if queue.name.endswith(".dead"))
         self.checks.show(checks_of(i18n, counting, dead))
         self._dots.set_content(answer_times(i18n, list(counting.seconds)))
 
