@@ -38,7 +38,7 @@ class ActivityCounter:
     def __init__(self) -> None:
         self._counts: dict[str, deque[int]] = {}
         self._took: dict[str, deque[float]] = {}
-        self._asked: dict[str, Envelope] = {}
+        self._pending: dict[str, Envelope] = {}
 
     def tick(self) -> None:
         for counts in self._counts.values():
@@ -77,11 +77,11 @@ class ActivityCounter:
             milliseconds = (data.get("context") or {}).get("execution_time_ms")
             return None if milliseconds is None else float(milliseconds) / 1000
         if envelope.type == MessageReceived.wire.type:
-            self._asked[str(data.get("message_id"))] = envelope
-            while len(self._asked) > _MOST_OPEN:
-                self._asked.pop(next(iter(self._asked)))
+            self._pending[str(data.get("message_id"))] = envelope
+            while len(self._pending) > _MOST_OPEN:
+                self._pending.pop(next(iter(self._pending)))
         elif envelope.type == MessageSent.wire.type:
-            asked = self._asked.pop(str(data.get("in_reply_to")), None)
+            asked = self._pending.pop(str(data.get("in_reply_to")), None)
             return (envelope.time - asked.time).total_seconds() if asked else None
         return None
 

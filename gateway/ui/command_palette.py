@@ -54,7 +54,7 @@ _MOVE: Final = """(event) => {
     rows.forEach((row, place) => row.setAttribute('aria-selected', place === next));
     rows[next]?.scrollIntoView({block: 'nearest'});
   } else if (event.key === 'Enter') {
-    // Whoever types quickly is ahead of the list.
+    // A quick typist is ahead of the list.
     const list = document.querySelector('.mb-palette [role=listbox]');
     const take = (tries) => {
       const wanted = event.target.value.trim().toLowerCase();

@@ -34,17 +34,17 @@ class Localizer:
 
     def __init__(self, language: str, zone: tzinfo) -> None:
         self.language, self.zone = language, zone
-        self._said = catalogue(language)
+        self._messages = catalogue(language)
 
     def __call__(self, key: str, **values: object) -> str:
         """The message of a key."""
-        phrase = self._said[key]
+        phrase = self._messages[key]
         assert isinstance(phrase, str), f"{key} is a plural"
         return phrase.format(**values) if values else phrase
 
     def count(self, key: str, number: int, **values: object) -> str:
         """The plural form for a number."""
-        forms = self._said[key]
+        forms = self._messages[key]
         assert isinstance(forms, list), f"{key} is no plural"
         return forms[_form(self.language, number)].format(n=self.number(number), **values)
 

@@ -40,7 +40,7 @@ class Layout:
             self._rail()
             self.places = self._top()
         attributes(box("mb-toasts"), role="status", aria_live="polite")
-        ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _TOLD_BY_BROWSER])})")
+        ui.run_javascript(f"mbKnow({json.dumps([i18n(key) for key in _BROWSER_MESSAGES])})")
 
     def show_health(self, health: BusHealth) -> None:
         i18n = self.i18n
@@ -153,7 +153,7 @@ class Layout:
 
 _LEAVE = "() => fetch('/logout', {method: 'POST'}).then(() => { location.href = '/login'; })"
 # What the browser says by itself, without the gateway or before it has answered.
-_TOLD_BY_BROWSER = ("copied", "not_copied", "lost.gateway", "lost.again")
+_BROWSER_MESSAGES = ("copied", "not_copied", "lost.gateway", "lost.again")
 # BusHealth is never told by colour alone.
 _SHAPES = {"ok": "", "warn": "mb-ring", "err": "mb-square", "t3": ""}
 

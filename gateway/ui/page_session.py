@@ -85,43 +85,43 @@ class PageSession:
         self.backend, self.activity, self.name = backend, activity, name
         self.i18n = localizer_of(request)
         self.query = {key: value for key, value in request.query_params.items() if value}
-        self.viewer = ClientInfo(self.i18n)
+        self.client = ClientInfo(self.i18n)
         self._on_key: dict[str, Callable[[str | None], Any]] = {}
         self._timers: list[ui.timer] = []
         place = _PLACES.get(name, name)
         ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
-        self.shell = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
+        self.layout = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
         with self.main:
             self._banner = attributes(box("mb-hidden"), role="status")
             self._skeleton = skeleton()
 
     @property
     def main(self) -> Element:
-        return self.shell.places.main
+        return self.layout.places.main
 
     @property
     def controls(self) -> Element:
-        return self.shell.places.controls
+        return self.layout.places.controls
 
     async def open(self) -> None:
         """Wait for the browser and its facts, then be ready to draw."""
-        self.viewer = await client_info(self.i18n)
-        self.i18n = self.shell.i18n = self.viewer.i18n
-        self.shell.find_keys.set_text(self.viewer.find_keys)
+        self.client = await client_info(self.i18n)
+        self.i18n = self.layout.i18n = self.client.i18n
+        self.layout.find_keys.set_text(self.client.find_keys)
         palette = CommandPalette(self.i18n, self.backend, self.name)
         self.on_key("palette", lambda _row: palette.open())
         self.on_key("?", lambda _row: palette.show_keys())
         ui.on("mb_key", self._press)
-        ui.on("mb_visible", lambda event: self._sleep(is_visible=bool(event.args["visible"])))
+        ui.on("mb_visible", lambda event: self._set_visible(is_visible=bool(event.args["visible"])))
         self._skeleton.delete()
-        self.every(1.0, self._feel)
+        self.every(1.0, self._show_health)
 
     def finish(self) -> None:
         """Mark the page as drawn, for tests."""
         attributes(self.main, data_drawn=self.name).update()
 
     def subtitle(self, said: str) -> None:
-        place = self.shell.places.subtitle
+        place = self.layout.places.subtitle
         place.clear()
         with place:
             text(said)
@@ -184,14 +184,14 @@ class PageSession:
             self.say(done)
         return True
 
-    def _feel(self) -> None:
+    def _show_health(self) -> None:
         health = self.activity.health
-        self.shell.show_health(health)
+        self.layout.show_health(health)
         is_lost = health.sentence == "health.lost"
         if is_lost == ("mb-hidden" in self._banner.classes):
-            self._tell_loss(is_lost=is_lost)
+            self._show_loss(is_lost=is_lost)
 
-    def _tell_loss(self, *, is_lost: bool) -> None:
+    def _show_loss(self, *, is_lost: bool) -> None:
         self._banner.clear()
         self._banner.classes(replace="mb-banner" if is_lost else "mb-hidden")
         self.main.classes(add="mb-dimmed" if is_lost else "", remove="" if is_lost else "mb-dimmed")
@@ -212,6 +212,6 @@ class PageSession:
             if isinstance(done, Awaitable):
                 await done
 
-    def _sleep(self, *, is_visible: bool) -> None:
+    def _set_visible(self, *, is_visible: bool) -> None:
         for timer in self._timers:
             timer.activate() if is_visible else timer.deactivate()

@@ -32,9 +32,9 @@ _PAGE = 50
 class ConversationView:
     """Messages of one user; it scrolls with new ones."""
 
-    def __init__(self, session: PageSession, user_id: str, knowledge: UserProfile, place: Element) -> None:
-        self.session, self.user_id, self.knowledge, self.place = session, user_id, knowledge, place
-        self._said: dict[str, DialogueMessage] = {}
+    def __init__(self, session: PageSession, user_id: str, profile: UserProfile, place: Element) -> None:
+        self.session, self.user_id, self.profile, self.place = session, user_id, profile, place
+        self._messages: dict[str, DialogueMessage] = {}
         self._notices: dict[str, NotificationView] = {}
         self._instruction: DialogueMessage | None = None
         self._last_day = ""
@@ -51,7 +51,7 @@ class ConversationView:
 
     @property
     def count(self) -> int:
-        return len(self._said)
+        return len(self._messages)
 
     async def open(self) -> None:
         page = await read_messages(self.session.backend, self.user_id, limit=_PAGE)
@@ -61,9 +61,9 @@ class ConversationView:
 
     def hear(self, message: DialogueMessage) -> None:
         """Show a stored message, unless it is shown already."""
-        if message.message_id in self._said:
+        if message.message_id in self._messages:
             return
-        self._said[message.message_id] = message
+        self._messages[message.message_id] = message
         self._show(message)
         if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
             self._end_growing()
@@ -71,7 +71,7 @@ class ConversationView:
     def explain(self) -> None:
         """Update the reasons of notifications."""
         for message_id, notice in self._notices.items():
-            notice.explain(self.knowledge.reasons(message_id))
+            notice.explain(self.profile.reasons(message_id))
 
     def say(self, said: str) -> None:
         self.stop()
@@ -102,7 +102,7 @@ class ConversationView:
                         self._settle(piece)
                     else:
                         growing.add(piece)
-                        self._tell_speed(growing, time.monotonic() - began)
+                        self._show_speed(growing, time.monotonic() - began)
         except EXPECTED_ERRORS as trouble:
             self._end_growing()
             self._fail(trouble, said, message_id)
@@ -141,7 +141,7 @@ class ConversationView:
                 text("Esc", "mb-kbd")
         return line
 
-    def _tell_speed(self, growing: StreamingAnswer, seconds: float) -> None:
+    def _show_speed(self, growing: StreamingAnswer, seconds: float) -> None:
         i18n = self.session.i18n
         rate = i18n("chat.speed", n=i18n.number(len(growing.said) / max(seconds, 0.1)), s=i18n.seconds(seconds))
         if self._status is not None and not self._status.is_deleted:
@@ -151,16 +151,16 @@ class ConversationView:
         self._growing = self._status = None
         self._tail.clear()
 
-    async def _read_on(self) -> None:
+    async def _load_more(self) -> None:
         page = await read_messages(self.session.backend, self.user_id, cursor=self._older, limit=_PAGE)
         self._older = page.next_cursor
         await self._show_with(page.items)
 
     async def _show_with(self, newest: Sequence[DialogueMessage]) -> None:
         # Somebody may have written already.
-        self._said = {message.message_id: message for message in reversed(newest)} | self._said
-        if self._said:
-            await self.delegations.read(since=min(message.time for message in self._said.values()))
+        self._messages = {message.message_id: message for message in reversed(newest)} | self._messages
+        if self._messages:
+            await self.delegations.read(since=min(message.time for message in self._messages.values()))
         self._show_all()
 
     def _show_all(self) -> None:
@@ -170,8 +170,8 @@ class ConversationView:
         self._last_day, self._instruction = "", None
         if self._older is not None:
             with self._more:
-                button(self.session.i18n("chat.older"), self._read_on, "mb-quiet mb-small", "up")
-        for message in self._said.values():
+                button(self.session.i18n("chat.older"), self._load_more, "mb-quiet mb-small", "up")
+        for message in self._messages.values():
             self.delegations.draw_until(message.time)
             self._show(message)
         self.delegations.draw_until()
@@ -188,7 +188,7 @@ class ConversationView:
         i18n = self.session.i18n
         if message.kind is MessageKind.NOTIFICATION:
             notice = NotificationView(i18n, message, self._instruction)
-            notice.explain(self.knowledge.reasons(message.message_id))
+            notice.explain(self.profile.reasons(message.message_id))
             self._notices[message.message_id] = notice
         elif message.role == "user":
             show_user_message(i18n, message)

@@ -142,7 +142,7 @@ class DelegationView:
         with self._head:
             self._line(story)
         if "mb-hidden" not in self._body.classes:
-            self._tell()
+            self._show_body()
 
     def _line(self, story: DelegationLog) -> None:
         i18n, end = self.i18n, story.completion
@@ -165,9 +165,9 @@ class DelegationView:
         show_if(self._body, is_open)
         attributes(self._head, aria_expanded=str(is_open).lower()).update()
         if is_open:
-            self._tell()
+            self._show_body()
 
-    def _tell(self) -> None:
+    def _show_body(self) -> None:
         i18n, story = self.i18n, self._story
         self._body.clear()
         with self._body:

@@ -28,36 +28,36 @@ class DialoguePane:
 
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
-        self.knowledge = UserProfile()
+        self.profile = UserProfile()
         with attributes(box("mb-pane", "section"), aria_label=user_id) as self.element:
             self._head(on_close)
             self._scroll = attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite")
             with self._scroll:
                 column = box("mb-column")
             self.part = ScreenSection(session.i18n, column)
-            self.talk = ConversationView(session, user_id, self.knowledge, column)
-            self.talk.scroller = self._scroll
+            self.conversation = ConversationView(session, user_id, self.profile, column)
+            self.conversation.scroller = self._scroll
             self._composer()
 
     async def open(self) -> None:
-        await self.part.attempt(self.talk.open)
+        await self.part.attempt(self.conversation.open)
         await self.part.attempt(self._learn)
-        self.talk.explain()
+        self.conversation.explain()
 
     def hear(self, envelope: Envelope) -> bool:
         """Process an event of this user; True if agents have reported something new."""
         data = envelope.data or {}
         if data.get("chat_id") == self.user_id:
-            self.talk.delegations.hear([envelope])
+            self.conversation.delegations.hear([envelope])
             return False
         if self.user_id not in (data.get("user_id"), data.get("to_user")):
             return False
         if envelope.type == MessageStored.wire.type:
-            self.talk.hear(MessageStored.model_validate(data))
+            self.conversation.hear(MessageStored.model_validate(data))
             return False
-        if not self.knowledge.learn([envelope]):
+        if not self.profile.learn([envelope]):
             return False
-        self.talk.explain()
+        self.conversation.explain()
         return True
 
     def show_state(self, dialogue: Dialogue | None) -> None:
@@ -73,7 +73,7 @@ class DialoguePane:
     async def _learn(self) -> None:
         query = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
         events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES)
-        self.knowledge.learn(event.envelope for event in events)
+        self.profile.learn(event.envelope for event in events)
 
     def _head(self, on_close: Callable[[str], None] | None) -> None:
         i18n, user = self.session.i18n, self.user_id
@@ -118,4 +118,4 @@ class DialoguePane:
             send.on("click", self._send, js_handler=take)
 
     def _send(self, event: object) -> None:
-        self.talk.say(str(getattr(event, "args", "")))
+        self.conversation.say(str(getattr(event, "args", "")))

@@ -51,7 +51,7 @@ class ChatScreen:
                     empty.explain("chat.empty")
                     empty.show(is_empty=True)
             self.aside = None
-            if len(chosen) == 1 and session.viewer.width >= _WITH_ASIDE:
+            if len(chosen) == 1 and session.client.width >= _WITH_ASIDE:
                 self.aside = ProfilePanel(session.i18n, box("mb-aside", "aside"))
 
     @classmethod
@@ -62,10 +62,10 @@ class ChatScreen:
             await pane.open()
             screen.people.meet(pane.user_id, is_open=True, unread=0)
         if screen.aside is not None:
-            screen.aside.show(screen.panes[0].knowledge)
-        await screen.look()
+            screen.aside.show(screen.panes[0].profile)
+        await screen.refresh()
         await screen._part.attempt(screen._read_ends)
-        session.every(5.0, screen.look)
+        session.every(5.0, screen.refresh)
         session.on_key("Escape", lambda _row: screen.stop())
         if session.query.get("new"):
             screen._prompt_user()
@@ -85,16 +85,16 @@ class ChatScreen:
         if is_listed:
             self.people.show()
         if is_told and self.aside is not None:
-            self.aside.show(self.panes[0].knowledge)
+            self.aside.show(self.panes[0].profile)
 
-    async def look(self) -> None:
-        await self._part.attempt(self._look)
+    async def refresh(self) -> None:
+        await self._part.attempt(self._refresh)
 
     def stop(self) -> None:
         for pane in self.panes:
-            pane.talk.stop()
+            pane.conversation.stop()
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         i18n = self.session.i18n
         found = {
             dialogue.user_id: dialogue
@@ -108,7 +108,7 @@ class ChatScreen:
         self.session.subtitle(i18n.count("chat.active_dialogues", self.people.active))
 
     async def _read_ends(self) -> None:
-        # Later ones are told; whoever is far down the list may do without.
+        # Later messages come as events; dialogues far down the list are left without a preview.
         users = self.people.names()[:_READ_ENDS]
         pages = await asyncio.gather(*(read_messages(self.session.backend, user, limit=2) for user in users))
         for user, page in zip(users, pages, strict=True):

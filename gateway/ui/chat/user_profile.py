@@ -126,27 +126,27 @@ class ProfilePanel:
                 text(i18n("aside.title"), "", "h2")
             self._body = box("mb-scroll mb-grow")
 
-    def show(self, knowledge: UserProfile) -> None:
+    def show(self, profile: UserProfile) -> None:
         self._body.clear()
         with self._body:
-            if knowledge.moods:
-                self._mood(knowledge)
-            self._tasks(knowledge.open_tasks)
-            self._facts(knowledge)
-            if knowledge.deferred:
-                self._deferred(knowledge)
-            if not (knowledge.moods or knowledge.tasks or knowledge.facts):
+            if profile.moods:
+                self._mood(profile)
+            self._tasks(profile.open_tasks)
+            self._facts(profile)
+            if profile.deferred:
+                self._deferred(profile)
+            if not (profile.moods or profile.tasks or profile.facts):
                 text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
-    def _mood(self, knowledge: UserProfile) -> None:
-        i18n, last = self.i18n, knowledge.moods[-1]
+    def _mood(self, profile: UserProfile) -> None:
+        i18n, last = self.i18n, profile.moods[-1]
         is_low = last.tone < last.usual - _SHARP
         with box("mb-aside-part", "section"):
             with self._title("mood", i18n("aside.mood")):
                 box("mb-grow")
                 arrow = "↓" if last.tone < last.usual else "↑" if last.tone > last.usual else ""
                 text(f"{i18n.number(last.tone, 2)} {arrow}", f"mb-num mb-medium {'mb-warn' if is_low else ''}")
-            curve = area([mood.tone for mood in knowledge.moods[-30:]], 236, 40, low=-1, high=1)
+            curve = area([mood.tone for mood in profile.moods[-30:]], 236, 40, low=-1, high=1)
             ui.html(curve, sanitize=False).classes(f"mb-mood {'mb-warn' if is_low else 'mb-acc'}")
             if last.evidence:
                 text(f"«{last.evidence[0]}»", "mb-meta", "p")
@@ -164,15 +164,15 @@ class ProfilePanel:
                     due = i18n("aside.due", when=i18n.when(task.due, now)) if task.due else task.due_said
                     text(" · ".join(part for part in (due, task.owner or "") if part), "mb-cap mb-t3")
 
-    def _facts(self, knowledge: UserProfile) -> None:
-        facts = knowledge.valid_facts
+    def _facts(self, profile: UserProfile) -> None:
+        facts = profile.valid_facts
         if not facts:
             return
         with box("mb-aside-part", "section"):
             with self._title("memory", self.i18n("aside.facts")):
                 text(str(len(facts)), "mb-meta mb-num")
             for fact in facts[:_MOST]:
-                self._fact(fact, knowledge.replaced_by(fact))
+                self._fact(fact, profile.replaced_by(fact))
 
     def _fact(self, fact: Fact, before: Fact | None) -> None:
         i18n = self.i18n
@@ -183,13 +183,13 @@ class ProfilePanel:
             said = (i18n(f"fact.{fact.kind.value}"), fact.project or "", i18n.when(fact.said_at, datetime.now(UTC)))
             text(" · ".join(part for part in said if part), "mb-cap mb-t3")
 
-    def _deferred(self, knowledge: UserProfile) -> None:
+    def _deferred(self, profile: UserProfile) -> None:
         i18n, now = self.i18n, datetime.now(UTC)
         with box("mb-aside-part", "section"):
             with self._title("clock", i18n("aside.deferred")):
-                text(str(len(knowledge.deferred)), "mb-meta mb-num")
-            for waiting in list(knowledge.deferred.values())[:_MOST]:
-                wish = knowledge.wishes.get(waiting.notification_id)
+                text(str(len(profile.deferred)), "mb-meta mb-num")
+            for waiting in list(profile.deferred.values())[:_MOST]:
+                wish = profile.wishes.get(waiting.notification_id)
                 with box("mb-aside-row"):
                     text(wish.message if wish else waiting.notification_id, "mb-clamp")
                     text(

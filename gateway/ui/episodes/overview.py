@@ -20,7 +20,7 @@ class LayerChart:
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
-        self._said: dict[Layer | None, Element] = {}
+        self._legend_texts: dict[Layer | None, Element] = {}
         with place:
             with box("mb-head mb-no-line mb-layers-head"):
                 text(i18n("episodes.kept"), "mb-grow mb-ell", "h2")
@@ -34,9 +34,12 @@ class LayerChart:
         i18n = self.i18n
         raw = sum(layer.raw_words for layer in stats.layers.values())
         counts: dict[Layer | None, int] = {layer: kept.words for layer, kept in stats.layers.items()}
-        said = [(layer, self._name(layer), self._short(counts.get(layer, 0) if layer else raw)) for layer in self._said]
+        said = [
+            (layer, self._name(layer), self._short(counts.get(layer, 0) if layer else raw))
+            for layer in self._legend_texts
+        ]
         for layer, name, count in said:
-            self._said[layer].set_text(f"{name} {count}")  # type: ignore[attr-defined]  # made as a text below
+            self._legend_texts[layer].set_text(f"{name} {count}")  # type: ignore[attr-defined]  # made as a text below
         attributes(self._chart, aria_label=", ".join(f"{name} {count}" for _, name, count in said)).update()
         told = {
             "language": i18n.language,
@@ -51,7 +54,7 @@ class LayerChart:
     def _legend(self, layer: Layer | None, colour: str) -> None:
         with box("mb-line-x mb-cap"):
             box("mb-legend-line", "i").style(f"--c: {colour}")
-            self._said[layer] = text(self._name(layer), "mb-t2 mb-num")
+            self._legend_texts[layer] = text(self._name(layer), "mb-t2 mb-num")
 
     def _name(self, layer: Layer | None) -> str:
         return self.i18n("episodes.raw_words") if layer is None else self.i18n(f"episodes.layer.{layer.value}")

@@ -60,27 +60,27 @@ class EpisodesScreen:
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
         session.hear(_HEAR_EVERY_S, screen.hear)
-        session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
+        session.every(_LOOK_AGAIN_EVERY_S, screen.retry_if_failed)
         session.on_key("Escape", lambda _row: screen._close())
-        await screen.look()
-        if screen._chosen is None and screen._heads and not session.viewer.is_phone:
+        await screen.refresh()
+        if screen._chosen is None and screen._heads and not session.client.is_phone:
             screen._chosen = next(iter(screen._heads))
         if screen._chosen is not None:
             await screen.choose(screen._chosen)
 
-    async def look(self) -> None:
-        self._is_away = not await self._list_part.attempt(self._look)
+    async def refresh(self) -> None:
+        self._is_away = not await self._list_part.attempt(self._refresh)
         if not self._skeleton.is_deleted:
             self._skeleton.delete()
 
-    async def look_again(self) -> None:
+    async def retry_if_failed(self) -> None:
         if self._is_away:
-            await self.look()
+            await self.refresh()
 
     async def hear(self, events: list[Envelope], is_missing: bool) -> None:
         told = {str((event.data or {}).get("episode_id")) for event in events if event.type.startswith(_TOLD)}
         if told or is_missing:
-            await self.look()
+            await self.refresh()
         if self._chosen is not None and (self._chosen in told or is_missing):
             await self._detail_part.attempt(self._explain)
 
@@ -91,8 +91,8 @@ class EpisodesScreen:
         self._show()
         await self._detail_part.attempt(self._explain)
 
-    async def read_on(self) -> None:
-        await self.session.attempt(self._read_on())
+    async def load_more(self) -> None:
+        await self.session.attempt(self._load_more())
 
     def _list(self) -> None:
         i18n, session = self.session.i18n, self.session
@@ -109,11 +109,11 @@ class EpisodesScreen:
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
                 self.listing = EpisodeList(i18n, box(""), self.choose)
-                self.nothing = EmptyState(i18n, "memory", _COMMAND)
-                self._more = button(i18n("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
+                self.empty_state = EmptyState(i18n, "memory", _COMMAND)
+                self._more = button(i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
         self._list_part = ScreenSection(i18n, place)
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         backend, chat = self.session.backend, self.wanted.chat_id
         page = await backend.query(self.wanted)
         self._heads = {head.id: head for head in page.items}
@@ -126,7 +126,7 @@ class EpisodesScreen:
         history = await backend.query(GetLayerHistory(chat_id=chat))
         self.chart.show(history.points, stats)
 
-    async def _read_on(self) -> None:
+    async def _load_more(self) -> None:
         page = await self.session.backend.query(self.wanted.model_copy(update={"cursor": self._next_cursor}))
         self._heads |= {head.id: head for head in page.items}
         self._next_cursor = page.next_cursor
@@ -144,8 +144,8 @@ class EpisodesScreen:
         self.listing.show(listed)
         show_if(self._more, self._next_cursor)
         narrowed = self._filter or self.wanted.layers or self.wanted.anchors_only or self.wanted.chat_id
-        self.nothing.explain("episodes.none_fits" if narrowed else "episodes.empty", has_command=not narrowed)
-        self.nothing.show(is_empty=self._is_known and not listed)
+        self.empty_state.explain("episodes.none_fits" if narrowed else "episodes.empty", has_command=not narrowed)
+        self.empty_state.show(is_empty=self._is_known and not listed)
 
     def _fits(self, head: EpisodeHead) -> bool:
         return self._filter in " ".join((head.headline, head.id, head.chat_id, *head.tags)).casefold()
@@ -158,12 +158,12 @@ class EpisodesScreen:
     def _of_layer(self, layer: str) -> Any:
         self.session.remember(layer=layer or None)
         self.wanted = self.wanted.model_copy(update={"layers": _layers(layer)})
-        return self.look()
+        return self.refresh()
 
     def _turn(self, tab: str) -> Any:
         self.session.remember(anchors="1" if tab == "anchors" else None)
         self.wanted = self.wanted.model_copy(update={"anchors_only": tab == "anchors"})
-        return self.look()
+        return self.refresh()
 
     def _close(self) -> None:
         self._chosen = None
@@ -194,7 +194,7 @@ class EpisodesScreen:
         """Run a command, then refresh without waiting for its event."""
         if await self.session.attempt(work, done):
             await self._detail_part.attempt(self._explain)
-            await self.look()
+            await self.refresh()
 
 
 def _layers(name: str) -> tuple[Layer, ...]:

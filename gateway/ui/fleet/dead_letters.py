@@ -66,7 +66,7 @@ class DeadLetterList:
     def keys(self) -> set[Key]:
         return set(self._letters)
 
-    async def look(self, *, is_acted_on: bool = False) -> None:
+    async def refresh(self, *, is_acted_on: bool = False) -> None:
         """Refresh if a queue has changed: browsing a queue takes messages and returns them."""
         backend = self.session.backend
         queues = await list_queues(backend, QUEUE_PREFIX)

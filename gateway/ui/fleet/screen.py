@@ -25,7 +25,7 @@ class FleetScreen:
         i18n = session.i18n
         with box("mb-fleet mb-scroll"):
             with box("mb-panel mb-kpis"):
-                self._said = _Number(i18n("fleet.said"), "mb-acc")
+                self._messages = _Number(i18n("fleet.said"), "mb-acc")
                 self._waiting = _Number(i18n("fleet.waiting"), "mb-acc")
                 self._retrying = _Number(i18n("fleet.retrying"), "mb-warn")
                 self._dead = _Number(i18n("fleet.dead_letters"), "mb-err")
@@ -34,23 +34,23 @@ class FleetScreen:
             self.workers = WorkerTable(i18n, workers, session.query.get("find", ""))
             self.queues = QueueTable(i18n, queues)
             letters = box("mb-panel mb-fleet-dead", "section")
-            self.letters = DeadLetterList(session, letters, self.look_at_letters)
+            self.letters = DeadLetterList(session, letters, self.refresh_letters)
             self._queues_part, self._letters_part = ScreenSection(i18n, queues), ScreenSection(i18n, letters)
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
-        session.every(1.0, screen.look)
-        session.every(_LOOK_EVERY_S, screen.look_at_letters)
+        session.every(1.0, screen.refresh)
+        session.every(_LOOK_EVERY_S, screen.refresh_letters)
         session.on_key("r", screen.replay_row)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         activity, i18n = self.session.activity, self.session.i18n
         workers = workers_of(self.session.backend.feed.workers, activity.services())
         self.workers.show(workers)
         ready = sum(worker.best.state is not State.UNREADY and not worker.best.is_silent for worker in workers)
         self._ready.show(str(ready), i18n("fleet.of_ready", n=len(workers)))
-        self._said.show(i18n.number(activity.health.per_second, 1), i18n("unit.per_second"), list(activity.rates))
+        self._messages.show(i18n.number(activity.health.per_second, 1), i18n("unit.per_second"), list(activity.rates))
         if activity.queues is None:
             return
         queues = queues_of([queue for queue in activity.queues if queue.name.startswith("mb.q.")], activity.depths)
@@ -66,8 +66,8 @@ class FleetScreen:
         dead = sum(queue.depth for queue in activity.queues if queue.name.endswith(DEAD))
         self._dead.show(i18n.number(dead), "", is_quiet=not dead)
 
-    async def look_at_letters(self, *, is_acted_on: bool = False) -> None:
-        await self._letters_part.attempt(partial(self.letters.look, is_acted_on=is_acted_on))
+    async def refresh_letters(self, *, is_acted_on: bool = False) -> None:
+        await self._letters_part.attempt(partial(self.letters.refresh, is_acted_on=is_acted_on))
 
     async def replay_row(self, row: str | None) -> None:
         """Replay the selection, else the focused row."""

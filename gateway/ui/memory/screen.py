@@ -42,16 +42,16 @@ class MemoryScreen:
             self.facets = FacetPanel(session.i18n, self._facets, self.ask)
             with box("mb-memory-main") as self._search:
                 self.bar = SearchForm(session.i18n, self._search, question, self.ask)
-                self.line = ResultSummary(session.i18n, self.look)
+                self.line = ResultSummary(session.i18n, self.refresh)
                 place = box("mb-scroll mb-grow mb-memory-place")
                 self.part = ScreenSection(session.i18n, place)
                 self.results = ResultList(session.i18n, place, self.choose)
                 with place:
                     self._skeleton = skeleton()
-                    self.nothing = EmptyState(session.i18n, "memory", _COMMAND)
-                    self._more = button(session.i18n("memory.more"), self.read_on, "mb-quiet mb-hidden", "down")
+                    self.empty_state = EmptyState(session.i18n, "memory", _COMMAND)
+                    self._more = button(session.i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
             self._changes = box("mb-memory-main mb-scroll")
-            self.happenings = ChangeList(session.i18n, self._changes, self.choose)
+            self.change_list = ChangeList(session.i18n, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
             self.detail = KemDetail(session.i18n, drawer, lambda: self.choose(None), self._pick)
         self._turn("changes" if session.query.get("view") == "changes" else "search")
@@ -61,32 +61,32 @@ class MemoryScreen:
         screen = cls(session)
         listener = session.entered(screen.memory.changes.listen())
         session.every(_HEAR_EVERY_S, lambda: screen.hear(listener.take()))
-        session.every(_LOOK_AGAIN_EVERY_S, screen.look_again)
+        session.every(_LOOK_AGAIN_EVERY_S, screen.retry_if_failed)
         session.on_key("Escape", lambda _row: screen.choose(None))
-        await screen.look()
+        await screen.refresh()
         if wanted := session.query.get("kem"):
             await screen.choose(wanted)
 
     async def ask(self, question: MemorySearch) -> None:
         self.bar.question = question
         self.session.remember(**question.in_address())
-        await self.look()
+        await self.refresh()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         query = self.bar.query()
         if query is not None:
-            self._is_away = not await self.part.attempt(lambda: self._look(query))
+            self._is_away = not await self.part.attempt(lambda: self._refresh(query))
         if not self._skeleton.is_deleted:
             self._skeleton.delete()
 
-    async def look_again(self) -> None:
+    async def retry_if_failed(self) -> None:
         if self._is_away:
-            await self.look()
+            await self.refresh()
 
-    async def read_on(self) -> None:
+    async def load_more(self) -> None:
         query = self.bar.query()
         if query is not None:
-            await self.session.attempt(self._read_on(query))
+            await self.session.attempt(self._load_more(query))
 
     async def choose(self, kem_id: str | None) -> None:
         self.session.remember(kem=kem_id)
@@ -106,10 +106,10 @@ class MemoryScreen:
             self.session.say(self.session.i18n("memory.missed"))
         if not changes:
             return
-        self.happenings.add(changes)
+        self.change_list.add(changes)
         self.found.hear(changes)
         if not self.found.hits and self.bar.question.is_open:
-            await self.look()
+            await self.refresh()
         self._follow_chosen(changes)
         self._show()
 
@@ -123,18 +123,18 @@ class MemoryScreen:
         if self._chosen != before:
             self.detail.show(self._chosen)
 
-    async def _look(self, query: KemQuery) -> None:
+    async def _refresh(self, query: KemQuery) -> None:
         began = time.monotonic()
         page = await self.memory.search(query, limit=_PAGE, explain=query.is_ranked)
         self.line.took(time.monotonic() - began)
         self.found.begin(query, page)
         is_open = self.bar.question.is_open
-        self.nothing.explain("memory.empty" if is_open else "memory.no_answer", has_command=is_open)
+        self.empty_state.explain("memory.empty" if is_open else "memory.no_answer", has_command=is_open)
         total = (await self.memory.stats()).kems
         self.session.subtitle(self.session.i18n.count("memory.units", total))
         self._answered()
 
-    async def _read_on(self, query: KemQuery) -> None:
+    async def _load_more(self, query: KemQuery) -> None:
         self.found.add(await self.memory.search(query, self.found.next_cursor, _PAGE, explain=query.is_ranked))
         self._answered()
 
@@ -156,7 +156,7 @@ class MemoryScreen:
         self.results.show(hits)
         self.line.show(found, hits)
         show_if(self._more, found.next_cursor)
-        self.nothing.show(is_empty=not hits)
+        self.empty_state.show(is_empty=not hits)
 
     def _controls(self, question: MemorySearch) -> None:
         with self.session.controls:

@@ -123,7 +123,7 @@ class SearchForm:
             ).classes("mb-mono mb-question-filter")
             self._filter = narrowed.on("keydown.enter", self.go)
             with attributes(box("mb-wrong mb-hidden"), role="alert") as self._wrong:
-                self._said = text("", "mb-err")
+                self._error = text("", "mb-err")
                 self._where = text("", "mb-mono mb-where", "pre")
 
     def query(self) -> KemQuery | None:
@@ -132,15 +132,15 @@ class SearchForm:
             query = self.question.query()
         except MalformedFilter as malformed:
             said = self.i18n("memory.bad_filter", position=malformed.position, expected=malformed.expected)
-            self._tell(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
+            self._show_error(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
             return None
         except UnsupportedQuery as no:
-            self._tell(str(no), "")
+            self._show_error(str(no), "")
             return None
         except ValidationError as invalid:
-            self._tell(explain(invalid), "")
+            self._show_error(explain(invalid), "")
             return None
-        self._tell("", "")
+        self._show_error("", "")
         return query
 
     def go(self) -> Any:
@@ -152,9 +152,9 @@ class SearchForm:
     def _narrow(self, said: str) -> None:
         self.question = replace(self.question, filter=said)
 
-    def _tell(self, said: str, where: str) -> None:
+    def _show_error(self, said: str, where: str) -> None:
         show_if(self._wrong, said)
-        self._said.set_text(said)
+        self._error.set_text(said)
         self._where.set_text(where)
         show_if(self._where, where)
         attributes(self._filter, aria_invalid=str(bool(said)).lower()).update()

@@ -133,7 +133,7 @@ class ArtifactScreen:
 
     def __init__(self, session: PageSession, artifact_id: str) -> None:
         self.session, self.artifact_id = session, artifact_id
-        session.shell.crumbs([(session.i18n("nav.runs"), "/runs"), (short_id(artifact_id), "")])
+        session.layout.crumbs([(session.i18n("nav.runs"), "/runs"), (short_id(artifact_id), "")])
         with box("mb-run-right mb-alone") as place:
             self.part = ScreenSection(session.i18n, place)
             self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
@@ -143,9 +143,9 @@ class ArtifactScreen:
     @classmethod
     async def draw(cls, session: PageSession, artifact_id: str) -> None:
         screen = cls(session, artifact_id)
-        await screen.part.attempt(screen.look)
+        await screen.part.attempt(screen.refresh)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         trace = self.session.query.get("trace")
         await self.panel.show(self.artifact_id, trace)
         query = GetLineage(artifact_id=self.artifact_id, direction="both", depth=10)

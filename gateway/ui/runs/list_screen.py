@@ -53,7 +53,7 @@ class RunListScreen:
     async def draw(cls, session: PageSession) -> None:
         screen = cls(session)
         session.hear(0.5, screen.hear)
-        await screen.look()
+        await screen.refresh()
         session.every(1.0, screen.tick)
         if session.query.get("new"):
             screen._ask()
@@ -63,15 +63,15 @@ class RunListScreen:
 
     async def tick(self) -> None:
         if self._is_stale:
-            await self.look()
+            await self.refresh()
         elif any(run.status not in OVER for run in self._runs):
             self._show()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         self._is_stale = False
-        await self.part.attempt(self._look)
+        await self.part.attempt(self._refresh)
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         self._runs = list((await self.session.backend.bus.request(ListProcesses(limit=_SHOWN))).items)
         self._show()
 

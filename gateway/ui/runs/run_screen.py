@@ -61,10 +61,10 @@ class RunScreen:
     @classmethod
     async def draw(cls, session: PageSession, run_id: str) -> None:
         screen = cls(session, run_id)
-        session.shell.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
+        session.layout.crumbs([(session.i18n("nav.runs"), "/runs"), (run_id, "")])
         session.hear(0.25, screen.hear)
         session.every(1.0, screen.tick)
-        await screen.look()
+        await screen.refresh()
 
     def hear(self, envelopes: list[Envelope], has_missed: bool) -> None:
         for envelope in envelopes:
@@ -78,14 +78,14 @@ class RunScreen:
 
     def tick(self) -> Awaitable[None] | None:
         if self._is_stale:
-            return self.look()
+            return self.refresh()
         if self.run is not None and self.run.status not in OVER:
             self._show_steps(self.run)
         return None
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         self._is_stale = False
-        await self.part.attempt(self._look, self.run_id)
+        await self.part.attempt(self._refresh, self.run_id)
 
     def _graph_head(self) -> None:
         i18n = self.session.i18n
@@ -97,7 +97,7 @@ class RunScreen:
                     box(f"mb-swatch mb-{look}", "i")
                     text(i18n(f"run.{look}"))
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         run, found = await asyncio.gather(
             get_run(self.session.backend, self.run_id),
             self.session.backend.bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=self.run_id),
@@ -123,7 +123,7 @@ class RunScreen:
 
     def _show_head(self, run: Run) -> None:
         i18n = self.session.i18n
-        self.session.shell.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
+        self.session.layout.crumbs([(i18n("nav.runs"), "/runs"), (run.card_name, "")])
         self._state.clear()
         with self._state:
             is_waiting = any(step.status is StepStatus.PENDING_STORAGE for step in run.steps)
@@ -154,7 +154,7 @@ class RunScreen:
         i18n = self.session.i18n
         if await confirm(i18n, i18n("run.cancel_title"), i18n("run.cancel_text"), i18n("run.cancel"), 1):
             await self.session.attempt(cancel_run(self.session.backend, self.run_id), i18n("run.cancelled"))
-            await self.look()
+            await self.refresh()
 
 
 def _figure(label: str) -> TextElement:

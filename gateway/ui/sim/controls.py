@@ -119,14 +119,14 @@ class SimControls:
             with box("mb-marks"):
                 for mark in _MARKS:
                     text(f"{mark}×", "mb-cap mb-t3 mb-num").style(f"left: {_step_of(mark)}%")
-        self._tell_speed()
+        self._show_speed()
 
     def _set_speed(self, step: float) -> None:
         speed = _FASTEST ** (step / _STEPS)
         self.speed = round(speed, 1) if speed < 10 else float(round(speed))
-        self._tell_speed()
+        self._show_speed()
 
-    def _tell_speed(self) -> None:
+    def _show_speed(self) -> None:
         i18n = self.session.i18n
         self._speed_text.set_text(f"{i18n.number(self.speed, 0 if self.speed == int(self.speed) else 1)}×")
         self._speed_note.set_text(i18n("sim.pace", time=i18n.span(self.speed * 60)))

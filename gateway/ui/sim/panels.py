@@ -28,19 +28,19 @@ class PeoplePanel:
                 text(i18n("sim.profiles"), "", "h2")
                 self._team: TextElement = text("", "mb-meta")
             self._list = box("mb-scroll mb-grow")
-        self._said: dict[str, tuple[TextElement, Element]] = {}
+        self._counts: dict[str, tuple[TextElement, Element]] = {}
 
     def show_team(self, team: ShippedTeam) -> None:
         self._team.set_text(f"{team.name} · {len(team.people)}")
         self._list.clear()
-        self._said = {}
+        self._counts = {}
         with self._list:
             for one in team.people:
                 self._person(one)
 
     def show(self, by_user: dict[str, int]) -> None:
         most = max([1, *by_user.values()])
-        for user, (said, bar) in self._said.items():
+        for user, (said, bar) in self._counts.items():
             said.set_text(str(by_user.get(user, 0)))
             bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
 
@@ -53,7 +53,7 @@ class PeoplePanel:
             text(", ".join(one.responsibility), "mb-meta mb-ell mb-sim-about")
             with box("mb-bar mb-sim-bar"):
                 bar = box("", "i").style("width: 0")
-            self._said[one.user_id] = text("0", "mb-num mb-sim-sent"), bar
+            self._counts[one.user_id] = text("0", "mb-num mb-sim-sent"), bar
 
 
 class ScenarioPanel:

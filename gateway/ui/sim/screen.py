@@ -41,7 +41,7 @@ class SimScreen:
             controls = box("mb-panel mb-sim-controls", "section")
             self.part = ScreenSection(i18n, controls)
             self.controls = SimControls(session, controls, self._show_team)
-            self.controls.after_start = self.look
+            self.controls.after_start = self.refresh
             with box("mb-panel mb-kpis mb-sim-kpis"):
                 self._figures = {name: _Figure(i18n(f"sim.{name}"), colour) for name, colour in _FIGURES}
             self.people = PeoplePanel(i18n, box("mb-panel mb-sim-people", "section"))
@@ -58,14 +58,14 @@ class SimScreen:
         session.hear(0.25, screen.hear)
         screen.tick()
         session.every(1.0, screen.tick)
-        session.every(2.0, screen.look)
+        session.every(2.0, screen.refresh)
 
     def hear(self, envelopes: list[Envelope], _has_missed: bool) -> None:
         """Count events; missed ones are read from the timeline at the next load."""
         self.counting.hear(envelopes)
 
-    async def look(self) -> None:
-        await self.part.attempt(self._look)
+    async def refresh(self) -> None:
+        await self.part.attempt(self._refresh)
 
     def tick(self) -> None:
         i18n, counting = self.session.i18n, self.counting
@@ -86,7 +86,7 @@ class SimScreen:
         self.checks.show(checks_of(i18n, counting, dead))
         self._dots.set_content(answer_times(i18n, list(counting.seconds)))
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         self.state = await self.session.backend.bus.request(GetSimStatus())
         self._follow_team()
         counts = self.state.counts
@@ -101,7 +101,7 @@ class SimScreen:
         self.counting.hear(event.envelope for event in events)
 
     def _follow_team(self) -> None:
-        # Whoever has chosen a team sees that one, whatever runs.
+        # A chosen team is shown whatever runs.
         team = self.state.profiles
         if team is not None and team != self.controls.team and "team" not in self.session.query:
             self.controls.show_team(team)

@@ -37,7 +37,7 @@ class SimStatistics:
     seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_POINTS))
     news: deque[Envelope] = field(default_factory=lambda: deque(maxlen=_NEWS))
     curves: dict[str, deque[int]] = field(default_factory=dict)
-    _asked: dict[str, datetime] = field(default_factory=dict)
+    _pending: dict[str, datetime] = field(default_factory=dict)
     _ids: set[str] = field(default_factory=set)
 
     def hear(self, envelopes: Iterable[Envelope]) -> None:
@@ -100,12 +100,12 @@ class SimStatistics:
             return
         self.received[message_id] += 1
         self.by_user[str(data.get("user_id"))] += 1
-        self._asked[message_id] = envelope.time
+        self._pending[message_id] = envelope.time
 
     def _answer(self, envelope: Envelope, asked: str) -> None:
-        if asked in self._asked:
+        if asked in self._pending:
             self.answered.add(asked)
-            self.seconds.append((len(self.answered), (envelope.time - self._asked.pop(asked)).total_seconds()))
+            self.seconds.append((len(self.answered), (envelope.time - self._pending.pop(asked)).total_seconds()))
 
 
 _SLOW_S = 5.0

@@ -73,16 +73,16 @@ _TOP_PX, _FOOT_PX = 84, 36
 _LOWEST_PX, _HIGHEST_PX = 60, 84
 # The bars above the chart, its overview, its scale.
 _AROUND_PX = 48 + 44 + _TOP_PX + _FOOT_PX
-# Percent of the range; whoever looks further left reads, and is not pushed on.
+# Percent of the range; a view that ends further left does not follow live events.
 _RIGHT_EDGE = 99.5
 
 
 class TimelineChart:
     """The chart's state is in the browser; this class sends it marks."""
 
-    def __init__(self, viewer: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
-        self.i18n, self._zoom, self._on_zoom = viewer.i18n, _zoom_of(zoom), on_zoom
-        self._room_px = viewer.height - _AROUND_PX
+    def __init__(self, client: ClientInfo, zoom: str, on_zoom: Callable[[str, bool], Any]) -> None:
+        self.i18n, self._zoom, self._on_zoom = client.i18n, _zoom_of(zoom), on_zoom
+        self._room_px = client.height - _AROUND_PX
         i18n = self.i18n
         self.lanes: list[str] = []
         self._range_s = 900
@@ -188,7 +188,7 @@ class TimelineView:
         self.session, self._place, self.reading, self._range_s = session, place, reading, range_s
         self._chart: TimelineChart | None = None
         self._listing: EventList | None = None
-        self.is_table = session.viewer.is_phone or session.query.get("view") == "table"
+        self.is_table = session.client.is_phone or session.query.get("view") == "table"
         self.choose: Callable[[str | None], Any] = lambda _event: None
         self.see: Callable[[str, bool], Any] = lambda _zoom, _is_at_edge: None
 
@@ -201,9 +201,9 @@ class TimelineView:
         session = self.session
         with self._place:
             if self.is_table:
-                self._listing = EventList(session.i18n, self._place, self.choose, is_phone=session.viewer.is_phone)
+                self._listing = EventList(session.i18n, self._place, self.choose, is_phone=session.client.is_phone)
             else:
-                self._chart = TimelineChart(session.viewer, session.query.get("zoom", ""), self.see)
+                self._chart = TimelineChart(session.client, session.query.get("zoom", ""), self.see)
 
     def turn(self) -> None:
         self.is_table = not self.is_table
@@ -244,5 +244,5 @@ class TimelineView:
             self._chart.select(selected, chain, links, self.reading)
             return
         self.show(filters, selected, links)
-        if selected and self._listing is not None and self.session.viewer.is_phone:
+        if selected and self._listing is not None and self.session.client.is_phone:
             self._listing.reveal(selected)

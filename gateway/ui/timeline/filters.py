@@ -111,12 +111,12 @@ class LiveToggle:
         self._button.on("click", on_toggle)
         with self._button:
             box("mb-dot", "i")
-            self._said = text("")
-        self._tell()
+            self._messages = text("")
+        self._update()
 
     def keep(self, fresh: Sequence[EventMark]) -> None:
         self._waiting = [*self._waiting, *fresh][-_MOST_WAITING:]
-        self._tell()
+        self._update()
 
     def toggle(self) -> list[EventMark]:
         """The kept marks if it is live again, else none."""
@@ -125,13 +125,13 @@ class LiveToggle:
         if self.is_on:
             waited, self._waiting = self._waiting, []
         self.session.remember(live=None if self.is_on else "0")
-        self._tell()
+        self._update()
         return waited
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         i18n = self.session.i18n
         said = i18n("live") if self.is_on else i18n("paused")
         if self._waiting:
             said = i18n("paused_with", n=i18n.number(len(self._waiting)))
-        self._said.set_text(said)
+        self._messages.set_text(said)
         attributes(self._button, aria_pressed=str(self.is_on).lower()).update()

@@ -42,8 +42,8 @@ class TimelineScreen:
                     self.filters = TimelineFilters(session, bar, self.redraw)
                 place = box("mb-timeline-place mb-scroll")
                 self.part = ScreenSection(session.i18n, place)
-                self.nothing = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons)
-                self.nothing.explain("timeline.empty")
+                self.empty_state = EmptyState(session.i18n, "timeline", _COMMAND, self._empty_buttons)
+                self.empty_state.explain("timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
         self.view = TimelineView(session, place, self.reading, RANGES[self.range])
@@ -80,7 +80,7 @@ class TimelineScreen:
         self.reading.read(events)
         if not events:
             has_earlier = (await backend.bus.request(GetTimeline(limit=1))).items
-            self.nothing.explain("timeline.quiet" if has_earlier else "timeline.empty")
+            self.empty_state.explain("timeline.quiet" if has_earlier else "timeline.empty")
         self.redraw()
         self.view.watch()
         if not is_all:
@@ -131,7 +131,7 @@ class TimelineScreen:
             self._add(waited)
 
     def toggle_table(self) -> None:
-        if not self.session.viewer.is_phone:
+        if not self.session.client.is_phone:
             self.view.turn()
             self.redraw()
 
@@ -141,7 +141,7 @@ class TimelineScreen:
             self.filters.go(trace=mark.event.trace_id, event=mark.event.event_id)
 
     def redraw(self) -> None:
-        self.nothing.show(is_empty=not self.reading.marks)
+        self.empty_state.show(is_empty=not self.reading.marks)
         self.view.show(self.filters, self.drawer.selected, self._links)
         self._count()
 
