@@ -1,6 +1,7 @@
 """MindBus: a RabbitMQ worker fleet for teams of AI agents."""
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from mindbus.version import __version__ as __version__
@@ -93,7 +94,21 @@ __all__ = [
 ]
 
 
+# Until the next release, the old names still work.
+_RENAMED = {
+    "CommandFailed": "ReplyError",
+    "Handling": "MessageContext",
+    "Kit": "WorkerContext",
+    "Refused": "Rejected",
+    "To": "Send",
+    "Told": "Publish",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        warnings.warn(f"mindbus.{name} is now mindbus.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name not in _HOME_OF:
         raise AttributeError(f"module 'mindbus' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)
