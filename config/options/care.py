@@ -16,7 +16,9 @@ class CareSettings(BaseModel):
         default=86400, ge=0, description="Time from one garbage collection of storage to the next; 0: by hand alone."
     )
     gc_max_objects: int = Field(
-        default=10_000, ge=0, description="A garbage collection that would take more is refused; see storage-maintenance."
+        default=10_000,
+        ge=0,
+        description="A garbage collection that would take more is refused; see storage-maintenance.",
     )
     gc_max_percent: float = Field(
         default=25, ge=0, le=100, description="The same in percent of what there is, from 100 things on."
