@@ -29,8 +29,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from tests.fleets import Fleet, fleet_of, settings_for
 from tests.installed import FLEET
 from tests.memory_kit import SPACE, a_draft, a_vector
-from workers.glm.texts import Texts
-from workers.glm.worker import GlmWorker
+from workers.glm.worker import GlmWorker, KemTexts
 
 EAST = a_vector(1, 0, 0, 0)
 
@@ -116,7 +115,7 @@ async def test_a_unit_whose_words_are_an_artifact_goes_over_to_another_model(
             draft = KemDraft(id=f"kem_{number}", ref=put.ref, embeddings=EAST)
             await researcher.request(StoreKem(kem=draft))
     other = settings.model_copy(update={"embedding_model": MODEL, "embedding_dim": None})
-    texts = Texts(WorkerContext(other, fleet.bus))
+    texts = KemTexts(WorkerContext(other, fleet.bus))
     moving = ModelMigration(fleet[GlmWorker].memory.database, other, texts.of)
 
     progress = await moving.advance(MODEL, within_s=60)

@@ -14,7 +14,7 @@ from tests.dialogue_kit import Runtime, dialogue_settings
 from tests.fleets import fleet_of
 from tests.subagent_kit import with_subagent
 from tests.third_party import install
-from workers.subagent_registry import InvalidSubagentsFile, known_subagents
+from workers.dialogue.delegation import InvalidSubagentsFile, known_subagents
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "subagents.md").read_text(encoding="utf-8")

@@ -7,7 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.configuration.prompts import shipped_guide
+from agents.configuration.validation import InvalidFile, read_file
 from agents.dialogue.delegation import (
     DelegationRound,
     UnreadableCall,
@@ -21,13 +26,14 @@ from agents.dialogue.delegation import (
 from agents.models.language_model import ModelMessage, Tool, ToolCall
 from agents.models.messages import last_complete, sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
-from bus_schema.history import ChatMessage, HistoryMessage, subagent_key
+from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, subagent_key
 from bus_schema.ids import derived
 from bus_schema.replies import Code
 from bus_schema.subagent import (
     LAST_POSITION,
     MAX_SHOWN_CHARS,
     MAX_TASK_CHARS,
+    SERVICE_PREFIX,
     CancelTask,
     ExecuteTask,
     SubagentCompletion,
@@ -36,11 +42,13 @@ from bus_schema.subagent import (
     TaskStep,
     service_of,
 )
+from config.settings import FleetSettings
 from language.words import language_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError, Unroutable
 from mindbus.logs import logger
+from mindbus.registry import WorkerRegistry
 from mindbus.sdk.conversations import HistoryClient
 from mindbus.sdk.requests import in_id_scope
 from workers.dialogue.transcript import ExchangeRecord
@@ -227,3 +235,32 @@ class DelegationRounds:
 
 def _whom(numbered: tuple[int, ToolCall]) -> str:
     return subagent_of(numbered[1].name)
+
+
+class SubagentsFile(BaseModel):
+    """Sub-agents that run elsewhere, each with what it is good for."""
+
+    model_config = ConfigDict(extra="forbid")
+    subagents: dict[SubagentName, str] = Field(min_length=1)
+
+
+class InvalidSubagentsFile(InvalidFile):
+    """The file of sub-agents cannot be used; each line says where, what is wrong, what to do."""
+
+
+def known_subagents(settings: FleetSettings, workers: WorkerRegistry) -> dict[str, str]:
+    """Descriptions by name. Raises InvalidSubagentsFile, OSError."""
+    installed = {
+        name.removeprefix(SERVICE_PREFIX): entry
+        for name, entry in workers.entries.items()
+        if name.startswith(SERVICE_PREFIX)
+    }
+    # MindBus's own are described by their guides, so that their libraries need not be imported.
+    known = {
+        name: shipped_guide(name).description if entry.is_own else str(getattr(entry.load(), "description", ""))
+        for name, entry in installed.items()
+    }
+    if settings.subagents is not None:
+        file = Path(settings.subagents)
+        known |= read_file(file.read_bytes(), str(file), SubagentsFile, InvalidSubagentsFile).subagents
+    return known

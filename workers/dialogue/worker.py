@@ -43,10 +43,8 @@ from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import EpisodeRecall, KemRecall
 from mindbus.sdk.requests import in_id_scope
 from mindbus.sdk.user_context import UserContexts
-from workers.dialogue.delegation import Subagents
-from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor
-from workers.dialogue.memory import MemoryLookup
-from workers.subagent_registry import known_subagents
+from workers.dialogue.delegation import Subagents, known_subagents
+from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor, MemoryLookup
 
 _TICK_S = 0.5
 # Silence is longer than the timeout, not as long (spec 004 §4.2).

@@ -1,23 +1,27 @@
-"""The global memory: the worker, composed of the routers in this folder."""
+"""Worker of the global memory, and the texts of units that are embedded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.kem import KemSource
 from config.settings import FleetSettings
 from memory.embedding.errors import EmbedderFailure
-from memory.glm.migration import ModelMigration
+from memory.glm.migration import ModelMigration, own_text
 from memory.glm.service import GlobalMemory, database_of, open_memory
+from memory.glm.tables import KemRow
+from memory.kps.extractor import DocumentExtractor, ExtractionLimits
 from memory.vectors.index import IndexAway
 from mindbus.bus.handlers import background
 from mindbus.bus.worker import Worker, WorkerContext
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.logs import logger
+from mindbus.sdk.artifacts import open_artifacts
+from mindbus.sdk.requests import in_id_scope
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
-from workers.glm.current_memory import CurrentMemory
-from workers.glm.maintenance import MemoryMaintenance
-from workers.glm.texts import Texts
-from workers.glm.units import KemHandlers
+from workers.glm.handlers import CurrentMemory, KemHandlers, MemoryMaintenance
 from workers.kem_drafts import DraftReader
 
 _AGAIN_S = 1.0
@@ -33,7 +37,7 @@ class GlmWorker(Worker):
     def __init__(
         self, database: Database, opening: Callable[[], Awaitable[GlobalMemory]], context: WorkerContext
     ) -> None:
-        self._database, self._texts, self._current = database, Texts(context), CurrentMemory(opening)
+        self._database, self._texts, self._current = database, KemTexts(context), CurrentMemory(opening)
         self.inbox = inbox = SqlInbox(database)
         self.leadership = single_writer(database)
         self.include(
@@ -85,3 +89,44 @@ def open_glm(context: WorkerContext) -> GlmWorker:
     return GlmWorker(
         database, lambda: open_memory(database, context.settings_as(FleetSettings), context.clock), context
     )
+
+
+class KemTexts:
+    """Reads artifacts in the name of a unit's owner: what the owner may no longer read makes no vector either."""
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._kit = context
+        self._reader = DocumentExtractor(
+            ExtractionLimits(
+                context.settings_as(FleetSettings).kps_max_bytes, context.settings_as(FleetSettings).kps_timeout_s
+            )
+        )
+
+    async def of(self, row: KemRow) -> str | None:
+        """None where there is nothing to be read, or nothing any longer. Raises TemporaryFailure."""
+        if row.ref is None:
+            return await own_text(row)
+        ref = ArtifactRef.model_validate(row.ref)
+        try:
+            return await in_id_scope(f"text/{row.id}/{row.version}", lambda: self._read(row, ref))
+        except OSError as error:
+            raise TemporaryFailure(f"{type(error).__name__}: {error}") from error
+        except Rejected as error:
+            logger().warning("a unit is left without a vector", kem_id=row.id, reason=str(error))
+            return None
+
+    async def close(self) -> None:
+        """Let go of the reading process."""
+        await self._reader.close()
+
+    async def _read(self, row: KemRow, ref: ArtifactRef) -> str:
+        """The part that the unit is about, if it says which."""
+        artifacts = open_artifacts(
+            self._kit.bus.acting_as(row.owner), self._kit.settings_as(FleetSettings), self._kit.clock
+        )
+        async with artifacts.open(ref.artifact_id) as reader:
+            self._reader.require_size(reader.manifest.size_bytes)
+            content = b"".join([piece async for piece in reader])
+        text = (await self._reader.read(content, ref.content_type)).text
+        source = None if row.source is None else KemSource.model_validate(row.source)
+        return text if source is None or source.artifact != ref else text[source.start : source.end]

@@ -1,16 +1,27 @@
-"""Episodes: read, list, explain, pack, unpack and anchor them."""
+"""Episodes: reads, lists, explains, packs, unpacks, anchors and searches them."""
+
+import asyncio
+from collections.abc import AsyncIterator
 
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
+from bus_schema.ids import derived
 from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
-from bus_schema.lsm_search import FoundEpisodes, GetHotEpisodes
+from bus_schema.lsm_search import Feedback, FoundEpisodes, GetHotEpisodes, SearchEpisodes, TuneReport, TuneSearch
 from bus_schema.lsm_statistics import ExplainedEpisode, ExplainEpisode
+from memory.embedding.errors import EmbedderFailure
+from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory
-from mindbus.bus.handlers import Publish, on_command
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import Publish, background, on_command
+from mindbus.logs import logger
+from workers.lsm.message_log import in_conversation
+
+_EMBED_AGAIN_S = 10.0
 
 
-class Episodes:
+class EpisodeHandlers:
     """Handlers of episodes; a message without a time means now."""
 
     def __init__(self, memory: LongTermMemory) -> None:
@@ -56,3 +67,42 @@ class Episodes:
     async def set_anchor(self, command: SetAnchor) -> tuple[EpisodeHead | Publish, ...]:
         head, events = await self._memory.reactivation.set_anchor(command, self._memory.clock())
         return head, *(Publish(event, conversation_trace(head.chat_id)) for event in events)
+
+
+class EpisodeSearchHandlers:
+    """Handlers and background tasks of the search."""
+
+    def __init__(self, memory: LongTermMemory, search: EpisodeSearch) -> None:
+        self._memory, self._search = memory, search
+
+    @on_command
+    async def find(self, query: SearchEpisodes, context: MessageContext) -> FoundEpisodes:
+        """The answer, which waits for no write."""
+        at = query.at or self._memory.clock()
+        search_id = f"srch_{derived(context.message_id, 'search')}"
+        return (await self._search.find(query, at, search_id, context.requester)).answer
+
+    @on_command
+    async def feedback(self, command: Feedback, context: MessageContext) -> None:
+        await self._search.log.write(command.search_id)
+        await self._search.log.take_feedback(command, context.requester)
+
+    @on_command
+    async def tune(self, command: TuneSearch, context: MessageContext) -> TuneReport:
+        context.require_operator()
+        return await self._search.tuning.tune(apply=command.apply)
+
+    @background()
+    async def log_searches(self) -> AsyncIterator[tuple[Publish, ...]]:
+        """Count what was found as accessed, unless the query only looked; its events leave with the same commit."""
+        async with self._search.log.step() as events:
+            yield in_conversation(events)
+
+    @background(pause_s=0.05)
+    async def embed(self) -> None:
+        """Embed what was recorded; while the embedder is unavailable, search is by words alone."""
+        try:
+            await self._search.embed()
+        except EmbedderFailure as error:
+            logger().warning("turns wait for their vectors", reason=str(error))
+            await asyncio.sleep(_EMBED_AGAIN_S)

@@ -16,11 +16,9 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
-from workers.lsm.episodes import Episodes
-from workers.lsm.gaps import Gaps
+from workers.lsm.episodes import EpisodeHandlers, EpisodeSearchHandlers
 from workers.lsm.maintenance import EpisodeMaintenance
-from workers.lsm.recording import Recording
-from workers.lsm.search import Search
+from workers.lsm.message_log import Gaps, MessageLogHandlers
 
 
 class LsmWorker(Worker):
@@ -39,9 +37,9 @@ class LsmWorker(Worker):
         self.inbox = inbox = SqlInbox(database)
         self.leadership = single_writer(database)
         self.include(
-            Recording(self.memory, conversations, self._gaps),
-            Episodes(self.memory),
-            Search(self.memory, self.search),
+            MessageLogHandlers(self.memory, conversations, self._gaps),
+            EpisodeHandlers(self.memory),
+            EpisodeSearchHandlers(self.memory, self.search),
             EpisodeMaintenance(self.memory, inbox),
         )
 

@@ -1,4 +1,4 @@
-"""ArtifactHandlers: register, get and search them, and decide who may read them."""
+"""Artifacts: registration, queries and versions; signed addresses for participants without access to the store."""
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import (
@@ -14,11 +14,11 @@ from bus_schema.storage import (
     SetTraceMembers,
     Versions,
 )
-from bus_schema.uploads import FoundManifest
+from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, OpenClaim, RequestClaim, RequestUpload, Upload
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, on_command
+from mindbus.principal import Principal
 from storage_service.service import StorageService
-from workers.storage.principal import principal_of
 
 
 class ArtifactHandlers:
@@ -62,6 +62,31 @@ class ArtifactHandlers:
     async def set_trace_members(self, command: SetTraceMembers, context: MessageContext) -> None:
         principal = principal_of(context)
         await self._storage.traces.add_members(command.trace_id, command.members, principal, command.retention)
+
+
+class UploadHandlers:
+    """Handlers of signed addresses, which go to the requester alone and are never logged."""
+
+    def __init__(self, storage: StorageService) -> None:
+        self._storage = storage
+
+    @on_command
+    async def request_upload(self, query: RequestUpload, context: MessageContext) -> Upload:
+        principal = principal_of(context)
+        return await self._storage.uploads.request(query, principal)
+
+    @on_command
+    async def request_claim(self, query: RequestClaim) -> ClaimUpload:
+        return await self._storage.uploads.request_claim(query)
+
+    @on_command
+    async def open_claim(self, query: OpenClaim) -> ClaimAddress:
+        return await self._storage.uploads.open_claim(query.key)
+
+
+def principal_of(context: MessageContext) -> Principal:
+    """The requester within the trace of its message."""
+    return Principal(context.requester, context.trace_id)
 
 
 def _registration(manifest: Manifest, outcome: str) -> Registration:

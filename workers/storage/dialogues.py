@@ -1,4 +1,4 @@
-"""Dialogues, the timeline and the agents' own data."""
+"""DialogueHandlers, the timeline and the agents' own data."""
 
 from bus_schema.agent_data import AgentDataPage, GetAgentData, PutAgentData, Version
 from bus_schema.conversations import (
@@ -22,7 +22,7 @@ from mindbus.bus.handlers import Publish, on_command
 from storage_service.service import StorageService
 
 
-class Dialogues:
+class DialogueHandlers:
     """Handlers of messages, fragments, the timeline and agent data."""
 
     def __init__(self, storage: StorageService) -> None:

@@ -10,11 +10,9 @@ from mindbus.sql.leadership import single_writer
 from storage_service.maintenance.rules import rules_of
 from storage_service.presigner import open_presigner
 from storage_service.service import StorageService, open_storage
-from workers.storage.artifacts import ArtifactHandlers
-from workers.storage.dialogues import Dialogues
-from workers.storage.erasure import StorageErasure
-from workers.storage.maintenance import StorageMaintenance
-from workers.storage.uploads import UploadHandlers
+from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
+from workers.storage.dialogues import DialogueHandlers
+from workers.storage.maintenance import StorageErasure, StorageMaintenance
 
 
 class StorageWorker(Worker):
@@ -33,7 +31,7 @@ class StorageWorker(Worker):
         self.include(
             ArtifactHandlers(storage),
             UploadHandlers(storage),
-            Dialogues(storage),
+            DialogueHandlers(storage),
             self.maintenance,
             StorageErasure(storage, inbox),
         )

@@ -1,24 +1,38 @@
-"""SharedKemHandlers of shared memory: publish, query and load them; keep them in step with the global memory."""
+"""Units in shared memory: publication, queries, subscriptions, and sync with the global memory."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStored, KemUpdated
 from bus_schema.ids import derived
-from bus_schema.kem import Kem, KemDraft
-from bus_schema.swm import LoadedKems, LoadKemsFromGlm, PublishKem, PublishKems, QuerySwm
+from bus_schema.kem import Kem, KemDraft, KemNotice
+from bus_schema.messages import Event
+from bus_schema.swm import (
+    KemEvicted,
+    KemPublished,
+    LoadedKems,
+    LoadKemsFromGlm,
+    PublishKem,
+    PublishKems,
+    QuerySwm,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+)
+from memory.glm.notices import notice_of
 from memory.swm.cache_sync import CacheSync
 from memory.swm.glm import GlmAway
-from memory.swm.subscriptions import KemEvent, Subscriptions
+from memory.swm.subscriptions import KemEvent, Recipient, Subscriptions
 from memory.swm.working_memory import WorkingMemory
+from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import background, on_command, on_event
+from mindbus.bus.handlers import PublishTo, background, on_command, on_event
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 from mindbus.principal import Principal
 from workers.kem_drafts import DraftReader
-from workers.swm.notifications import Notification, notifications_of
 
+Notification = Event | PublishTo
 _AGAIN_S = 1.0
 
 
@@ -94,6 +108,70 @@ class SharedKemHandlers:
     async def _changed(self, event: KemStored | KemUpdated, *, is_new: bool) -> list[Notification]:
         happened = await self._sync.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
         return await notifications_of(happened, self._subscriptions)
+
+
+class SubscriptionHandlers:
+    """Handlers of subscriptions to changes."""
+
+    def __init__(self, bus: Client, subscriptions: Subscriptions) -> None:
+        self._bus, self._subscriptions = bus, subscriptions
+
+    @on_command
+    async def subscribe(self, command: Subscribe, context: MessageContext) -> Subscription:
+        # Whose it is goes by who asks, so that nobody takes another's name.
+        cause = (context.message_id,) if command.name is None else (context.owner, command.name)
+        subscription_id = f"sub_{derived(cause[0], 'subscription', *cause[1:]).replace('-', '')}"
+        # The queue is first: from the moment that the subscription is known, nothing is missed.
+        queue = await self._bus.keep_queue(subscription_id)
+        principal = Principal(context.requester)
+        await self._subscriptions.add(subscription_id, command.agent_id, command.topics, principal)
+        return Subscription(subscription_id=subscription_id, queue=queue)
+
+    @on_command
+    async def unsubscribe(self, command: Unsubscribe, context: MessageContext) -> None:
+        principal = Principal(context.requester)
+        await self._subscriptions.remove(command.subscription_id, principal)
+        await self._bus.drop_queue(command.subscription_id)
+
+
+async def notifications_of(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Notification]:
+    """The event for everybody, unless it has been published, and for each subscriber what it may read."""
+    notifications: list[Notification] = []
+    for happening in happened:
+        if not happening.is_published:
+            notifications.append(_notice(happening))
+        notifications += _to_each(happening, await subscriptions.recipients(happening))
+    return notifications
+
+
+def _to_each(happening: KemEvent, hearings: Iterable[Recipient]) -> Iterator[PublishTo]:
+    whole = _whole(happening)
+    for hearing in hearings:
+        event = KemEvicted(kem_id=happening.kem_id) if hearing.is_lost else whole
+        yield PublishTo(event, hearing.subscription_id)
+
+
+def _notice(happening: KemEvent) -> Event:
+    if happening.kem is None:
+        return _end(happening)
+    return notice_of(happening.kem, _kind(happening))
+
+
+def _whole(happening: KemEvent) -> Event:
+    kem = happening.kem
+    if kem is None:
+        return _end(happening)
+    seen = {"kem_id": kem.id, "version": kem.version, "updated_at": kem.updated_at, "visibility": kem.visibility}
+    return _kind(happening).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
+
+
+def _kind(happening: KemEvent) -> type[KemNotice]:
+    return KemPublished if happening.event_type == "KEM_PUBLISHED" else KemUpdated
+
+
+def _end(happening: KemEvent) -> Event:
+    kind = KemDeleted if happening.event_type == "KEM_DELETED" else KemEvicted
+    return kind(kem_id=happening.kem_id)
 
 
 def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[str, KemDraft]]:

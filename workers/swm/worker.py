@@ -1,16 +1,19 @@
-"""Shared working memory: the worker, composed of the routers in this folder."""
+"""Worker of shared working memory, composed of the routers in this folder."""
 
+from bus_schema.data import ClearData, DeleteUser, Removed
 from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
 from memory.swm.coordination import coordination_in
 from memory.swm.lock_queue import MAX_WAITING, LockQueue
 from memory.swm.redis_cache import RedisCache
+from memory.swm.stores import CounterStore
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.tables import MIGRATIONS
 from memory.swm.working_memory import WorkingMemory
 from memory.swm.write_queue import KemWriteQueue
-from mindbus.bus.handlers import every
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import every, on_command
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.logs import logger
 from mindbus.sql.database import Database
@@ -18,10 +21,8 @@ from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
 from workers.kem_drafts import DraftReader
 from workers.swm.coordination import CoordinationHandlers
-from workers.swm.erasure import SharedMemoryErasure
 from workers.swm.glm_link import GlmLink
-from workers.swm.subscriptions import SubscriptionHandlers
-from workers.swm.units import SharedKemHandlers
+from workers.swm.units import SharedKemHandlers, SubscriptionHandlers
 
 
 class SwmWorker(Worker):
@@ -79,6 +80,26 @@ class SwmWorker(Worker):
     async def _close(self) -> None:
         await self._cache.cache.close()
         await self._coordination.close()
+
+
+class SharedMemoryErasure:
+    """Handlers of erasure; locks end by themselves, and their fencing numbers must go on."""
+
+    def __init__(self, counters: CounterStore, sync: CacheSync, subscriptions: Subscriptions) -> None:
+        self._counters, self._sync, self._subscriptions = counters, sync, subscriptions
+
+    @on_command
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
+        counts = await self._sync.clear()
+        counts["counters"] = await self._counters.clear()
+        return Removed.of(counts | {"subscriptions": await self._subscriptions.clear()})
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
+        context.require_operator()
+        counts = await self._sync.erase_user(command.user_id)
+        return Removed.of(counts | {"subscriptions": await self._subscriptions.clear(f"user.{command.user_id}")})
 
 
 def cache_of(settings: FleetSettings) -> KemCache:

@@ -31,7 +31,7 @@ from tests.clocks import NOON
 from tests.hashing_embedder import HashingEmbedder
 from tests.lsm_kit import ANNA, Archive, said, talk
 from tests.postgres import DatabaseOf
-from workers.lsm.search import Search
+from workers.lsm.episodes import EpisodeSearchHandlers
 
 DAY = timedelta(days=1)
 ASKER = "user.anna"
@@ -331,7 +331,7 @@ async def test_no_event_of_a_search_is_lost_when_the_database_fails(library: Lib
     worker = Worker()
     worker.name = "lsm"
     worker.inbox = inbox = FailingInbox(library.search.log.database)
-    worker.include(Search(library.memory, library.search))
+    worker.include(EpisodeSearchHandlers(library.memory, library.search))
     claims = Claims(FolderFiles(tmp_path, tmp_path.as_uri()))
     tasks = WorkerTasks(worker, Sender("lsm", "1", "svc.lsm", "reply.lsm.1", claims), MemoryTransport(MemoryBroker()))
     (log_searches,) = [task for task in worker.routes.tasks if task.method == "log_searches"]

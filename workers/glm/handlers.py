@@ -1,0 +1,192 @@
+"""Handlers of the global memory: knowledge units, and maintenance by operators."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from bus_schema.data import ClearData, DeleteUser, Removed
+from bus_schema.dialogue import conversation_trace
+from bus_schema.glm import (
+    BatchItem,
+    BatchReport,
+    BatchStoreKems,
+    CheckMemory,
+    DeleteKem,
+    GetMemoryStats,
+    KemDeleted,
+    KemPage,
+    KemStored,
+    KemUpdated,
+    MemoryReport,
+    MemoryStats,
+    Reindex,
+    ReindexProgress,
+    RetrieveKems,
+    StoreKem,
+    UpdateKem,
+)
+from bus_schema.kem import Kem, KemDraft
+from memory.glm.migration import ModelMigration
+from memory.glm.notices import notice_of
+from memory.glm.rows import as_kem
+from memory.glm.service import GlobalMemory
+from memory.glm.store import RejectedDraft, StoredKem
+from mindbus.bus.context import MessageContext
+from mindbus.bus.handlers import on_command
+from mindbus.principal import Principal
+from mindbus.sql.inbox import SqlInbox
+from workers.kem_drafts import DraftReader
+
+# Shared working memory caches units for others and applies their rights itself.
+_TRUSTED = "swm"
+_CATCH_UP_WITHIN_S = 5.0
+_SETTLED_WITHIN_S = 10.0
+_PORTION_S = 5.0
+
+
+class CurrentMemory:
+    """Holds the memory that answers now; it is opened anew at each start and after a change of the embedding model."""
+
+    def __init__(self, open_memory: Callable[[], Awaitable[GlobalMemory]]) -> None:
+        self._open_memory = open_memory
+        self._opened: GlobalMemory | None = None
+
+    @property
+    def memory(self) -> GlobalMemory:
+        """The opened memory. Raises RuntimeError before `open`."""
+        if self._opened is None:
+            raise RuntimeError("the global memory is not open")
+        return self._opened
+
+    async def open(self) -> None:
+        """Close what was open, open it anew. Raises what `open_memory` raises."""
+        await self.close()
+        self._opened = await self._open_memory()
+
+    async def close(self) -> None:
+        """Close it, if it is open."""
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def replace(self) -> None:
+        """Answer from the memory as it is after a migration, clear the older index."""
+        older, self._opened = self.memory, await self._open_memory()
+        older.notify()
+        await older.index_sync.catch_up(_CATCH_UP_WITHIN_S)
+        await older.index.clear()
+        await older.close()
+        await self.memory.relay.reconcile()
+
+
+class KemHandlers:
+    """Handlers of knowledge units (KEMs); vectors follow what is committed with the message."""
+
+    def __init__(self, current: CurrentMemory, drafts: DraftReader) -> None:
+        self._current, self._drafts = current, drafts
+
+    @on_command
+    async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
+        principal = principal_of(context)
+        (draft,) = await self._current.memory.backlog.embed_drafts([command.kem])
+        kem = as_kem((await self._current.memory.store.store(draft, principal)).row)
+        self._current.memory.after_commit()
+        return kem, notice_of(kem, KemStored)
+
+    @on_command
+    async def store_batch(
+        self, command: BatchStoreKems, context: MessageContext
+    ) -> tuple[BatchReport | KemStored, ...]:
+        drafts: Sequence[KemDraft] = (
+            command.kems if command.ref is None else await self._drafts.read(command.ref, context)
+        )
+        principal = principal_of(context)
+        outcomes = await self._current.memory.store.store_all(
+            await self._current.memory.backlog.embed_drafts(drafts), principal
+        )
+        self._current.memory.after_commit()
+        # Of two with one id, the later one stands.
+        stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
+        report = BatchReport(items=tuple(map(_item, outcomes)))
+        return (report, *(notice_of(as_kem(row, has_vector=False), KemStored) for row in stored.values()))
+
+    @on_command
+    async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
+        principal = principal_of(context)
+        return await self._current.memory.search.page(query, principal)
+
+    @on_command
+    async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:
+        principal = principal_of(context)
+        changes = await self._current.memory.backlog.embed_changes(command.changes)
+        kem = await self._current.memory.store.update(command.model_copy(update={"changes": changes}), principal)
+        self._current.memory.after_commit()
+        return kem, notice_of(kem, KemUpdated)
+
+    @on_command
+    async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
+        principal = principal_of(context)
+        await self._current.memory.store.delete(command.kem_id, principal)
+        self._current.memory.after_commit()
+        return KemDeleted(kem_id=command.kem_id)
+
+
+class MemoryMaintenance:
+    """Handlers of operators: check, reindex, statistics, erasure."""
+
+    def __init__(self, current: CurrentMemory, inbox: SqlInbox, migration: ModelMigration) -> None:
+        self._current, self._inbox, self._migration = current, inbox, migration
+
+    @on_command
+    async def check(self, _command: CheckMemory, context: MessageContext) -> MemoryReport:
+        context.require_operator()
+        await self._current.memory.index_sync.catch_up(_SETTLED_WITHIN_S)
+        return await self._current.memory.relay.check()
+
+    @on_command
+    async def reindex(self, command: Reindex, context: MessageContext) -> ReindexProgress:
+        """Reindex a portion; the next command continues."""
+        context.require_operator()
+        progress = await self._migration.advance(command.model, _PORTION_S)
+        if progress.done == progress.total and self._current.memory.index.space.model != command.model:
+            await self._current.replace()
+        return progress
+
+    @on_command
+    async def stats(self, _query: GetMemoryStats, context: MessageContext) -> MemoryStats:
+        principal = principal_of(context)
+        return await self._current.memory.statistics.count(principal)
+
+    @on_command
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
+        kems = await self._current.memory.erasure.clear()
+        self._current.memory.after_commit()
+        await self._inbox.forget()
+        return Removed.of({"kems": kems})
+
+    @on_command
+    async def delete_user(
+        self, command: DeleteUser, context: MessageContext
+    ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
+        context.require_operator()
+        user_id = command.user_id
+        forgotten = await self._current.memory.erasure.erase_user(user_id)
+        self._current.memory.after_commit()
+        await self._inbox.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
+        removed = Removed.of({"kems": len(forgotten.deleted), "rights": len(forgotten.changed)})
+        told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.deleted)
+        return (removed, *told, *(notice_of(kem, KemUpdated) for kem in forgotten.changed))
+
+
+def principal_of(context: MessageContext) -> Principal:
+    """The requester; trusted is the working memory itself, not a requester that acts in its name."""
+    envelope = context.envelope
+    is_trusted = envelope.mbrequester == f"svc.{_TRUSTED}" and envelope.source.startswith(f"/mb/{_TRUSTED}/")
+    return Principal(context.requester, is_trusted=is_trusted)
+
+
+def _item(outcome: StoredKem | RejectedDraft) -> BatchItem:
+    match outcome:
+        case StoredKem(row=row, is_new=is_new):
+            times = {"created_at": row.created_at, "updated_at": row.updated_at, "version": row.version}
+            return BatchItem(kem_id=row.id, status="stored" if is_new else "replaced", **times)
+        case RejectedDraft(kem_id=kem_id, rejection=rejection):
+            return BatchItem(kem_id=kem_id, status="refused", code=rejection.code, error=str(rejection))
