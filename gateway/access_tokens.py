@@ -14,7 +14,7 @@ from pathlib import Path
 from cachetools import LRUCache
 
 from config.settings import FleetSettings
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 
 SESSION_FOR = timedelta(days=30)
 _MAX_ADDRESSES = 10_000

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import Heartbeat, State
-from mindbus.bus.client import Client, Subscription
+from mindbus.bus.client import Client, EventSubscription
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.tasks import end
@@ -119,7 +119,7 @@ class EventFeed:
         finally:
             self._listeners.discard(listener)
 
-    async def _receive_forever(self, subscription: Subscription[Envelope]) -> None:
+    async def _receive_forever(self, subscription: EventSubscription[Envelope]) -> None:
         while True:
             try:
                 async with subscription:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bus_schema.glm import MAX_PAGE, FoundKem, GetMemoryStats, KemPage, MemoryStats, RetrieveKems
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import facets
+from bus_schema.kem_match import facets
 from bus_schema.kem_query import KemQuery
 from bus_schema.messages import Query
 from bus_schema.replies import Code

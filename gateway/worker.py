@@ -18,7 +18,7 @@ from gateway.backend import Backend
 from gateway.event_streams import EventStreams
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import MindBusError
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 from mindbus.logs import logger
 
 _DRAIN_S = 3

@@ -9,7 +9,7 @@ from mindbus.version import __version__ as __version__
 if TYPE_CHECKING:
     from bus_schema.dialogue import DialogueFragment
     from bus_schema.messages import Command, Event, Nothing, Query
-    from mindbus.bus.client import Client, Subscription
+    from mindbus.bus.client import Client, EventSubscription
     from mindbus.bus.connection import NoBroker, connect
     from mindbus.bus.context import MessageContext
     from mindbus.bus.handlers import Publish, Send, background, every, on_command, on_event, on_topic
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
         TemporaryFailure,
         Unroutable,
     )
-    from mindbus.sdk.agent import AgentSDK
-    from mindbus.sdk.processing_agent import ProcessingAgent
+    from mindbus.sdk.agent import AgentSDK, SyncAgentSDK
+    from mindbus.sdk.dialogue_agent import ProcessingAgent
     from mindbus.sdk.subagent import Delegated, SubAgent
-    from mindbus.sdk.sync import SyncAgentSDK
     from mindbus.settings import Settings
 
 # Looked up when first used: a health probe must not pay for the AMQP client.
 _HOMES = {
     "bus_schema.messages": ("Command", "Event", "Nothing", "Query"),
-    "mindbus.bus.client": ("Client", "Subscription"),
+    "mindbus.bus.client": ("Client", "EventSubscription"),
     "mindbus.bus.connection": ("NoBroker", "connect"),
     "mindbus.errors": (
         "BusUnavailable",
@@ -49,10 +48,9 @@ _HOMES = {
     "mindbus.bus.context": ("MessageContext",),
     "mindbus.bus.worker": ("WorkerContext", "Worker"),
     "bus_schema.dialogue": ("DialogueFragment",),
-    "mindbus.sdk.agent": ("AgentSDK",),
-    "mindbus.sdk.processing_agent": ("ProcessingAgent",),
+    "mindbus.sdk.agent": ("AgentSDK", "SyncAgentSDK"),
+    "mindbus.sdk.dialogue_agent": ("ProcessingAgent",),
     "mindbus.sdk.subagent": ("Delegated", "SubAgent"),
-    "mindbus.sdk.sync": ("SyncAgentSDK",),
     "mindbus.settings": ("Settings",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -65,6 +63,7 @@ __all__ = [
     "Delegated",
     "DialogueFragment",
     "Event",
+    "EventSubscription",
     "MessageContext",
     "MindBusError",
     "NoBroker",
@@ -79,7 +78,6 @@ __all__ = [
     "Send",
     "Settings",
     "SubAgent",
-    "Subscription",
     "SyncAgentSDK",
     "TemporaryFailure",
     "Unroutable",
@@ -100,6 +98,7 @@ _RENAMED = {
     "Handling": "MessageContext",
     "Kit": "WorkerContext",
     "Refused": "Rejected",
+    "Subscription": "EventSubscription",
     "To": "Send",
     "Told": "Publish",
 }

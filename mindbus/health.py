@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, computed_field
 from bus_schema.fleet import State
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 from mindbus.settings import Settings
 
 MISSED_HEARTBEATS = 3

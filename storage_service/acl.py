@@ -1,11 +1,18 @@
-"""Access control of artifacts: the only place that decides who may do what."""
+"""Access control of artifacts, the only place that decides who may do what; members and retention of traces."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from sqlalchemy import BindParameter, ColumnElement, and_, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from bus_schema.artifacts import retention_of
+from bus_schema.identities import owner_of
 from mindbus.principal import Principal
-from storage_service.errors import NoSuchArtifact, NotAnOperator
-from storage_service.tables import ManifestRow, TraceMemberRow
+from mindbus.sql.database import Database
+from storage_service.errors import NoSuchArtifact, NotAnOperator, NotAService
+from storage_service.rows import insert_unless_taken
+from storage_service.tables import ManifestRow, TraceMemberRow, TraceRow
 
 # A value, or a parameter of a prepared statement.
 Value = str | BindParameter[str]
@@ -50,3 +57,40 @@ def _takes_part(owner: Value, trace: Value | None) -> ColumnElement[bool]:
     if trace is None:
         return listed
     return or_(listed, and_(ManifestRow.trace_id == trace, ~members))
+
+
+class Traces:
+    """Member lists of traces; members are only added."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self.database = database
+        self.clock = clock
+
+    async def add_members(
+        self, trace_id: str, members: Iterable[str], principal: Principal, retention: str | None = None
+    ) -> None:
+        """Add members within the current transaction; opens the trace, unless it has ended. Raises NotAService."""
+        if not principal.is_service:
+            raise NotAService(requester=principal.identity)
+        # In one order, so that two concurrent lists do not deadlock.
+        for member in sorted(set(map(owner_of, members))):
+            await insert_unless_taken(self.database.session, TraceMemberRow, trace_id=trace_id, member=member)
+        trace = await self._opened(trace_id)
+        trace.retention = retention or trace.retention
+        _set_retention(trace)
+
+    async def close(self, trace_id: str) -> None:
+        """End a trace within the current transaction; its retention counts from now on."""
+        trace = await self._opened(trace_id)
+        trace.closed_at = trace.closed_at or self.clock()
+        _set_retention(trace)
+
+    async def _opened(self, trace_id: str) -> TraceRow:
+        session = self.database.session
+        await insert_unless_taken(session, TraceRow, trace_id=trace_id)
+        return await session.get_one(TraceRow, trace_id, with_for_update=True)
+
+
+def _set_retention(trace: TraceRow) -> None:
+    kept = retention_of(trace.retention) if trace.retention else None
+    trace.kept_until = trace.closed_at + kept if trace.closed_at and kept else None

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from bus_schema.agent_data import AgentDataPage, AgentDatum, GetAgentData, PutAgentData
 from mindbus.sql.database import Database
 from storage_service.errors import AgentDatumConflict
-from storage_service.inserts import insert_unless_taken
+from storage_service.rows import insert_unless_taken
 from storage_service.tables import AgentDatumRow
 
 

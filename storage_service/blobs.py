@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError
-from mindbus.files.bulk_io import BackgroundSha256
+from mindbus.files.disk import BackgroundSha256
 from storage_service.errors import ContentMismatch
 
 CHUNK_BYTES = 1024 * 1024

@@ -21,7 +21,7 @@ from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, Dialogu
 from mindbus.sql.database import Database
 from retrieval.cursors import PageKey, position_of
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
-from storage_service.inserts import insert_unless_taken
+from storage_service.rows import insert_unless_taken
 from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
 

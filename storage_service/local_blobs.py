@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from mindbus.files.bulk_io import WriteBehindFile
+from mindbus.files.disk import WriteBehindFile
 from mindbus.files.keys import OBJECTS
 from storage_service.blobs import (
     ORPHANS,

@@ -12,9 +12,8 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import not_found, readable_by, supersedable_by
 from storage_service.errors import Forked, NoSuchInput, NotTheNextVersion, NotYoursToSupersede
-from storage_service.inserts import insert_unless_taken, next_position
 from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
-from storage_service.rows import as_manifest, as_row
+from storage_service.rows import as_manifest, as_row, insert_unless_taken, next_position
 from storage_service.tables import (
     DELETING,
     GONE,

@@ -1,13 +1,20 @@
-"""Conversion of manifests to and from rows."""
+"""Rows: conversion of manifests, inserts that tolerate concurrent ones, numbers and id ranges in order of commit."""
 
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
-from sqlalchemy import Row
+from sqlalchemy import Row, Select, bindparam, case, func, literal, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase
 
 from bus_schema.artifacts import AIContext, Manifest, retention_of
 from mindbus.files.keys import object_key
-from storage_service.tables import ManifestRow
+from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow
+
+# Commits per range; a migration has the same number.
+RANGE_COMMITS = 256
 
 
 def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetime) -> dict[str, Any]:
@@ -45,3 +52,65 @@ def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
         visibility=row.visibility,
         context=AIContext.model_validate(row.context) if row.context is not None else None,
     )
+
+
+async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:
+    """Insert a row; False where any key or unique column of it is taken."""
+    # RETURNING works on both databases; not every driver counts inserted rows.
+    statement = upserting(session, table).values(values).on_conflict_do_nothing().returning(literal(1))
+    return (await session.execute(statement)).first() is not None
+
+
+async def next_number(session: AsyncSession, counter: str) -> int:
+    """The next number, in order of commit: the counter stays locked until the transaction ends."""
+    statement = upserting(session, SequenceRow).values(name=counter, value=1)
+    drawn = statement.on_conflict_do_update(index_elements=["name"], set_={"value": SequenceRow.value + 1})
+    return int((await session.execute(drawn.returning(SequenceRow.value))).scalar_one())
+
+
+def upserting(session: AsyncSession, table: type[DeclarativeBase]) -> Any:
+    """An INSERT with ON CONFLICT, of either dialect."""
+    dialects = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+    return dialects[session.get_bind().dialect.name](table.__table__)  # type: ignore[arg-type]  # a mapped class's Table
+
+
+async def next_position(session: AsyncSession, created_at: datetime) -> int:
+    """The next position of a manifest; its time of creation widens the range of the position."""
+    position = await next_number(session, ManifestRow.__tablename__)
+    made = upserting(session, CreationRangeRow).values(
+        stretch=position // RANGE_COMMITS, earliest=created_at, latest=created_at
+    )
+    widened = {
+        "earliest": case(
+            (made.excluded.earliest < CreationRangeRow.earliest, made.excluded.earliest),
+            else_=CreationRangeRow.earliest,
+        ),
+        "latest": case(
+            (made.excluded.latest > CreationRangeRow.latest, made.excluded.latest), else_=CreationRangeRow.latest
+        ),
+    }
+    await session.execute(made.on_conflict_do_update(index_elements=["stretch"], set_=widened))
+    return position
+
+
+async def positions_of(
+    session: AsyncSession, position: int, made_after: datetime | None, made_before: datetime | None
+) -> tuple[int, int] | None:
+    """The first position from `position` on and the last at which an artifact made in that time may be, or None."""
+    query = _overlapping(made_after is not None, made_before is not None)
+    values = {"stretch": position // RANGE_COMMITS, "made_after": made_after, "made_before": made_before}
+    found = (await session.execute(query, values)).one()
+    first, last = cast("tuple[int | None, int | None]", found)
+    if first is None or last is None:
+        return None
+    return max(position, first * RANGE_COMMITS), (last + 1) * RANGE_COMMITS - 1
+
+
+@cache
+def _overlapping(has_begin: bool, has_end: bool) -> Select[int, int]:
+    overlaps = [CreationRangeRow.stretch >= bindparam("stretch", type_=CreationRangeRow.stretch.type)]
+    if has_begin:
+        overlaps.append(CreationRangeRow.latest >= bindparam("made_after", type_=CreationRangeRow.latest.type))
+    if has_end:
+        overlaps.append(CreationRangeRow.earliest < bindparam("made_before", type_=CreationRangeRow.earliest.type))
+    return select(func.min(CreationRangeRow.stretch), func.max(CreationRangeRow.stretch)).where(*overlaps)

@@ -14,7 +14,7 @@ from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 from retrieval.cursors import PageKey
-from storage_service.inserts import insert_unless_taken
+from storage_service.rows import insert_unless_taken
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
 

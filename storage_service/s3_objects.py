@@ -18,7 +18,7 @@ from mindbus.files.s3_errors import ConditionFailed
 from mindbus.files.s3_store import S3Files
 from storage_service.blobs import Declared
 from storage_service.object_store import ObjectChanged, ObjectExists, StoredObject
-from storage_service.presigner import open_presigner
+from storage_service.uploads import open_presigner
 
 PIECE_BYTES = 1024 * 1024
 # The most that one request copies, by the S3 documentation.

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.storage import SearchArtifacts
 from mindbus.principal import Principal
-from storage_service.inserts import positions_of
+from storage_service.rows import positions_of
 from storage_service.search_statements import SIZE, TRACES, Queries, Shape, TraceReach, queries_of, shape_of, values_of
 
 _END = 2**62

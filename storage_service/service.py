@@ -9,6 +9,7 @@ from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
+from storage_service.acl import Traces
 from storage_service.agent_data import AgentData
 from storage_service.blobs import Blobs
 from storage_service.catalog import Catalog, LineageReader
@@ -17,16 +18,13 @@ from storage_service.local_blobs import LocalBlobs
 from storage_service.maintenance.erasure import ErasedRows, Eraser
 from storage_service.maintenance.manifest_copies import clean
 from storage_service.maintenance.rules import TEMPORARY_KEPT, MaintenanceRules
-from storage_service.maintenance.service import MaintenanceService
+from storage_service.maintenance.service import MaintenanceService, StorageStatistics
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
-from storage_service.maintenance.statistics import StorageStatistics
-from storage_service.presigner import Presigner
 from storage_service.registration import ArtifactRegistrar, Registry
 from storage_service.registry import SqlRegistry
 from storage_service.tables import MIGRATIONS
 from storage_service.timeline import Timeline
-from storage_service.traces import Traces
-from storage_service.uploads import Uploads
+from storage_service.uploads import Presigner, Uploads
 
 
 class NoBlobs(TypeError):
@@ -39,9 +37,9 @@ def open_blobs(files: FileStore, orphans: Path | None = None, *, must_write_once
         return LocalBlobs(files.local_root, orphans)
     # Imported here: S3 is an extra, and slow to import.
     from mindbus.files.s3_store import S3Files
+    from storage_service.object_store import StoreProbe
     from storage_service.s3_blobs import S3Blobs
     from storage_service.s3_objects import S3Objects, S3ProbedObjects
-    from storage_service.store_probe import StoreProbe
 
     if not isinstance(files, S3Files):
         raise NoBlobs(NoBlobs.__doc__)

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, select
 from bus_schema.timeline import GetTimeline, TimelineEvent, TimelinePage
 from mindbus.sql.database import Database
 from retrieval.cursors import position_of
-from storage_service.inserts import insert_unless_taken, next_number
+from storage_service.rows import insert_unless_taken, next_number
 from storage_service.tables import TimelineRow
 
 

@@ -1,20 +1,168 @@
 """Staging keys and presigned addresses for uploads, claims and downloads."""
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 from bus_schema.artifacts import Manifest
-from bus_schema.uploads import ClaimAddress, ClaimUpload, FoundManifest, RequestClaim, RequestUpload, Upload
-from mindbus.files.keys import new_staging_key, staging_folder
+from bus_schema.uploads import (
+    ClaimAddress,
+    ClaimUpload,
+    FoundManifest,
+    PresignedGet,
+    PresignedPut,
+    RequestClaim,
+    RequestUpload,
+    Upload,
+)
+from mindbus.files.keys import content_type_of, file_name, new_staging_key, staging_folder
+from mindbus.files.store import FileStore
 from mindbus.principal import Principal
 from storage_service.blobs import Declared
 from storage_service.errors import ArtifactTooLarge, NotAStagingAddress
-from storage_service.presigner import Presigner
 
+PUT_WITHIN = timedelta(minutes=15)
+GET_WITHIN = timedelta(minutes=5)
 _UPLOAD = re.compile(r"staging/([0-9]{4})/([0-9]{2})/([0-9]{2})/([A-Za-z0-9_@-]{1,128})/([0-9a-f]{32})")
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_UNRESERVED = "-_.~"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class SigningAccount:
+    """Credentials, and the store's address as agents reach it, which is part of what is signed."""
+
+    endpoint_url: str
+    region: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Presigner:
+    """Signs addresses after the ACL has been checked; nothing is sent.
+
+    `account` is called each time, since the key of a machine's role is replaced every few hours; it may block.
+    """
+
+    bucket: str
+    prefix: str
+    account: Callable[[], SigningAccount]
+    clock: Callable[[], datetime]
+
+    def put(self, key: str, declared: Declared) -> PresignedPut:
+        """An upload of the declared bytes alone, under a key that has no object yet."""
+        headers = {
+            "content-length": str(declared.size_bytes),
+            "if-none-match": "*",
+            "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(declared.sha256)).decode(),
+        }
+        now = self.clock()
+        return PresignedPut(
+            url=self._signed("PUT", key, headers, {}, (now, PUT_WITHIN)), headers=headers, expires=now + PUT_WITHIN
+        )
+
+    def get(self, key: str, name: str, content_type: str) -> PresignedGet:
+        """A download as an attachment: no browser shows it under the store's host."""
+        shown = {
+            "response-content-disposition": f'attachment; filename="{file_name(name, content_type)}"',
+            "response-content-type": content_type_of(content_type),
+        }
+        now = self.clock()
+        return PresignedGet(url=self._signed("GET", key, {}, shown, (now, GET_WITHIN)), expires=now + GET_WITHIN)
+
+    def _signed(
+        self,
+        method: str,
+        key: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        valid: tuple[datetime, timedelta],
+    ) -> str:
+        """AWS Signature Version 4 in the query: the path is encoded once, the payload is not signed."""
+        begins, lasts = valid
+        account = self.account()
+        scheme, host = urlsplit(account.endpoint_url).scheme, _host_of(account.endpoint_url)
+        path = quote("/" + "/".join(filter(None, (self.bucket, self.prefix, key))), safe=f"/{_UNRESERVED}")
+        signed = {"host": host, **headers}
+        stamp = begins.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        scope = f"{stamp[:8]}/{account.region}/s3/aws4_request"
+        parameters = {
+            **query,
+            "X-Amz-Algorithm": _ALGORITHM,
+            "X-Amz-Credential": f"{account.access_key}/{scope}",
+            "X-Amz-Date": stamp,
+            "X-Amz-Expires": str(int(lasts.total_seconds())),
+            "X-Amz-SignedHeaders": ";".join(sorted(signed)),
+        }
+        if account.session_token is not None:
+            parameters["X-Amz-Security-Token"] = account.session_token
+        query_string = "&".join(sorted(f"{_quoted(name)}={_quoted(value)}" for name, value in parameters.items()))
+        lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
+        request = "\n".join([method, path, query_string, *lines, "", ";".join(sorted(signed)), "UNSIGNED-PAYLOAD"])
+        to_sign = "\n".join([_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
+        return (
+            f"{scheme}://{host}{path}?{query_string}&X-Amz-Signature={_signature(account.secret_key, scope, to_sign)}"
+        )
+
+
+def _host_of(url: str) -> str:
+    """Host as a client sends it: without the default port of the scheme."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{host}:{parts.port}" if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}"
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=_UNRESERVED)
+
+
+def _signature(secret_key: str, scope: str, to_sign: str) -> str:
+    derived = f"AWS4{secret_key}".encode()
+    for part in (*scope.split("/"), to_sign):
+        derived = hmac.digest(derived, part.encode(), "sha256")
+    return derived.hex()
+
+
+def open_presigner(
+    files: FileStore, clock: Callable[[], datetime], public_endpoint_url: str | None = None
+) -> Presigner | None:
+    """The presigner of an object store, with storage's own credentials; None for a folder."""
+    if files.local_root is not None:
+        return None
+    from mindbus.files.s3_store import S3Files
+
+    if not isinstance(files, S3Files):
+        return None
+    bucket = files.bucket
+    return Presigner(bucket.name, bucket.prefix, lambda: bucket.wait(_account(bucket.fs, public_endpoint_url)), clock)
+
+
+async def _account(fs: Any, public_endpoint_url: str | None) -> SigningAccount:
+    # Imported here: S3 is an extra.
+    from mindbus.files.s3_errors import CredentialsRefused
+
+    client = await fs.set_session()
+    region = client.meta.region_name
+    endpoint_url = public_endpoint_url or client.meta.endpoint_url
+    # botocore's name for no region at all; it signs for us-east-1 then.
+    region = "us-east-1" if region in (None, "aws-global") else region
+    if fs.key is not None:
+        return SigningAccount(endpoint_url, region, fs.key, fs.secret, fs.token)
+    found = await fs.session.get_credentials()
+    if found is None:
+        raise CredentialsRefused(CredentialsRefused.number, CredentialsRefused.__doc__)
+    frozen = await found.get_frozen_credentials()
+    return SigningAccount(endpoint_url, region, frozen.access_key, frozen.secret_key, frozen.token)
 
 
 def upload_key(uri: str, *, root_url: str, owner: str) -> str:

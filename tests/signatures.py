@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
-from storage_service.presigner import Presigner, SigningAccount
 from storage_service.service import StorageService
+from storage_service.uploads import Presigner, SigningAccount
 
 SECRET = "hush/+hush"
 

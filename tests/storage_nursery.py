@@ -16,10 +16,10 @@ from subprocess import PIPE, Popen
 from bus_schema.fleet import State
 from config.settings import FleetSettings
 from mindbus.health import HealthFolder
-from mindbus.hosting import host, stop_on_signals
 from mindbus.logs import configure_logs
 from mindbus.registry import Factory, installed_workers
 from mindbus.testing.wait import until
+from mindbus.worker_host import host, stop_on_signals
 
 _STARTED_WITHIN_S = 60
 

@@ -12,13 +12,12 @@ from bus_schema.artifacts import Manifest
 from bus_schema.ids import mint
 from bus_schema.storage import RegisterArtifact
 from mindbus.errors import TemporaryFailure
-from mindbus.files.s3_store import S3Files
-from mindbus.files.s3_upload import UploadParts
+from mindbus.files.s3_store import S3Files, UploadParts
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import StorageAway
 from mindbus.sql.database import Database
-from storage_service.maintenance.keys import copy_key
+from storage_service.maintenance.manifest_copies import copy_key
 from storage_service.object_store import Guarantees
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3Objects

@@ -19,8 +19,8 @@ from config.settings import FleetSettings
 from mindbus.bus.handlers import Publish, Send
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.agent_state import OutgoingMessage
-from mindbus.sdk.processing_agent import ProcessingAgent
-from mindbus.sdk.user_context import ContextItem, UserContexts
+from mindbus.sdk.dialogue_agent import ProcessingAgent
+from mindbus.sdk.recall import ContextItem, UserContexts
 
 _TEAM = "team"
 

@@ -10,7 +10,7 @@ from bus_schema.messages import Event
 from bus_schema.processing import MoodAssessed
 from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.processing_agent import ProcessingAgent
+from mindbus.sdk.dialogue_agent import ProcessingAgent
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):

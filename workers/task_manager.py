@@ -18,7 +18,7 @@ from bus_schema.processing import TasksFound
 from config.settings import FleetSettings
 from mindbus.bus.handlers import every
 from mindbus.bus.worker import WorkerContext
-from mindbus.sdk.processing_agent import ProcessingAgent
+from mindbus.sdk.dialogue_agent import ProcessingAgent
 
 _TEAM = "team"
 _LOOKS_AT_DUE_DATES_S = 30

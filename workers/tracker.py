@@ -6,7 +6,7 @@ from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.bus.handlers import on_topic
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.errors import ReplyError, TemporaryFailure
-from mindbus.sdk.batches import Batches
+from mindbus.tasks import Batches
 
 # Many wait at once, so that they can be saved together.
 _AT_ONCE = 200

@@ -17,7 +17,7 @@ from gateway.backend import Backend
 from gateway.byte_ranges import RequestedRange, UnsatisfiableRange, parse_range
 from gateway.event_streams import ChunkedResponse
 from gateway.problems import problem_response
-from mindbus.files.download_names import content_type_of, file_name
+from mindbus.files.keys import content_type_of, file_name
 from mindbus.sdk.artifacts import ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
 

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from bus_schema.glm import FoundKem, KemPage, MemoryStats
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import meets_filter, order_of
+from bus_schema.kem_match import meets_filter, order_of
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
 from memory.errors import NoSuchKem

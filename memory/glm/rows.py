@@ -6,7 +6,7 @@ from typing import Any
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem, KemBody, KemSource
-from bus_schema.kem_matching import facets
+from bus_schema.kem_match import facets
 from language.words import stems
 from memory.glm.tables import KemRow
 from memory.rights import readers_of

@@ -14,7 +14,7 @@ from sqlalchemy import and_, select
 
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder
 from memory.embedding.errors import EmbedderFailure

@@ -9,7 +9,7 @@ from bus_schema.kem_query import KemQuery
 from memory.redis_link import RedisAway
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
-from mindbus.sdk.kem_cache import IndexedKems, Policy
+from mindbus.sdk.local_memory import IndexedKems, Policy
 
 _ANY_ID = "kem_any"
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import indexable_texts, required_texts
+from bus_schema.kem_match import indexable_texts, required_texts
 from bus_schema.kem_query import KemQuery
 from memory.redis_link import RedisLink, WrongRedis
 from memory.swm.cache import CacheAway
@@ -24,7 +24,7 @@ from memory.swm.redis_layout import (
     seconds,
 )
 from mindbus.logs import logger
-from mindbus.sdk.kem_cache import Policy
+from mindbus.sdk.local_memory import Policy
 from mindbus.tasks import end
 
 _CHUNK = 200

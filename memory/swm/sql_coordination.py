@@ -12,8 +12,8 @@ from bus_schema.swm import Lock, LockInfo
 from memory.swm.errors import CounterFull, LockNotHeld
 from memory.swm.stores import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, LockRequest
 from memory.swm.tables import LockRow, OperationRow, SharedCounterRow
-from mindbus.sdk.batches import Batches
 from mindbus.sql.database import Database
+from mindbus.tasks import Batches
 
 
 class SqlLocks:

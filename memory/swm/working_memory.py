@@ -6,7 +6,7 @@ from typing import Any
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem, KemBody, KemDraft
-from bus_schema.kem_matching import matches_query, order_of, sorted_kems
+from bus_schema.kem_match import matches_query, order_of, sorted_kems
 from bus_schema.kem_query import KemQuery
 from memory.glm.cursors import cursor_after, page_key_of
 from memory.rights import RIGHTS, is_readable, owner_of_new, rights_of_replacement

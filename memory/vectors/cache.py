@@ -6,7 +6,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from bus_schema.kem_matching import Facet, facets
+from bus_schema.kem_match import Facet, facets
 from bus_schema.kem_query import KemQuery
 from memory.vectors.facet_index import FacetIndex
 from memory.vectors.index import PREFIX, NearKem, VectorPoint, epoch_seconds

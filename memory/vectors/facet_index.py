@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from bus_schema.kem_matching import Facet
+from bus_schema.kem_match import Facet
 from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, MetadataFilter, NoneOf, OneOf
 from retrieval.vectors import Mask
 

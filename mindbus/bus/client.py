@@ -181,17 +181,17 @@ class Client:
         return outgoing.envelope.id
 
     @overload
-    def subscribe(self, events: type[EventT], *, trace: str | None = None) -> "Subscription[EventT]": ...
+    def subscribe(self, events: type[EventT], *, trace: str | None = None) -> "EventSubscription[EventT]": ...
     @overload
-    def subscribe(self, events: str, *, trace: str | None = None) -> "Subscription[Envelope]": ...
-    def subscribe(self, events: type[Event] | str, *, trace: str | None = None) -> "Subscription[Any]":
+    def subscribe(self, events: str, *, trace: str | None = None) -> "EventSubscription[Envelope]": ...
+    def subscribe(self, events: type[Event] | str, *, trace: str | None = None) -> "EventSubscription[Any]":
         """Hear events from now on: of a class, typed; or of a pattern such as `process.*`, as raw envelopes.
 
         Events told while the connection is lost are not heard; a worker's queue is what keeps them.
         """
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
-        return Subscription(self._transport, self._sender, key, kind, trace)
+        return EventSubscription(self._transport, self._sender, key, kind, trace)
 
     async def keep_queue(self, subscriber: str) -> str:
         """Have a queue for a subscriber, who need not be there; its name. Raises BusUnavailable."""
@@ -226,7 +226,7 @@ class Client:
         series(PUBLISHED, outgoing.envelope.type).inc()
 
 
-class Subscription(Generic[ItemT]):
+class EventSubscription(Generic[ItemT]):
     """Events as they come: iterate over it; `async with` makes sure that it listens before anything else is done."""
 
     def __init__(
@@ -237,7 +237,7 @@ class Subscription(Generic[ItemT]):
         self._heard: asyncio.Queue[Incoming] = asyncio.Queue()
         self._consumer: Consumer | None = None
 
-    async def __aenter__(self) -> "Subscription[ItemT]":
+    async def __aenter__(self) -> "EventSubscription[ItemT]":
         """Listen from here on."""
         if self._consumer is None:
             queue = f"mb.tap.{self._sender.service}.{uuid7().hex}"

@@ -15,9 +15,8 @@ from mindbus.cli.console import errors
 from mindbus.cli.errors import UsageError
 from mindbus.sdk.artifacts import Artifacts, ReadOptions
 from mindbus.sdk.preview import MOST_BYTES, Preview, preview
-from mindbus.sdk.reader import ArtifactReader, ReadRange, save_to
-from mindbus.sdk.sources import Phase, no_progress
-from mindbus.sdk.sources import Progress as Tell
+from mindbus.sdk.transfers import ArtifactReader, Phase, ReadRange, no_progress, save_to
+from mindbus.sdk.transfers import Progress as Tell
 from mindbus.terminal import escape_controls
 
 _BINARY = "this is no text: say with -o where the bytes go, or look with `mindbus artifacts show ID --preview`"

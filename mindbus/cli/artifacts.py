@@ -22,8 +22,7 @@ from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview
-from mindbus.sdk.reader import ReadRange
-from mindbus.sdk.sources import Progress, no_progress
+from mindbus.sdk.transfers import Progress, ReadRange, no_progress
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")

@@ -17,7 +17,7 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversatio
 from bus_schema.envelope import explain
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
-from mindbus.bus.client import Client, Subscription
+from mindbus.bus.client import Client, EventSubscription
 from mindbus.cli.console import errors, show, write
 from mindbus.cli.errors import UsageError
 from mindbus.errors import BusUnavailable, ReplyError
@@ -74,7 +74,7 @@ class ChatSession:
                 hearing.cancel()
                 await asyncio.gather(hearing, return_exceptions=True)
 
-    async def _hear(self, told: Subscription[NotificationSent]) -> None:
+    async def _hear(self, told: EventSubscription[NotificationSent]) -> None:
         async for sent in told:
             if sent.to_user == self._user_id:
                 self._next.put_nowait(sent)

@@ -12,8 +12,8 @@ from mindbus.bus.connection import find_broker
 from mindbus.cli.console import errors
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import require_reachable, run
-from mindbus.hosting import stop_on_signals
 from mindbus.settings import Settings
+from mindbus.worker_host import stop_on_signals
 
 app = typer.Typer()
 

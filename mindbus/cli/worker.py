@@ -7,9 +7,9 @@ import typer
 
 from mindbus.cli.environment import read_settings
 from mindbus.cli.session import run
-from mindbus.hosting import die_with_parent, host, stop_on_signals, until_broker_is_known
 from mindbus.registry import Factory, installed_workers, workers_at
 from mindbus.settings import Settings
+from mindbus.worker_host import die_with_parent, host, stop_on_signals, until_broker_is_known
 
 app = typer.Typer()
 

@@ -1,5 +1,6 @@
-"""Keys in the file store: their syntax, and the names of staged files and of permanent objects."""
+"""Keys in the file store, and file names and content types of downloads that are safe in HTTP headers."""
 
+import mimetypes
 import os
 import re
 from datetime import UTC, datetime
@@ -7,6 +8,10 @@ from datetime import UTC, datetime
 OBJECTS = "objects/sha256"
 
 _KEY = re.compile(r"(?:[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]*/)*[A-Za-z0-9_@=-][A-Za-z0-9_.@=-]*")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,12}")
+_CONTENT_TYPE = re.compile(r"[A-Za-z0-9.+_-]+/[A-Za-z0-9.+_-]+(?:; ?charset=[A-Za-z0-9-]+)?")
+_UNKNOWN = "application/octet-stream"
 
 
 class InvalidKey(ValueError):
@@ -33,3 +38,15 @@ def new_staging_key(owner: str, now: datetime) -> str:
 def object_key(sha256: str, generation: int | str) -> str:
     """The permanent key of one generation of a content."""
     return f"{OBJECTS}/{sha256[:2]}/{sha256[2:4]}/{sha256}/{generation}"
+
+
+def file_name(name: str, content_type: str) -> str:
+    """An artifact's id with the usual suffix of its content type."""
+    stem = name if _NAME.fullmatch(name) else "artifact"
+    suffix = mimetypes.guess_extension(content_type.split(";")[0].strip(), strict=False) or ""
+    return stem + (suffix if _SUFFIX.fullmatch(suffix) else "")
+
+
+def content_type_of(claimed: str) -> str:
+    """The producer's content type if it is safe in a header, else application/octet-stream."""
+    return claimed if _CONTENT_TYPE.fullmatch(claimed) else _UNKNOWN

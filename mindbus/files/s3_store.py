@@ -1,17 +1,152 @@
-"""The file store in a bucket."""
+"""The file store in a bucket; large files go there in parts, an interrupted upload is resumed."""
 
+import asyncio
+import base64
+import hashlib
 import io
+import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mindbus.files.keys import checked_key
-from mindbus.files.s3_bucket import Bucket, SeekableReader, checksum_of
-from mindbus.files.s3_upload import S3Upload, UploadParts
+from mindbus.files.s3_bucket import Bucket, MultipartUpload, SeekableReader, checksum_of, gather_limited
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+# What is sent in one request has a checksum of the whole, so that storage need not read it again to publish it.
+WHOLE_BYTES = 64 * 1024 * 1024
+_HASH_CHUNK_BYTES = 1024 * 1024
+
+
+class FileSlice(SeekableReader):
+    """A range of a file as a file of its own, read in place; rewound where a request is sent again."""
+
+    def __init__(self, descriptor: int, start: int, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        self._descriptor, self._start = descriptor, start
+
+    def readinto(self, target: "WriteableBuffer") -> int:
+        """Raises OSError."""
+        view = memoryview(target).cast("B")[: max(0, self.size_bytes - self.position)]
+        size = os.preadv(self._descriptor, [view], self._start + self.position)
+        self.position += size
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class UploadParts:
+    """Files up to `whole_bytes` go in one request, larger ones in parts, `at_once` of them in parallel."""
+
+    part_bytes: int
+    at_once: int
+    whole_bytes: int = WHOLE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class S3Upload:
+    """One file on its way to one key; runs on the loop of s3fs."""
+
+    bucket: Bucket
+    key: str
+    source: Path
+    parts: UploadParts
+    progress: Callable[[int], None] | None = None
+
+    async def run(self) -> None:
+        """Raises OSError."""
+        descriptor = await asyncio.to_thread(os.open, self.source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size_bytes = os.fstat(descriptor).st_size
+            if size_bytes <= self.parts.whole_bytes:
+                await self._send_whole(FileSlice(descriptor, 0, size_bytes))
+            else:
+                await self._send_parts(descriptor, size_bytes)
+        finally:
+            os.close(descriptor)
+
+    async def _send_whole(self, body: FileSlice) -> None:
+        checksum = await asyncio.to_thread(_checksum, body)
+        await self.bucket.call(
+            "put_object",
+            Key=self.bucket.path(self.key),
+            Body=body,
+            ContentLength=body.size_bytes,
+            ChecksumSHA256=checksum,
+        )
+
+    async def _send_parts(self, descriptor: int, size_bytes: int) -> None:
+        upload, stored = await self._begin()
+        part_bytes, sent_bytes = self.parts.part_bytes, 0
+
+        async def send(number: int, start: int) -> dict[str, Any]:
+            nonlocal sent_bytes
+            body = FileSlice(descriptor, start, min(part_bytes, size_bytes - start))
+            part = await _send_part(upload, number, body, stored.get(number))
+            sent_bytes += body.size_bytes
+            if self.progress is not None:
+                self.progress(sent_bytes)
+            return part
+
+        sends = [partial(send, number, start) for number, start in enumerate(range(0, size_bytes, part_bytes), 1)]
+        await upload.complete(await gather_limited(sends, self.parts.at_once))
+
+    async def _begin(self) -> tuple[MultipartUpload, dict[int, dict[str, Any]]]:
+        """The latest unfinished upload of this key with its parts by number, or a new one: no key has two uploads."""
+        path = self.bucket.path(self.key)
+        found = await self.bucket.call("list_multipart_uploads", Prefix=path)
+        unfinished = [each for each in found.get("Uploads", ()) if each["Key"] == path]
+        if not unfinished:
+            return await MultipartUpload.create(self.bucket, path, ChecksumAlgorithm="SHA256"), {}
+        upload_id = max(unfinished, key=lambda each: each["Initiated"])["UploadId"]
+        pages = self.bucket.pages("list_parts", "PartNumberMarker", Key=path, UploadId=upload_id)
+        stored = {part["PartNumber"]: part async for page in pages for part in page.get("Parts", ())}
+        return MultipartUpload(self.bucket, path, upload_id), stored
+
+
+async def _send_part(
+    upload: MultipartUpload, number: int, body: FileSlice, stored: dict[str, Any] | None
+) -> dict[str, Any]:
+    checksum = await asyncio.to_thread(_checksum, body)
+    etag = await _stored_etag(body, stored, checksum)
+    if etag is None:
+        reply = await upload.call(
+            "upload_part", PartNumber=number, Body=body, ContentLength=body.size_bytes, ChecksumSHA256=checksum
+        )
+        etag = reply["ETag"]
+    return {"PartNumber": number, "ETag": etag, "ChecksumSHA256": checksum}
+
+
+async def _stored_etag(body: FileSlice, stored: dict[str, Any] | None, checksum: str) -> str | None:
+    """The ETag of a stored part that has these bytes."""
+    if stored is None or stored["Size"] != body.size_bytes:
+        return None
+    etag = str(stored["ETag"])
+    if "ChecksumSHA256" in stored:
+        return etag if stored["ChecksumSHA256"] == checksum else None
+    return etag if etag.strip('"') == await asyncio.to_thread(_md5, body) else None
+
+
+def _checksum(body: FileSlice) -> str:
+    return base64.b64encode(_digest(body, hashlib.sha256())).decode()
+
+
+def _md5(body: FileSlice) -> str:
+    return _digest(body, hashlib.md5(usedforsecurity=False)).hex()
+
+
+def _digest(body: FileSlice, digest: "hashlib._Hash") -> bytes:
+    body.seek(0)
+    while piece := body.read(_HASH_CHUNK_BYTES):
+        digest.update(piece)
+    body.seek(0)
+    return digest.digest()
+
 
 CHUNK_BYTES = 1024 * 1024
 

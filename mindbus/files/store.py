@@ -62,8 +62,7 @@ def open_files(settings: Settings) -> FileStore:
         return open_folder(url)
     # Imported here: S3 is an extra, and slow to import.
     from mindbus.files.s3_bucket import InvalidBucket, S3Account, open_bucket
-    from mindbus.files.s3_store import S3Files
-    from mindbus.files.s3_upload import UploadParts
+    from mindbus.files.s3_store import S3Files, UploadParts
 
     account = S3Account(
         endpoint_url=settings.s3_endpoint_url,

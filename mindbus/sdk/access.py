@@ -15,21 +15,11 @@ from mindbus.files.store import FileStore
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import BytesMissing, InvalidArtifactKey, StorageAway
-from mindbus.sdk.sources import CHUNK_BYTES, Progress, no_progress
+from mindbus.sdk.transfers import CHUNK_BYTES, ByteStream, Progress, no_progress
 
 # An object store replaces objects as a whole; asking what is there takes longer than sending so little again.
 _SENT_AT_ONCE_BYTES = 1024 * 1024
 _GENERATION = re.compile(r"[0-9]{1,18}")
-
-
-class ByteStream(Protocol):
-    """The unchecked bytes of an artifact, or of a range of it, as the store gives them."""
-
-    async def read(self) -> bytes:
-        """The next piece; empty at the end. Raises StorageAway."""
-
-    async def close(self) -> None:
-        """Release the connection or file."""
 
 
 class ArtifactAccess(Protocol):

@@ -20,10 +20,21 @@ from mindbus.sdk.buffer import Buffer, BufferLimits, BufferWriter
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactConflict, StorageAway
 from mindbus.sdk.presigned_access import PresignedAccess
-from mindbus.sdk.reader import ArtifactReader, ReadRange, read_whole, save_to
 from mindbus.sdk.registration import BufferDrain, BufferRegistrar, StoragePolicy
-from mindbus.sdk.sources import Progress, Source, chunks_of, guess_content_type, no_progress, size_of, with_progress
 from mindbus.sdk.storage_link import StorageClient, StorageHeartbeat, StorageLink
+from mindbus.sdk.transfers import (
+    ArtifactReader,
+    Progress,
+    ReadRange,
+    Source,
+    chunks_of,
+    guess_content_type,
+    no_progress,
+    read_whole,
+    save_to,
+    size_of,
+    with_progress,
+)
 from mindbus.settings import Settings
 from mindbus.tasks import end
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from prometheus_client import Gauge
 
-from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
+from mindbus.files.disk import BackgroundSha256, Disk, WriteBehindFile
 from mindbus.logs import logger
 from mindbus.sdk.buffer_folder import FAILED, BufferEntry, BufferFolder, bytes_path
-from mindbus.sdk.disk import Disk
 from mindbus.sdk.errors import BufferClosed, BufferFull
 
 BUFFERED_ARTIFACTS = Gauge("mindbus_buffered_artifacts", "Artifacts in the local buffer", ["owner"])

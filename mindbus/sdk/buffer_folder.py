@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from bus_schema.artifacts import Manifest
+from mindbus.files.disk import Disk
 from mindbus.logs import logger
-from mindbus.sdk.disk import Disk
 
 
 class BufferEntry(BaseModel):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bus_schema.kem_matching import facets
+from bus_schema.kem_match import facets
 from bus_schema.kem_query import KemQuery
 from mindbus.errors import Rejected
 

@@ -16,7 +16,7 @@ from mindbus.bus.context import current_message
 from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.sdk.errors import MemoryFailed, MemorySilent
 from mindbus.sdk.local_memory import LocalAgentMemory
-from mindbus.sdk.retry import CircuitBreaker, RetryPolicy
+from mindbus.sdk.requests import CircuitBreaker, RetryPolicy
 from mindbus.tasks import end
 
 ResultT = TypeVar("ResultT", bound=BaseModel)

@@ -11,10 +11,9 @@ from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
 from mindbus.files.presigned import AddressExpired, BytesRefused, PresignedTransfer
 from mindbus.logs import logger
-from mindbus.sdk.access import ByteStream
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import BytesMissing, PresigningUnavailable, StorageAway, StorageFailed
-from mindbus.sdk.sources import CHUNK_BYTES, Progress, chunks_of, no_progress, with_progress
+from mindbus.sdk.transfers import CHUNK_BYTES, ByteStream, Progress, chunks_of, no_progress, with_progress
 
 _ATTEMPTS = 3
 _RETRY_S = 0.2

@@ -1,14 +1,17 @@
-"""Recall from shared memory and from long-term memory, for an agent that is about to speak or to write.
+"""Context for an agent that is about to speak or to write: items about the user, recall from memory.
 
-Both are optional: where memory is away, slow or was never started, nothing is found, and it is not asked again for a
-while, so that not everybody waits for it in vain.
+Shared and long-term memory are optional: where one is away, slow or was never started, nothing is found, and it is not
+asked again for a while, so that not everybody waits for it in vain.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from bus_schema.agent_data import GetAgentData, PutAgentData
 from bus_schema.glm import FoundKem, RetrieveKems
 from bus_schema.kem_query import KemQuery, NoneOf
 from bus_schema.lsm_search import MAX_QUERY_CHARS, FoundEpisodes, GetHotEpisodes, SearchEpisodes
@@ -17,13 +20,48 @@ from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
-from mindbus.sdk.requests import ResultT, in_random_scope
-from mindbus.sdk.retry import CircuitBreaker
+from mindbus.sdk.requests import CircuitBreaker, ResultT, in_random_scope, pages_of, scoped_request
 
+_AGENT, _NAMESPACE = "context_manager", "pictures"
 _MAX_QUESTION_CHARS = 2000
 _PAUSE_S = 15.0
 # Budgets of the episodes that answer the question, and of the current ones.
 _FOUND_WORDS, _HOT_WORDS = 250, 150
+
+
+class ContextItem(BaseModel):
+    """Something worth keeping in mind; `id` names its source."""
+
+    model_config = ConfigDict(frozen=True)
+    id: str
+    text: str = Field(max_length=1000)
+
+
+_ITEMS = TypeAdapter(tuple[ContextItem, ...])
+
+
+class UserContexts:
+    """Context items by user, kept by storage. Raises Rejected, TemporaryFailure, BusUnavailable."""
+
+    def __init__(self, bus: Client) -> None:
+        self._bus = bus
+
+    async def of(self, user_id: str) -> tuple[ContextItem, ...]:
+        """A user's items, the most important first."""
+        page = await scoped_request(self._bus, GetAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id))
+        return _ITEMS.validate_python(page.items[0].value) if page.items else ()
+
+    async def users(self) -> AsyncIterator[str]:
+        """Every user who has items."""
+        query = GetAgentData(agent=_AGENT, namespace=_NAMESPACE)
+        async for page in pages_of(self._bus, query):
+            for datum in page.items:
+                yield datum.key
+
+    async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
+        """Replace a user's items."""
+        value = _ITEMS.dump_python(tuple(items), mode="json")
+        await scoped_request(self._bus, PutAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id, value=value))
 
 
 @dataclass(frozen=True)

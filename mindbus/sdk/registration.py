@@ -17,9 +17,9 @@ from mindbus.sdk.access import ArtifactAccess
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import ArtifactRejected, StagedCopyLost, StorageAway, StorageFailed
-from mindbus.sdk.retry import RetryPolicy
-from mindbus.sdk.sources import Progress, no_progress
+from mindbus.sdk.requests import RetryPolicy
 from mindbus.sdk.storage_link import StorageLink
+from mindbus.sdk.transfers import Progress, no_progress
 
 _MAX_RESTAGED = 2
 

@@ -18,8 +18,8 @@ from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.pages import WITHIN_S
 from mindbus.cli.session import on_the_bus, run
-from mindbus.hosting import stop_on_signals
 from mindbus.registry import WorkerRegistry, installed_workers
+from mindbus.worker_host import stop_on_signals
 from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached
 from mindbus_fleet.supervision.children import Group
 from mindbus_fleet.supervision.run_folder import AlreadyUp, RunFolder, UpState

@@ -17,7 +17,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import BRIEF, Card, GetProcess, Run, StartProcess
 from bus_schema.replies import Code
-from mindbus.bus.client import Client, Subscription
+from mindbus.bus.client import Client, EventSubscription
 from mindbus.cli.artifacts import put_or_fail
 from mindbus.cli.console import errors
 from mindbus.cli.errors import CommandError
@@ -142,7 +142,7 @@ async def _register(run_id: str, brief: Path, text: bytes, artifacts: Artifacts)
     return done.ref
 
 
-async def _hear(events: Subscription[Envelope], notes: dict[str, str], news: asyncio.Event) -> None:
+async def _hear(events: EventSubscription[Envelope], notes: dict[str, str], news: asyncio.Event) -> None:
     async for envelope in events:
         data = envelope.data or {}
         if "note" in data:

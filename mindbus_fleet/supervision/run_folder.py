@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus.errors import MindBusError
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 from mindbus.health import is_alive
 
 _ENDS_WITHIN_S = 5.0

@@ -14,7 +14,7 @@ from config.settings import FleetSettings
 from gateway.address import known_url, url_file
 from mindbus.bus.connection import broker_file
 from mindbus.errors import MindBusError
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.management import management_file

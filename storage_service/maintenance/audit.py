@@ -8,8 +8,13 @@ from bus_schema.storage_maintenance import AuditPage, Trouble
 from mindbus.logs import logger
 from retrieval.cursors import position_of
 from storage_service.blobs import Blobs
-from storage_service.maintenance.keys import ContentGeneration, copy_key, orphan_key
-from storage_service.maintenance.manifest_copies import SpentUploads, write_copy
+from storage_service.maintenance.manifest_copies import (
+    ContentGeneration,
+    SpentUploads,
+    copy_key,
+    orphan_key,
+    write_copy,
+)
 from storage_service.maintenance.registry import MaintenanceRegistry, StoredArtifact
 from storage_service.maintenance.rules import ORPHANS_KEPT
 

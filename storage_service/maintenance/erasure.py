@@ -14,9 +14,9 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import require_operator
 from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
-from storage_service.inserts import upserting
-from storage_service.maintenance.keys import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
+from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
+from storage_service.rows import upserting
 from storage_service.tables import (
     DELETING,
     LIVE,

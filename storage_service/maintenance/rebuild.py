@@ -12,8 +12,16 @@ from mindbus.files.keys import OBJECTS
 from retrieval.cursors import InvalidCursor
 from storage_service.blobs import Blobs, StoredFile
 from storage_service.maintenance.audit import damage_of, orphan_of
-from storage_service.maintenance.keys import MANIFESTS, SHARDS, ContentGeneration, artifact_of, content_of, copy_key
-from storage_service.maintenance.manifest_copies import ManifestCopy, NotACopy
+from storage_service.maintenance.manifest_copies import (
+    MANIFESTS,
+    SHARDS,
+    ContentGeneration,
+    ManifestCopy,
+    NotACopy,
+    artifact_of,
+    content_of,
+    copy_key,
+)
 from storage_service.maintenance.registry import RebuildRegistry
 
 RECOVERED = "recovered"

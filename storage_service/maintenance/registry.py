@@ -7,8 +7,7 @@ from typing import Literal, Protocol
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ExpiryReason, OrphanReason
-from storage_service.maintenance.keys import ContentGeneration
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
 
 
 @dataclass(frozen=True, slots=True)

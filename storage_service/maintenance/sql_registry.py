@@ -8,12 +8,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.messages import Event, message_class
 from bus_schema.storage_maintenance import ArtifactExpired
-from storage_service.inserts import insert_unless_taken, next_position
-from storage_service.maintenance.keys import ContentGeneration
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
 from storage_service.maintenance.registry import DueArtifact, Holdings, Notification, RestoreOutcome, StoredArtifact
 from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due, locked_blob
-from storage_service.rows import as_manifest, as_row
+from storage_service.rows import as_manifest, as_row, insert_unless_taken, next_position
 from storage_service.tables import (
     DELETING,
     GONE,

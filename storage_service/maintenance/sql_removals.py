@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.storage_maintenance import ArtifactOrphaned, OrphanReason
 from mindbus.sql.database import Database
-from storage_service.inserts import insert_unless_taken
-from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
+from storage_service.rows import insert_unless_taken
 from storage_service.tables import (
     DELETING,
     GONE,

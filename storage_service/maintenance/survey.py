@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from bus_schema.storage_maintenance import Example, OrphanReason, Tally
 from mindbus.files.keys import OBJECTS
 from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
-from storage_service.maintenance.keys import (
+from storage_service.maintenance.manifest_copies import (
     CLAIMS,
     MANIFESTS,
     artifact_of,

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from bus_schema.messages import Event
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned, OrphanReason
-from storage_service.maintenance.keys import ContentGeneration
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
 from storage_service.maintenance.registry import (
     DueArtifact,
     Holdings,

@@ -11,7 +11,7 @@ from mindbus.files.folder import FolderFiles
 from mindbus.runtime.processor import Processor
 from mindbus.sql.database import Database
 from storage_service.blobs import Blobs
-from storage_service.maintenance.keys import copy_key
+from storage_service.maintenance.manifest_copies import copy_key
 from storage_service.maintenance.registry import RebuildRegistry
 from storage_service.maintenance.service import MaintenanceService
 from storage_service.object_store import Guarantees, ObjectStore

@@ -15,7 +15,7 @@ from mindbus.files.keys import object_key
 from mindbus.principal import Principal
 from mindbus.runtime.processor import Processor
 from storage_service.blobs import Declared, Labels
-from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
 from storage_service.registration import ArtifactRegistrar, Registered
 from storage_service.registry import PINNED_FOR

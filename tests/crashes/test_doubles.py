@@ -16,7 +16,7 @@ from mindbus.errors import TemporaryFailure
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from storage_service.errors import Forked
-from storage_service.maintenance.keys import ContentGeneration
+from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
 from storage_service.registration import Registry

@@ -18,7 +18,7 @@ from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus import AgentSDK, ReplyError, SyncAgentSDK
 from mindbus.sdk.errors import LockLost, MemoryAway, NotOpen
-from mindbus.sdk.retry import RetryPolicy
+from mindbus.sdk.requests import RetryPolicy
 from mindbus.sdk.swm_events import SwmEvent
 from mindbus.testing.wait import until
 from tests.brokers import Broker

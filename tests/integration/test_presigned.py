@@ -21,13 +21,13 @@ from mindbus import Client, ReplyError, connect
 from mindbus.bus.worker import utc_now
 from mindbus.files.presigned import BytesRefused, PresignedTransfer
 from mindbus.files.store import open_files
-from mindbus.sdk.access import ByteStream
 from mindbus.sdk.artifacts import Artifacts, open_access, open_artifacts
 from mindbus.sdk.errors import ArtifactNotFound, PresigningUnavailable
 from mindbus.sdk.presigned_access import PresignedAccess
 from mindbus.sdk.storage_link import StorageClient
+from mindbus.sdk.transfers import ByteStream
 from storage_service.blobs import Declared
-from storage_service.presigner import GET_WITHIN, PUT_WITHIN, Presigner, open_presigner
+from storage_service.uploads import GET_WITHIN, PUT_WITHIN, Presigner, open_presigner
 from tests.fleets import fleet_of
 from tests.greetings import Greet, Greeted, Greeter
 from tests.installed import FLEET

@@ -14,7 +14,7 @@ from bus_schema.replies import Code
 from bus_schema.swm import Lock
 from mindbus import AgentSDK
 from mindbus.sdk.errors import MemoryAway
-from mindbus.sdk.retry import RetryPolicy
+from mindbus.sdk.requests import RetryPolicy
 from mindbus.testing.wait import until
 from tests.fleets import fleet_of, settings_for
 from tests.installed import FLEET

@@ -12,7 +12,7 @@ import pytest
 
 from config.settings import FleetSettings
 from mindbus import connect
-from mindbus.files.s3_upload import WHOLE_BYTES
+from mindbus.files.s3_store import WHOLE_BYTES
 from mindbus.files.store import open_files
 from mindbus.sdk.access import DirectAccess
 from mindbus.sdk.artifacts import Artifacts

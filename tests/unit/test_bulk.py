@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mindbus.files.bulk_io import BackgroundSha256, WriteBehindFile
+from mindbus.files.disk import BackgroundSha256, WriteBehindFile
 
 MIB = 1024 * 1024
 

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from mindbus.sdk.kem_cache import IndexedLRUCache, Policy
+from mindbus.sdk.local_memory import IndexedLRUCache, Policy
 
 
 def a_cache(policy: Policy = "lru") -> IndexedLRUCache[str]:

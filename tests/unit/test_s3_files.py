@@ -11,8 +11,7 @@ import pytest
 from config.settings import FleetSettings
 from mindbus.files.s3_bucket import open_bucket
 from mindbus.files.s3_errors import BucketMissing, CredentialsRefused, StoreUnreachable
-from mindbus.files.s3_store import S3Files
-from mindbus.files.s3_upload import UploadParts
+from mindbus.files.s3_store import S3Files, UploadParts
 from mindbus.files.store import FileStore, StoreNotSupported, open_files
 from tests.object_proxy import Fault, meddling
 from tests.seaweed import Place

@@ -15,8 +15,7 @@ from bus_schema.ids import derived
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
-from mindbus.sdk.recall import EpisodeRecall, KemRecall, RecalledText
-from mindbus.sdk.user_context import ContextItem, UserContexts
+from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, UserContexts
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.transcript import ExchangeRecord
 

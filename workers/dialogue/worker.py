@@ -40,9 +40,8 @@ from mindbus.logs import logger
 from mindbus.registry import installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations, HistoryClient
-from mindbus.sdk.recall import EpisodeRecall, KemRecall
+from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
-from mindbus.sdk.user_context import UserContexts
 from workers.dialogue.delegation import Subagents, known_subagents
 from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor, MemoryLookup
 

@@ -8,8 +8,8 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from storage_service.maintenance.rules import rules_of
-from storage_service.presigner import open_presigner
 from storage_service.service import StorageService, open_storage
+from storage_service.uploads import open_presigner
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
 from workers.storage.dialogues import DialogueHandlers
 from workers.storage.maintenance import StorageErasure, StorageMaintenance

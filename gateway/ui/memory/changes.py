@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from nicegui.element import Element
 
-from bus_schema.kem_matching import facets
+from bus_schema.kem_match import facets
 from gateway.memory_changes import KemChange
 from gateway.ui.components import Rows, attributes, box, identifier, moment, show_if, tag, text
 from gateway.ui.i18n import Localizer

@@ -10,7 +10,7 @@ from nicegui.element import Element
 
 from bus_schema.identities import is_user_id
 from bus_schema.kem import Kem, KemSource
-from bus_schema.kem_matching import facets
+from bus_schema.kem_match import facets
 from bus_schema.links import Link
 from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
 from gateway.ui.i18n import Localizer

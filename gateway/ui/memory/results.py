@@ -9,7 +9,7 @@ from nicegui.element import Element
 
 from bus_schema.glm import Explanation, FoundKem, KemPage
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import facets, meets_filter
+from bus_schema.kem_match import facets, meets_filter
 from bus_schema.kem_query import KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.components import Rows, attributes, box, moment, show_if, tag, text

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from mindbus.cli.errors import UsageError
 from mindbus_fleet.cli.memory_options import parse_metadata, query_of

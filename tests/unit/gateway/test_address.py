@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import FleetSettings
 from gateway.address import DEFAULT_PORT, CannotListen, bound_socket, known_url, url_file, url_of
-from mindbus.files.private import write_private
+from mindbus.files.disk import write_private
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.errors import NoSuchKem
 from mindbus.principal import Principal

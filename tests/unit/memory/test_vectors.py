@@ -14,7 +14,7 @@ from qdrant_client import AsyncQdrantClient
 
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
 from memory.embedding.space import EmbeddingSpace
 from memory.vectors.embedded import EmbeddedIndex

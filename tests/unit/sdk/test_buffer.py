@@ -7,10 +7,10 @@ from typing import IO
 
 import pytest
 
+from mindbus.files.disk import Disk
 from mindbus.sdk.artifacts import Artifacts
 from mindbus.sdk.buffer import Buffer, BufferLimits
 from mindbus.sdk.buffer_folder import BufferEntry
-from mindbus.sdk.disk import Disk
 from mindbus.testing.wait import until
 from tests.clocks import NOON
 from tests.sdk_kit import TRACE, Bench

@@ -7,7 +7,7 @@ import pytest
 from bus_schema.replies import Code
 from mindbus import ReplyError
 from mindbus.sdk.errors import CircuitOpen, MemoryFailed
-from mindbus.sdk.retry import CircuitBreaker
+from mindbus.sdk.requests import CircuitBreaker
 
 
 @dataclass

@@ -13,7 +13,7 @@ from config.settings import FleetSettings
 from mindbus import MessageContext, Rejected, ReplyError, Worker, WorkerContext, on_command
 from mindbus.sdk.errors import CircuitOpen, MemoryAway, MemoryFailed, MemorySilent
 from mindbus.sdk.memory_link import MemoryLink, minted
-from mindbus.sdk.retry import CircuitBreaker, RetryPolicy
+from mindbus.sdk.requests import CircuitBreaker, RetryPolicy
 from mindbus.testing.wait import until
 from tests.fleets import Fleet, fleet_of
 from tests.raw_amqp import an_envelope

@@ -13,10 +13,10 @@ import pytest
 
 from bus_schema.artifacts import Manifest
 from bus_schema.uploads import PresignedGet, PresignedPut
-from mindbus.sdk.access import ByteStream
 from mindbus.sdk.buffer_folder import BufferEntry
 from mindbus.sdk.errors import BytesMissing, StorageAway, StorageFailed
 from mindbus.sdk.presigned_access import PresignedAccess
+from mindbus.sdk.transfers import ByteStream
 from tests.assignments import a_manifest
 from tests.clocks import NOON
 

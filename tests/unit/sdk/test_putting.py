@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mindbus.sdk.errors import ArtifactConflict, ArtifactRejected, BufferFull, NoTextMode
-from mindbus.sdk.sources import CHUNK_BYTES, chunks_of, guess_content_type
+from mindbus.sdk.transfers import CHUNK_BYTES, chunks_of, guess_content_type
 from tests.sdk_kit import TRACE, Bench
 
 TEXT = "Отчёт: 12 facts.\n".encode()

@@ -11,7 +11,7 @@ from config.settings import FleetSettings
 from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import TemporaryFailure
 from mindbus.sdk.recall import KemRecall
-from mindbus.sdk.retry import CircuitBreaker
+from mindbus.sdk.requests import CircuitBreaker
 from tests.clocks import NOON
 from tests.fleets import fleet_of, settings_for
 

@@ -15,7 +15,7 @@ from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.sql.database import Database
 from mindbus.sql.inbox import KEPT, SqlInbox
 from mindbus.testing.wait import until
-from storage_service.inserts import next_number
+from storage_service.rows import next_number
 from storage_service.tables import SequenceRow, inbox_tables
 from tests.postgres import DatabaseOf
 

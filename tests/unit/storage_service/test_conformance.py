@@ -6,10 +6,9 @@ import pytest
 
 from mindbus.files.s3_store import S3Files
 from storage_service.blobs import NotGuaranteed
-from storage_service.object_store import Guarantees
+from storage_service.object_store import Guarantees, StoreProbe, UnsoundStore
 from storage_service.s3_blobs import S3Blobs
 from storage_service.s3_objects import S3ProbedObjects
-from storage_service.store_probe import StoreProbe, UnsoundStore
 from tests.lax_objects import ALL, LaxObjects
 from tests.seaweed import Place
 

@@ -14,7 +14,7 @@ from bus_schema.storage_maintenance import CollectGarbage
 from bus_schema.timeline import SaveEvents, TimelineEvent
 from mindbus.errors import Rejected
 from mindbus.testing import deliver
-from storage_service.maintenance.keys import content_of
+from storage_service.maintenance.manifest_copies import content_of
 from tests.clocks import NOON
 from tests.storage_kit import CRITIC, RESEARCHER, Depot, an_envelope
 

@@ -7,8 +7,7 @@ import pytest
 from bus_schema.artifacts import Manifest
 from bus_schema.replies import Code
 from mindbus.errors import Rejected
-from storage_service.maintenance.keys import copy_key, orphan_key
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key, orphan_key
 from storage_service.maintenance.rules import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper
 from tests.storage_kit import Depot, OpenDepot

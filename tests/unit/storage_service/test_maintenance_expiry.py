@@ -10,8 +10,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, GetVersions, RegisterArtifact, SearchArtifacts, SetTraceMembers
 from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned
 from mindbus.errors import Rejected
-from storage_service.maintenance.keys import copy_key
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.rules import MaintenanceRules
 from tests.maintenance_kit import CONTENT, Keeper, counts
 from tests.storage_kit import ORCHESTRATOR, RESEARCHER, TRACE, Depot, OpenDepot

@@ -8,8 +8,7 @@ import pytest
 from bus_schema.replies import Code
 from bus_schema.storage_maintenance import ArtifactOrphaned
 from mindbus.errors import Rejected
-from storage_service.maintenance.keys import copy_key
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key
 from storage_service.maintenance.registry import Removal
 from storage_service.maintenance.rules import MaintenanceRules
 from storage_service.tables import DELETING, GONE, LIVE, ManifestRow

@@ -13,8 +13,7 @@ from bus_schema.storage import GetLineage, GetVersions
 from bus_schema.storage_maintenance import Rebuild
 from mindbus.errors import Rejected
 from storage_service.blobs import Labels
-from storage_service.maintenance.keys import copy_key, orphan_key
-from storage_service.maintenance.manifest_copies import ManifestCopy
+from storage_service.maintenance.manifest_copies import ManifestCopy, copy_key, orphan_key
 from storage_service.service import StorageService
 from storage_service.tables import StorageBase
 from tests.maintenance_kit import CONTENT, OPERATOR, Keeper, counts

@@ -16,7 +16,7 @@ from bus_schema.storage import SearchArtifacts
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.catalog import Catalog
-from storage_service.inserts import RANGE_COMMITS, next_position
+from storage_service.rows import RANGE_COMMITS, next_position
 from storage_service.search import SearchTuning
 from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow, TraceMemberRow
 from tests.postgres import DatabaseOf, Postgres

@@ -9,8 +9,8 @@ from bus_schema.fleet import Heartbeat
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect
 from mindbus.health import HealthFolder
-from mindbus.hosting import WorkerMisnamed, host
 from mindbus.testing.wait import until
+from mindbus.worker_host import WorkerMisnamed, host
 
 
 class Answer(mindbus.Nothing):

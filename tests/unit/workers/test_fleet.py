@@ -9,9 +9,9 @@ from agents.configuration.prompts import role_names
 from config.settings import FleetSettings
 from mindbus.bus.connection import connect, open_transport
 from mindbus.bus.worker import WorkerContext
-from mindbus.hosting import start_stages
 from mindbus.registry import GROUP, BrokenWorker, UnknownWorker, WorkerRegistry, installed_workers
 from mindbus.runtime.service import build
+from mindbus.worker_host import start_stages
 from tests.installed import FLEET
 from tests.third_party import ECHO, install
 

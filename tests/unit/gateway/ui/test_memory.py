@@ -6,7 +6,7 @@ import pytest
 
 from bus_schema.glm import FoundKem, KemPage
 from bus_schema.kem import Kem
-from bus_schema.kem_matching import meets_filter
+from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import AllOf, KemQuery
 from gateway.memory_changes import KemChange
 from gateway.ui.memory.detail import content_target, origin_of

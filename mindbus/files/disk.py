@@ -1,0 +1,140 @@
+"""Local files: private ones, durable operations, hashing and write-back that overlap with copying."""
+
+import hashlib
+import os
+import secrets
+import socket
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Self
+
+# Handing over less takes longer than hashing it.
+_THREAD_BYTES = 64 * 1024
+_WRITE_BEHIND_BYTES = 8 * 1024 * 1024
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file with mode 0600 atomically: a reader sees all of it or the one before."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.{socket.gethostname()}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as sink:
+        sink.write(text)
+    part.replace(file)
+
+
+class Disk:
+    """Each method is atomic, and durable when it returns; `remove` is atomic only."""
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder and its parents."""
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _sync_folder(folder.parent)
+
+    def sync(self, file: IO[bytes]) -> None:
+        """Flush and fsync."""
+        file.flush()
+        os.fsync(file.fileno())
+
+    def publish(self, part: Path, final: Path) -> None:
+        """Rename a finished file."""
+        part.replace(final)
+        _sync_folder(final.parent)
+
+    def save(self, path: Path, content: bytes) -> None:
+        """Write or replace a small file."""
+        part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync_folder(path.parent)
+
+    def move(self, path: Path, folder: Path) -> None:
+        """Move a file into another folder, if it exists."""
+        with suppress(FileNotFoundError):
+            path.replace(folder / path.name)
+            _sync_folder(folder)
+            _sync_folder(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if it exists, without a sync.
+
+        What a power cut brings back is registered or removed once more, to no effect.
+        """
+        path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class BackgroundSha256:
+    """SHA-256 in a thread of its own, while the caller reads and writes the next piece; a context manager.
+
+    At most one piece waits; it must not change.
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._thread = ThreadPoolExecutor(1, "sha256")
+        self._last: Future[None] | None = None
+
+    def update(self, piece: bytes) -> None:
+        """Hash a piece; blocks only while the piece before is still being hashed."""
+        self._settle()
+        if len(piece) < _THREAD_BYTES:
+            self._digest.update(piece)
+        else:
+            self._last = self._thread.submit(self._digest.update, piece)
+
+    def hexdigest(self) -> str:
+        """Digest of all pieces so far."""
+        self._settle()
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """End the thread; idempotent."""
+        self._thread.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def _settle(self) -> None:
+        if self._last is not None:
+            self._last.result()
+            self._last = None
+
+
+class WriteBehindFile:
+    """A file whose pages are written back while it grows, so that the final fsync is short."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._flushed = self._written = 0
+
+    def write(self, piece: bytes) -> None:
+        """Raises OSError."""
+        self._file.write(piece)
+        self._written += len(piece)
+        if self._written - self._flushed >= _WRITE_BEHIND_BYTES:
+            self._write_back()
+
+    def _write_back(self) -> None:
+        self._file.flush()
+        if hasattr(os, "posix_fadvise"):
+            # POSIX_FADV_DONTNEED starts the write-back of dirty pages and keeps them in memory until then.
+            length = self._written - self._flushed
+            os.posix_fadvise(self._file.fileno(), self._flushed, length, os.POSIX_FADV_DONTNEED)
+        self._flushed = self._written
