@@ -10,7 +10,7 @@ from bus_schema.replies import Code
 
 
 class Ending(StrEnum):
-    """What becomes of a message whose handler raised."""
+    """Fate of a message whose handler raised."""
 
     REFUSE = "refuse"
     RETRY = "retry"

@@ -61,16 +61,15 @@ class HealthFolder:
         self._host = socket.gethostname()
 
     def report(self, name: str, state: State) -> None:
-        """Say how a worker of this process is."""
         health = Health(name=name, host=self._host, pid=os.getpid(), state=state, time=self._clock())
         write_private(self._file(name, os.getpid()), health.model_dump_json())
 
     def forget(self, name: str) -> None:
-        """This process no longer runs it."""
+        """Remove the file of a worker of this process."""
         self._file(name, os.getpid()).unlink(missing_ok=True)
 
     def all_here(self) -> list[Health]:
-        """Every worker that has said something on this host, whether or not it still lives."""
+        """All health files of this host, those of dead processes included."""
         found = (self._read(file) for file in sorted(self._folder.glob(f"*@{self._host}.*.json")))
         return [health for health in found if health is not None]
 
@@ -87,7 +86,7 @@ class HealthFolder:
         return well[-1]
 
     def trouble(self, health: Health) -> str | None:
-        """Why it is not well, if it is not."""
+        """Reason why a worker is unhealthy, or None."""
         silent = self._clock() - health.time
         if not is_alive(health.pid):
             return "has died"
@@ -96,7 +95,7 @@ class HealthFolder:
         return None if health.is_well else "runs but does not consume from its queues; is RabbitMQ reachable?"
 
     def sweep(self) -> None:
-        """Remove what dead processes have left."""
+        """Remove the files of dead processes."""
         for health in self.all_here():
             if not is_alive(health.pid):
                 self._file(health.name, health.pid).unlink(missing_ok=True)
@@ -116,7 +115,6 @@ class HealthFolder:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process on this host."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

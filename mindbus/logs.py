@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
 
 _SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
-# They tell whole addresses, or whole messages in which there may be one.
+# They log whole addresses, or messages that may contain one.
 _TALKATIVE = (
     *("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy"),
     *("aiormq.connection", "aiormq.channel"),
@@ -50,12 +50,12 @@ def logger() -> "FilteringBoundLogger":
 
 
 def without_signatures(text: str) -> str:
-    """A text without what object stores take for a key."""
+    """The text with the queries of signed addresses removed."""
     return _SIGNED_QUERY.sub("?…", text)
 
 
 def keep_signatures_out() -> None:
-    """Have other libraries' logs show no signed address, at whatever level; again is as good as once."""
+    """Redact signed addresses in the logs of other libraries, at all levels; idempotent."""
     for name in _TALKATIVE:
         logging.getLogger(name).addFilter(_redact)
 

@@ -32,7 +32,6 @@ class QueueState:
 
     @property
     def depth(self) -> int:
-        """All messages in it."""
         return self.ready + self.unacked
 
 
@@ -50,12 +49,10 @@ class Management:
         self._vhost = quote(vhost, safe="")
 
     async def queues(self, prefix: str = "mb.") -> list[QueueState]:
-        """All queues with that prefix, by name."""
         rows = await self._get(f"/queues/{self._vhost}")
         return sorted((_queue(row) for row in rows if row["name"].startswith(prefix)), key=lambda queue: queue.name)
 
     async def exchanges(self, prefix: str = "mb.") -> list[dict[str, Any]]:
-        """All exchanges with that prefix."""
         return [row for row in await self._get(f"/exchanges/{self._vhost}") if row["name"].startswith(prefix)]
 
     async def bindings(self) -> list[dict[str, Any]]:
@@ -98,7 +95,7 @@ def open_management(settings: Settings, amqp_url: str) -> Management:
 
 
 def management_file(settings: Settings) -> Path:
-    """Where `mindbus up` leaves the private broker's management address with its login, for this user alone."""
+    """File in which `mindbus up` keeps the management address of its private broker with the login, mode 0600."""
     return settings.run_dir / "management_url"
 
 

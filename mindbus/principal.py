@@ -23,7 +23,6 @@ class Principal:
 
     @property
     def is_service(self) -> bool:
-        """Whether a service asks, rather than an agent or a person."""
         return self.identity.startswith("svc.")
 
     @property

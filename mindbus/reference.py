@@ -27,7 +27,7 @@ def export(folder: Path) -> list[Path]:
 
 
 def differences(folder: Path) -> list[str]:
-    """What is out of date in a folder, a line each."""
+    """Differences of a folder from the generated files, a line each."""
     wanted = _files(folder)
     lines = [f"missing: {path}" for path in wanted if not path.exists()]
     lines += [f"differs: {path}" for path, content in wanted.items() if path.exists() and path.read_text() != content]

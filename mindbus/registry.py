@@ -52,7 +52,6 @@ class WorkerEntry:
 
     @property
     def is_own(self) -> bool:
-        """Whether it comes with MindBus."""
         return self.point.dist is not None and self.point.dist.name == FLEET_DISTRIBUTION
 
     def load(self) -> Factory:
@@ -112,16 +111,13 @@ class WorkerRegistry:
 
     @property
     def own(self) -> dict[str, WorkerEntry]:
-        """MindBus's own workers."""
         return {name: entry for name, entry in self.entries.items() if entry.is_own}
 
     @property
     def third_party(self) -> dict[str, WorkerEntry]:
-        """Workers of other packages."""
         return {name: entry for name, entry in self.entries.items() if not entry.is_own}
 
     def without(self, *names: str) -> "WorkerRegistry":
-        """The registry without some of its workers."""
         return WorkerRegistry({name: e for name, e in self.entries.items() if name not in names}, self.broken)
 
     def checked(self) -> "WorkerRegistry":

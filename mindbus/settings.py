@@ -22,7 +22,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given in code, then the environment: no files."""
+        """Arguments first, then the environment; no files."""
         return init_settings, env_settings
 
     data_dir: Path = Field(default=Path(".data"), description="Folder of all local state.")
@@ -82,7 +82,6 @@ class Settings(BaseSettings):
 
     @property
     def files_url(self) -> str:
-        """The URL of artifacts and claims."""
         return self.artifacts_url or (self.data_dir / "artifacts").absolute().as_uri()
 
     @property

@@ -33,7 +33,6 @@ class Supervised:
         return self.failures >= FAILING_AFTER
 
     async def run(self, *, begins_at_once: bool = False) -> None:
-        """Repeat the step until cancelled."""
         delay_s = 0.0 if begins_at_once else self.interval_s
         while True:
             await asyncio.sleep(delay_s)

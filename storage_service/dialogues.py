@@ -94,7 +94,6 @@ async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMe
 
 
 def as_message(row: DialogueMessageRow) -> DialogueMessage:
-    """The message of a row."""
     columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
     return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
 

@@ -126,7 +126,7 @@ class ArtifactRegistrar:
         return await self.registry.commit(manifest, logical_id=logical_id, generation=generation, upload=upload)
 
     async def _settle(self, existing: Manifest, manifest: Manifest, upload: str) -> Registered:
-        """The same id with the same bytes is done already; other bytes are a conflict."""
+        """Result for an id that exists: its artifact if the bytes are equal, else a conflict."""
         if existing.checksum != manifest.checksum:
             raise IdTaken(artifact_id=manifest.id, existing=existing.ref.model_dump())
         if await self.registry.has_expired(manifest.id):

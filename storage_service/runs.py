@@ -68,7 +68,6 @@ inbox_tables = add_inbox_tables(RunBase.metadata)
 
 
 def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
-    """The run of a row."""
     return Run(
         run_id=row.run_id,
         card_name=row.card_name,
@@ -86,12 +85,10 @@ def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
 
 
 def as_step(row: StepRow) -> Step:
-    """The step of a row."""
     return Step.model_validate({name: getattr(row, name) for name in Step.model_fields})
 
 
 def run_columns(run: Run) -> dict[str, Any]:
-    """Columns of a run that change."""
     return {
         "status": run.status.value,
         "finished_at": run.finished_at,
@@ -101,7 +98,6 @@ def run_columns(run: Run) -> dict[str, Any]:
 
 
 def step_columns(step: Step) -> dict[str, Any]:
-    """Columns of a step without its run and position."""
     columns = step.model_dump(mode="python")
     columns["status"] = step.status.value
     columns["artifact"] = step.artifact.model_dump(mode="json") if step.artifact else None
@@ -179,7 +175,6 @@ async def save_run(session: AsyncSession, stored: StoredRun, run: Run) -> None:
 
 
 async def read_run(session: AsyncSession, run_id: str) -> Run | None:
-    """A run, or None."""
     row = await session.get(RunRow, run_id)
     return None if row is None else (await _with_steps(session, [row]))[0]
 
@@ -233,7 +228,6 @@ async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple
 
 
 async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
-    """Delete runs and their steps."""
     for first in range(0, len(run_ids), _AT_ONCE):
         for table in (StepRow, RunRow):
             gone = delete(table).where(table.run_id.in_(run_ids[first : first + _AT_ONCE]))

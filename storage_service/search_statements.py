@@ -67,7 +67,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class OfTraces(Stream):
-    """What some traces may read, read at once: for few rows."""
+    """Manifests readable within some traces, in one query: for few rows."""
 
     def reach(self) -> ColumnElement[Any]:
         return null()
@@ -75,7 +75,7 @@ class OfTraces(Stream):
 
 @dataclass(frozen=True)
 class OfAllTraces(Stream):
-    """What any trace may read: for a member of many traces."""
+    """Manifests readable within any trace: for a member of many traces."""
 
     is_of_member: bool = False
     is_here: bool = False
@@ -94,7 +94,6 @@ class OfAllTraces(Stream):
 
 
 def public() -> Stream:
-    """Public manifests."""
     return Stream((_literally("public"),))
 
 
@@ -104,24 +103,22 @@ def of_owner(*visibilities: str) -> Stream:
 
 
 def of_value(column: Any, value: BindParameter[str]) -> Stream:
-    """Manifests with a value in a column."""
     return Stream((column == value,))
 
 
 def of_trace(trace: BindParameter[str], visibility: str) -> Stream:
-    """Manifests of one trace and visibility."""
     return Stream((ManifestRow.trace_id == trace, ManifestRow.visibility == visibility))
 
 
 def of_others_in_each() -> OfTraces:
-    """What some traces may read, without the requester's own."""
+    """Manifests readable within some traces, without the requester's own."""
     traces = bindparam("traces", expanding=True, type_=ManifestRow.trace_id.type)
     where = (ManifestRow.trace_id.in_(traces), ManifestRow.visibility == "trace")
     return OfTraces(where, (ManifestRow.owner != ME,))
 
 
 def of_others_in_any(*, is_of_member: bool, is_here: bool) -> OfAllTraces:
-    """What any trace may read, without the requester's own."""
+    """Manifests readable within any trace, without the requester's own."""
     return OfAllTraces((_literally("trace"),), (ManifestRow.owner != ME,), is_of_member, is_here)
 
 
@@ -132,7 +129,7 @@ def _literally(visibility: str) -> ColumnElement[bool]:
 
 # Streams that together contain every result, each result once.
 Path = tuple[Stream, ...]
-# What the requester may read as a member of traces; it decides how these are read.
+# Extent of the manifests readable as a member of traces; it decides how these are read.
 TraceReach = Literal["nothing", "little", "much", "many traces"]
 
 _COLUMNS: dict[str, Any] = {
@@ -164,12 +161,10 @@ class Shape:
 
     @property
     def is_timed(self) -> bool:
-        """Whether there is a filter on the time of creation."""
         return self.is_made_after or self.is_made_before
 
 
 def shape_of(request: SearchArtifacts, principal: Principal) -> Shape:
-    """The shape of one search."""
     return Shape(
         equal=tuple(name for name in _COLUMNS if getattr(request, name) is not None),
         is_of_trace=request.trace_id is not None,
@@ -180,7 +175,6 @@ def shape_of(request: SearchArtifacts, principal: Principal) -> Shape:
 
 
 def values_of(request: SearchArtifacts, principal: Principal) -> dict[str, Any]:
-    """The parameters of one search."""
     return {
         "me": principal.owner,
         "here": principal.trace_id,
@@ -202,7 +196,6 @@ class Queries:
 
     @cached_property
     def paths(self) -> list[Path]:
-        """All paths; each contains every result."""
         equal: list[Path] = [(of_value(_COLUMNS[name], _BOUND[name]),) for name in self.shape.equal]
         if self.shape.is_of_trace:
             shown = of_trace(_TRACE, "public"), of_trace(_TRACE, "trace")

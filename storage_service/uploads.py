@@ -212,7 +212,6 @@ class Uploads:
         )
 
     async def request_claim(self, request: RequestClaim) -> ClaimUpload:
-        """As `request`, under a key made of the digest of the data."""
         sha256 = request.checksum.removeprefix("sha256:")
         key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{sha256}"
         declared = Declared(sha256, request.size_bytes)

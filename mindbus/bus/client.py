@@ -30,7 +30,7 @@ ItemT = TypeVar("ItemT")
 
 
 class Replies:
-    """Hears the answers to one participant's requests, on one queue, however many are under way."""
+    """Replies to one participant's requests, received on one queue."""
 
     def __init__(self, transport: Transport, sender: Sender, *, exclusive: bool) -> None:
         self._transport, self._sender = transport, sender
@@ -40,7 +40,7 @@ class Replies:
         self._settling: set[asyncio.Task[None]] = set()
 
     async def expect(self, command_id: str) -> "asyncio.Queue[Envelope]":
-        """Where the replies to a command come in, listened for from now on."""
+        """Queue of the replies to a command; begins to consume the reply queue."""
         if self._consumer is None:
             queue = reply_queue(self._sender.reply_key)
             self._consumer = self._transport.consume(self._topology, queue, 100, self._deliver)
@@ -48,11 +48,10 @@ class Replies:
         return self._waiting.setdefault(command_id, asyncio.Queue())
 
     def forget(self, command_id: str) -> None:
-        """Nobody waits any more; a late reply is ignored."""
+        """Stop expecting replies to a command; late ones are ignored."""
         self._waiting.pop(command_id, None)
 
     async def close(self) -> None:
-        """Stop listening."""
         if self._consumer is not None:
             await self._consumer.close()
 
@@ -70,7 +69,7 @@ class Replies:
 
 
 class Client:
-    """A participant on the bus, as others see it: `identity` is who asks."""
+    """A participant on the bus, under its `identity`."""
 
     def __init__(self, transport: Transport, sender: Sender, replies: Replies, request_timeout_s: float = 30.0) -> None:
         self._transport, self._sender, self._replies = transport, sender, replies
@@ -83,11 +82,11 @@ class Client:
 
     @property
     def owner(self) -> str:
-        """The same, without instance."""
+        """The identity without its instance."""
         return owner_of(self._sender.identity)
 
     def acting_as(self, identity: str, service: str | None = None) -> "Client":
-        """The same connection under another name; an agent's instance is added."""
+        """A client of another identity on this connection; an agent's instance is added."""
         if identity.startswith("agent.") and identity.count(".") == 1:
             identity = f"{identity}.{self._sender.instance}"
         sender = replace(self._sender, identity=identity, service=service or self._sender.service)
@@ -101,7 +100,7 @@ class Client:
         deadline: datetime | None = None,
         **where: Any,
     ) -> str:
-        """Hand a command over: confirmed, not waited for. Raises BusUnavailable, Unroutable. Returns its id."""
+        """Send a command, confirmed by the broker, and return its id. Raises BusUnavailable, Unroutable."""
         outgoing = await self._sender.command(command, to=to, deadline=deadline, **cast("Coordinates", where))
         await self._publish(outgoing)
         return outgoing.envelope.id
@@ -114,7 +113,7 @@ class Client:
         timeout_s: float | None = None,
         **where: Any,
     ) -> ResultT:
-        """Ask and wait for the result. Raises ReplyError on an error reply, NoReply at the deadline."""
+        """Send a command and wait for its result. Raises ReplyError on an error reply, NoReply at the deadline."""
         reply = await self.ask(command, to=to, timeout_s=timeout_s, **where)
         return _result_of(command, reply)
 
@@ -126,7 +125,7 @@ class Client:
         timeout_s: float | None = None,
         **where: Any,
     ) -> Reply:
-        """Ask and wait for the reply as it is, an error included. Raises NoReply at the deadline."""
+        """Send a command and wait for its reply, an error included. Raises NoReply at the deadline."""
         async with contextlib.aclosing(self._replies_to(command, to, timeout_s, where)) as replies:
             async for reply in replies:
                 if reply.status != "partial":
@@ -141,7 +140,7 @@ class Client:
         timeout_s: float | None = None,
         **where: Any,
     ) -> AsyncIterator[str | ResultT]:
-        """Ask, and hear the answer grow: parts of its text as they come, then the result itself.
+        """Send a command and stream its reply: parts of the text as they come, then the result.
 
         Raises as `request` does.
         """
@@ -175,7 +174,7 @@ class Client:
             self._replies.forget(command_id)
 
     async def publish(self, event: Event, **where: Any) -> str:
-        """Tell an event: confirmed, whether or not anybody listens. Raises BusUnavailable. Returns its id."""
+        """Publish an event, confirmed by the broker, and return its id. Raises BusUnavailable."""
         outgoing = await self._sender.event(event, **cast("Coordinates", where))
         await self._publish(outgoing)
         return outgoing.envelope.id
@@ -185,33 +184,32 @@ class Client:
     @overload
     def subscribe(self, events: str, *, trace: str | None = None) -> "EventSubscription[Envelope]": ...
     def subscribe(self, events: type[Event] | str, *, trace: str | None = None) -> "EventSubscription[Any]":
-        """Hear events from now on: of a class, typed; or of a pattern such as `process.*`, as raw envelopes.
+        """Subscribe to events from now on: of a class, typed; or of a pattern such as `process.*`, as raw envelopes.
 
-        Events told while the connection is lost are not heard; a worker's queue is what keeps them.
+        Events published while the connection is lost are missed; only a worker's queue keeps them.
         """
         key = f"evt.{events}" if isinstance(events, str) else events.wire.routing_key
         kind = None if isinstance(events, str) else events
         return EventSubscription(self._transport, self._sender, key, kind, trace)
 
     async def keep_queue(self, subscriber: str) -> str:
-        """Have a queue for a subscriber, who need not be there; its name. Raises BusUnavailable."""
+        """Declare the durable queue of a subscriber and return its name. Raises BusUnavailable."""
         await self._transport.declare(of_subscriber(subscriber))
         return subscriber_queue(subscriber)
 
     async def drop_queue(self, subscriber: str) -> None:
-        """Have it gone, with all that is in it. Raises BusUnavailable."""
+        """Delete the queue of a subscriber with its messages. Raises BusUnavailable."""
         await self._transport.remove(subscriber_queue(subscriber))
 
     def heard_by(self, subscriber: str) -> "StandingSubscription":
-        """What a subscriber has been told, also while it was away; each event stays until the next is asked for."""
+        """Events in the durable queue of a subscriber; each is acknowledged when the next is requested."""
         return StandingSubscription(self._transport, self._sender.claims, subscriber)
 
     async def stop_listening(self) -> None:
-        """Hear no more answers; the transport may be others' as well."""
+        """Stop consuming replies; the transport stays open."""
         await self._replies.close()
 
     async def close(self) -> None:
-        """Leave the bus."""
         await self.stop_listening()
         await self._transport.close()
 
@@ -227,7 +225,7 @@ class Client:
 
 
 class EventSubscription(Generic[ItemT]):
-    """Events as they come: iterate over it; `async with` makes sure that it listens before anything else is done."""
+    """Events as they come: iterate over it; `async with` waits until it consumes."""
 
     def __init__(
         self, transport: Transport, sender: Sender, key: str, kind: type[Event] | None, trace: str | None
@@ -238,7 +236,6 @@ class EventSubscription(Generic[ItemT]):
         self._consumer: Consumer | None = None
 
     async def __aenter__(self) -> "EventSubscription[ItemT]":
-        """Listen from here on."""
         if self._consumer is None:
             queue = f"mb.tap.{self._sender.service}.{uuid7().hex}"
             self._consumer = self._transport.consume(tap(queue, self._key), queue, 100, self._heard.put_nowait)
@@ -248,12 +245,11 @@ class EventSubscription(Generic[ItemT]):
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Stop listening."""
         if self._consumer is not None:
             await self._consumer.close()
 
     async def __aiter__(self) -> AsyncIterator[ItemT]:
-        """Every event that fits, for as long as somebody asks for the next."""
+        """Matching events, without end."""
         async with self:
             while True:
                 incoming = await self._heard.get()

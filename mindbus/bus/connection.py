@@ -78,5 +78,5 @@ def find_broker(settings: Settings) -> str:
 
 
 def broker_file(settings: Settings) -> Path:
-    """Where `mindbus up` leaves the private broker's AMQP address, for this user's eyes alone."""
+    """File in which `mindbus up` keeps the AMQP address of its private broker, readable by this user only."""
     return settings.run_dir / "amqp_url"

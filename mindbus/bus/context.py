@@ -28,7 +28,7 @@ class MessageContext:
     write: "Callable[[str], Awaitable[None]] | None" = None
 
     def __post_init__(self) -> None:
-        """What it sends is a hop further than what it handles."""
+        """Set the hop count of messages sent from here: one more than that of the message."""
         self.hops = self.envelope.mbhops + 1
 
     def require_operator(self) -> None:
@@ -49,17 +49,17 @@ class MessageContext:
 
     @property
     def message_id(self) -> str:
-        """The same over all attempts and redeliveries."""
+        """Id of the message, equal over all attempts and redeliveries."""
         return self.envelope.id
 
     @property
     def requester(self) -> str:
-        """Who asks, with instance."""
+        """Identity of the requester, with instance."""
         return self.envelope.mbrequester
 
     @property
     def owner(self) -> str:
-        """Who asks, as an owner: without instance."""
+        """Identity of the requester without instance."""
         return owner_of(self.envelope.mbrequester)
 
     @property
@@ -69,7 +69,6 @@ class MessageContext:
 
     @property
     def step_id(self) -> str | None:
-        """The step of the run."""
         return self.envelope.mbstepid
 
     def next_id(self, wire_type: str) -> str:
@@ -81,15 +80,13 @@ class MessageContext:
         return derived(self.envelope.id, self.consumer, wire_type, self.sent[wire_type])
 
     def __enter__(self) -> "MessageContext":
-        """Make it the message at hand for everything that this task starts."""
         _current.set(self)
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Let go of it."""
         _current.set(None)
 
 
 def current_message() -> MessageContext | None:
-    """The message being handled around here, if any."""
+    """The message that the current task handles, or None."""
     return _current.get()

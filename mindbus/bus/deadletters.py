@@ -76,7 +76,6 @@ class DeadLetters:
         return replayed
 
     async def drop(self, service: str, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
-        """Delete the chosen ones for good."""
         dropped: list[DeadLetter] = []
         async with self._channel() as channel:
             async for message in _messages(channel, dead_queue(service)):

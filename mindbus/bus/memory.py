@@ -37,7 +37,6 @@ class MemoryBroker:
         self._bindings: set[Binding] = set()
 
     def declare(self, topology: Topology) -> None:
-        """Add what is missing."""
         for exchange in topology.exchanges:
             self._kinds.setdefault(exchange.name, exchange.kind)
         for queue in topology.queues:
@@ -110,24 +109,20 @@ class MemoryTransport:
             self._broker.enqueue(name, stored)
 
     async def declare(self, topology: Topology) -> None:
-        """Add what is missing."""
         self._broker.declare(topology)
 
     async def remove(self, queue: str) -> None:
-        """Forget a queue."""
         self._broker.queues.pop(queue, None)
 
     def consume(
         self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]
     ) -> "MemoryConsumer":
-        """Consume from now on."""
         self._broker.declare(topology)
         consumer = MemoryConsumer(self._broker, queue, prefetch, deliver)
         self._own.append(consumer)
         return consumer
 
     async def close(self) -> None:
-        """Give back what is not settled."""
         self._closed = True
         for consumer in self._own:
             await consumer.close()
@@ -149,24 +144,20 @@ class MemoryConsumer:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes messages."""
         return self in self._queue.consumers
 
     @property
     def has_room(self) -> bool:
-        """Whether it may take another."""
         return len(self._unsettled) < self._prefetch
 
     async def wait_ready(self) -> None:
         """It always is."""
 
     async def pause(self) -> None:
-        """Take no more."""
         if self.ready:
             self._queue.consumers.remove(self)
 
     async def close(self) -> None:
-        """Give back what is not settled, where it was; an exclusive queue goes with its consumer."""
         await self.pause()
         self._queue.waiting.extendleft(incoming.stored for incoming in reversed(self._unsettled))
         self._unsettled.clear()
@@ -175,13 +166,11 @@ class MemoryConsumer:
             self._broker.queues.pop(self._queue.declared.name, None)
 
     def take(self, message: _Stored) -> None:
-        """Deliver one message."""
         incoming = MemoryIncoming(self, message)
         self._unsettled.append(incoming)
         self._deliver(incoming)
 
     def settle(self, incoming: "MemoryIncoming", *, back: bool) -> None:
-        """Forget it, or put it back where it was."""
         if incoming in self._unsettled:
             self._unsettled.remove(incoming)
             if back:
@@ -198,11 +187,9 @@ class MemoryIncoming:
         self.headers, self.properties = dict(stored.headers), stored.properties
 
     async def ack(self) -> None:
-        """Take it off the queue."""
         self._consumer.settle(self, back=False)
 
     async def requeue(self) -> None:
-        """Give it back."""
         self._consumer.settle(self, back=True)
 
 

@@ -77,20 +77,20 @@ def _unpublishable(item: object, cause: Envelope | None, *, is_alone: bool) -> s
 
 
 async def answer(sender: Sender, command: Envelope, reply: Reply) -> list[Outgoing]:
-    """The reply, where somebody asked."""
+    """The reply to a command, if one is expected."""
     if command.mbkind is not Kind.COMMAND or command.mbreplyto is None:
         return []
     return [await sender.reply(command, reply)]
 
 
 def retry_copy(incoming: Incoming, rung: Rung, queue: str, attempt: int, reason: str) -> RawCopy:
-    """The same message, to come back to its queue after the rung's delay."""
+    """Copy of a message that returns to its queue after the delay of the rung."""
     headers = {ATTEMPT: attempt, ORIGIN: queue, REASON: reason[:_REASON_CHARS]}
     return RawCopy(rung.queue, queue, incoming.body, incoming.properties, headers)
 
 
 def dead_copy(incoming: Incoming, service: str, queue: str, code: Code, reason: str) -> RawCopy:
-    """The same message, to lie in the service's dead queue until somebody looks."""
+    """Copy of a message for the dead-letter queue of the service."""
     headers = {
         ATTEMPT: attempt_of(incoming),
         ORIGIN: queue,

@@ -81,7 +81,6 @@ class RabbitTransport:
         return RabbitConsumer(self._consuming, topology, queue, prefetch, deliver)
 
     async def close(self) -> None:
-        """Close both connections."""
         await self._publishing.close()
         await self._consuming.close()
 

@@ -37,7 +37,6 @@ class RabbitConsumer:
 
     @property
     def ready(self) -> bool:
-        """Whether the broker delivers to it just now."""
         return self._is_ready.is_set()
 
     async def wait_ready(self) -> None:
@@ -171,7 +170,6 @@ class RabbitIncoming:
         await self._settle(lambda: self._message.channel.basic_ack(self._message.delivery_tag or 0, wait=False))
 
     async def requeue(self) -> None:
-        """Give it back."""
         await self._settle(
             lambda: self._message.channel.basic_reject(self._message.delivery_tag or 0, requeue=True, wait=False)
         )

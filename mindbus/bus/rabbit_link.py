@@ -50,7 +50,6 @@ class RabbitLink:
             return self._connection
 
     async def close(self) -> None:
-        """Close for good."""
         self._closed = True
         if self._connection is not None and not self._connection.is_closed:
             await self._connection.close()

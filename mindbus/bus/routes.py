@@ -27,7 +27,6 @@ class _Target:
     owner: object
 
     def handler(self, worker: object) -> Callable[..., Any]:
-        """The bound method."""
         handler: Callable[..., Any] = getattr(worker if self.owner is None else self.owner, self.method)
         return handler
 

@@ -25,7 +25,7 @@ class NoTarget(ValueError):
 
 
 class Coordinates(TypedDict, total=False):
-    """Where a message belongs; what is left out is taken from the message at hand.
+    """Coordinates of a message; those left out are taken from the message being handled.
 
     With a `message_id` of one's own the same can be said again, to have effect once.
     """
@@ -52,7 +52,6 @@ class Sender:
 
     @property
     def source(self) -> str:
-        """The CloudEvents source."""
         return f"/mb/{self.service}/{self.instance}"
 
     async def command(
@@ -180,7 +179,7 @@ class StreamWriter:
                 await self._sending
 
     async def write(self, text: str) -> None:
-        """Have it told, together with what comes close after it."""
+        """Queue a part of the text; parts that follow closely are sent together."""
         self._unsent += text
         if self._command.mbreplyto is not None and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._send(), name="stream writer")

@@ -1,4 +1,4 @@
-"""What a subscriber has been told, whether or not it was there."""
+"""Subscriptions with a durable queue, which collects events while the subscriber is disconnected."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ _PREFETCH = 100
 class StandingSubscription:
     """Events from a subscriber's own durable queue, in order: iterate over it.
 
-    An event is taken off the queue when the next one is asked for, so what a reader did not finish comes again.
+    An event is acknowledged when the next one is requested, so an unfinished one comes again.
     """
 
     def __init__(self, transport: Transport, claims: Claims, subscriber: str) -> None:
@@ -26,7 +26,6 @@ class StandingSubscription:
         self._consumer: Consumer | None = None
 
     async def __aenter__(self) -> Self:
-        """Listen from here on."""
         if self._consumer is None:
             queue = subscriber_queue(self._subscriber)
             topology = of_subscriber(self._subscriber)
@@ -35,13 +34,13 @@ class StandingSubscription:
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
-        """Stop listening; what was not finished goes back."""
+        """Stop consuming; unacknowledged events return to the queue."""
         if self._consumer is not None:
             await self._consumer.close()
             self._consumer = None
 
     async def __aiter__(self) -> AsyncIterator[Envelope]:
-        """Every event, for as long as somebody asks for the next."""
+        """Events of the queue, without end."""
         async with self:
             while True:
                 incoming = await self._heard.get()

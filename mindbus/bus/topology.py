@@ -1,4 +1,4 @@
-"""Every name on the broker, derived from the code."""
+"""Names and declarations of all exchanges, queues and bindings."""
 
 import re
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What must exist before a message can pass."""
+    """Exchanges, queues and bindings to be declared."""
 
     exchanges: tuple[Exchange, ...] = ()
     queues: tuple[Queue, ...] = ()
@@ -76,7 +76,6 @@ class Rung:
 
     @property
     def queue(self) -> str:
-        """The queue's and the exchange's name."""
         return f"mb.retry.{self.name}"
 
 
@@ -94,47 +93,43 @@ def rungs_of(ladder: str) -> tuple[Rung, ...]:
 
 
 def commands_exchange(service: str) -> str:
-    """Where commands to one service go: the permission boundary of those who may order it."""
+    """Exchange of the commands to one service; write permission on it is permission to command the service."""
     return f"mb.cmd.{service}"
 
 
 def events_exchange(service: str) -> str:
-    """Where one service's events go, and nobody else's."""
+    """Exchange of the events of one service."""
     return f"mb.evt.{service}"
 
 
 def commands_queue(service: str) -> str:
-    """The queue of a service's commands."""
     return f"mb.q.{service}"
 
 
 def events_queue(service: str) -> str:
-    """The queue of the events that a service listens to."""
     return f"mb.q.{service}.events"
 
 
 def dead_queue(service: str) -> str:
-    """Where a service's messages end that could not be handled."""
+    """Dead-letter queue of a service."""
     return f"mb.q.{service}.dead"
 
 
 def reply_queue(key: str) -> str:
-    """The queue of a reply key `reply.{service}.{instance}`."""
     return f"mb.{key}"
 
 
 def subscriber_queue(key: str) -> str:
-    """The queue of a subscriber, who need not be there to be told."""
+    """Name of the durable queue of a subscriber."""
     return f"{SUBSCRIBERS}.{key}"
 
 
 def service_of(queue: str) -> str:
-    """The service whose queue it is."""
     return queue.removeprefix("mb.q.").split(".")[0]
 
 
 def backbone(rungs: Iterable[Rung]) -> Topology:
-    """What all services share: events, replies, retries, dead letters."""
+    """Exchanges and queues shared by all services: events, replies, retries, dead letters."""
     ladder = tuple(rungs)
     return Topology(
         exchanges=(
@@ -167,7 +162,7 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
     if keys:
         topology += _work_queue(service, events_queue(service), ordering)
         topology += Topology(bindings=tuple(Binding(EVENTS, events_queue(service), key) for key in keys))
-    # Who only speaks has nothing declared for what is said to it.
+    # A service that only publishes needs no queue.
     if takes_commands or keys:
         topology += Topology(exchanges=(Exchange(commands_exchange(service)),))
         dead = dead_queue(service)
@@ -176,7 +171,7 @@ def of_service(service: str, *, takes_commands: bool, event_keys: Iterable[str],
 
 
 def replies_to(key: str, *, exclusive: bool) -> Topology:
-    """The queue where an asker hears answers; a durable one outlives a lost connection by ten minutes."""
+    """Queue of the replies to a requester; a durable one outlives a lost connection by ten minutes."""
     arguments = {} if exclusive else {"x-expires": REPLY_EXPIRES_MS}
     return Topology(
         exchanges=(Exchange(REPLIES),),
@@ -186,8 +181,8 @@ def replies_to(key: str, *, exclusive: bool) -> Topology:
 
 
 def of_subscriber(key: str) -> Topology:
-    """Where a subscriber is told things, one by one; a queue that nobody has read for a week goes."""
-    # Whoever stays away for so long starts anew, rather than hold up those who tell it.
+    """Durable queue of a subscriber; it expires after a week without a consumer."""
+    # A subscriber that is away for so long starts anew; its queue must not block publishers.
     arguments = {"x-expires": SUBSCRIBER_EXPIRES_MS, "x-max-length": COMMANDS_MAX, "x-overflow": "drop-head"}
     queue = subscriber_queue(key)
     return Topology(
@@ -198,7 +193,7 @@ def of_subscriber(key: str) -> Topology:
 
 
 def tap(queue: str, pattern: str) -> Topology:
-    """A passing listener's own queue on the events."""
+    """Exclusive queue of a temporary subscription to events."""
     return Topology(
         exchanges=(Exchange(EVENTS),),
         queues=(Queue(queue, {}, exclusive=True),),

@@ -34,7 +34,7 @@ class Difference:
 
 
 async def compare(management: Management, wanted: Topology) -> list[Difference]:
-    """What is missing, differs or is unknown, among the `mb.` names."""
+    """Differences between the declared and the actual `mb.` names: missing, different, unknown."""
     queues = {queue.name: queue for queue in await management.queues()}
     exchanges = {row["name"]: row for row in await management.exchanges()}
     bound = {(row["source"], row["destination"], row["routing_key"]) for row in await management.bindings()}

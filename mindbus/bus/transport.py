@@ -1,4 +1,4 @@
-"""What the bus needs of a broker, whichever it is."""
+"""Interface of the bus to a broker."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

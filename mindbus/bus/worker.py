@@ -19,7 +19,7 @@ class Leadership(Protocol):
     """A place for one; instances that do not have it stand by, to take over when it is free."""
 
     async def try_acquire(self) -> bool:
-        """Whether it is ours now. Raises OSError or a database error where that cannot be found out."""
+        """Whether this instance holds the lock now. Raises OSError or a database error where it is unknown."""
 
     async def acquire(self) -> None:
         """Wait, through whatever trouble, until it is ours."""
@@ -45,7 +45,6 @@ class Middleware(Protocol):
 
 
 def utc_now() -> datetime:
-    """The wall clock, in UTC."""
     return datetime.now(UTC)
 
 
@@ -99,7 +98,6 @@ class Worker:
 
     @property
     def inbox(self) -> Inbox:
-        """The messages that it has handled."""
         if self._inbox is None:
             self._inbox = MemoryInbox()
         return self._inbox

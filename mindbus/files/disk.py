@@ -28,24 +28,20 @@ class Disk:
     """Each method is atomic, and durable when it returns; `remove` is atomic only."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and its parents."""
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             _sync_folder(folder.parent)
 
     def sync(self, file: IO[bytes]) -> None:
-        """Flush and fsync."""
         file.flush()
         os.fsync(file.fileno())
 
     def publish(self, part: Path, final: Path) -> None:
-        """Rename a finished file."""
         part.replace(final)
         _sync_folder(final.parent)
 
     def save(self, path: Path, content: bytes) -> None:
-        """Write or replace a small file."""
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         with part.open("wb") as file:
             file.write(content)
@@ -55,7 +51,6 @@ class Disk:
         _sync_folder(path.parent)
 
     def move(self, path: Path, folder: Path) -> None:
-        """Move a file into another folder, if it exists."""
         with suppress(FileNotFoundError):
             path.replace(folder / path.name)
             _sync_folder(folder)
@@ -97,12 +92,10 @@ class BackgroundSha256:
             self._last = self._thread.submit(self._digest.update, piece)
 
     def hexdigest(self) -> str:
-        """Digest of all pieces so far."""
         self._settle()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """End the thread; idempotent."""
         self._thread.shutdown()
 
     def __enter__(self) -> Self:

@@ -60,7 +60,6 @@ class Bucket:
         return f"{self.prefix}/{key}" if self.prefix else key
 
     def key(self, path: str) -> str:
-        """The key without the prefix."""
         return path.removeprefix(f"{self.prefix}/") if self.prefix else path
 
     @property
@@ -201,7 +200,6 @@ class SeekableReader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set the position; nothing is read yet."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.size_bytes}[whence]
         self.position = max(0, start + offset)
         return self.position

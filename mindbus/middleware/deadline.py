@@ -14,7 +14,6 @@ class Deadline:
     """Raises Expired in the place of a handler that would begin too late; a duplicate never gets here."""
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        """Handle the message, if its deadline has not passed."""
         deadline = deadline_of(context.envelope)
         if deadline is not None and deadline <= datetime.now(UTC):
             raise Expired(message=f"its deadline was {deadline.isoformat()}")

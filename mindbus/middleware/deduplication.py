@@ -21,7 +21,6 @@ class Deduplication:
     async def __call__(
         self, group: Sequence[Decoded], handle: Callable[[Decoded], Awaitable[Sequence[Outgoing]]]
     ) -> Mapping[str, Sequence[Outgoing]]:
-        """Handle the group; the messages to publish, by the id of the message that causes them."""
         caused = {message.envelope.id: await handle(message) for message in group if message.is_query}
         commands = [message for message in group if not message.is_query]
         if not commands:

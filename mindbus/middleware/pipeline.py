@@ -20,7 +20,6 @@ class RetryOn:
         self._errors, self._delay = errors, delay
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        """Handle the message."""
         try:
             return await call_next()
         except self._errors as error:

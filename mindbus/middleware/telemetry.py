@@ -12,7 +12,6 @@ class Tracing:
     """An OpenTelemetry consumer span whose parent is the sender's, where somebody has set up tracing."""
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        """Handle the message within its span."""
         # A span that records nothing would be the most expensive part of a delivery.
         if not is_tracing():
             return await call_next()
@@ -24,6 +23,5 @@ class Metrics:
     """The time in the handler, per service and message type."""
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        """Handle the message and observe the time."""
         with series(TOOK, context.consumer, context.envelope.type).time():
             return await call_next()

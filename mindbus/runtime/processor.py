@@ -42,12 +42,11 @@ class Processor:
 
     @cached_property
     def middleware(self) -> tuple[Middleware, ...]:
-        """What wraps each message, the first of them outermost."""
+        """Middleware around each message, outermost first."""
         return (Deadline(), Tracing(), Metrics(), *fleet_middleware(), *self.worker.middleware)
 
     @cached_property
     def errors(self) -> ErrorMapping:
-        """The mapping of exceptions to outcomes."""
         return ErrorMapping(self.worker, self.sender, self.ladder, self.queue)
 
     async def process(self, incoming: Incoming) -> None:

@@ -127,7 +127,7 @@ class Service:
         self._is_open.set()
 
     async def _close(self) -> None:
-        """What is still being handled goes on: its effects are fenced by their rows, its messages come again."""
+        """Stop consuming. Handlers that still run are fenced by their rows in the inbox; their messages come again."""
         self._is_open.clear()
         await self._tasks.stop()
         await self.worker.inbox.stop()

@@ -43,7 +43,6 @@ class WorkerTasks:
             self._running.append(asyncio.create_task(run, name=name))
 
     async def stop(self) -> None:
-        """Cancel all of them."""
         await end(*self._running)
         self._running.clear()
         self._supervised.clear()

@@ -64,7 +64,6 @@ class AgentSDK(KemWriter, CoordinationClient, SubscriptionClient):
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
-        """Close a connection of its own."""
         await self.link.close()
         if self._own_bus is not None:
             await self._own_bus.close()
@@ -123,7 +122,6 @@ class SyncAgentSDK:
         self._begun = threading.Event()
 
     def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
-        """As AgentSDK.query_local_memory."""
         return self.asynchronous.query_local_memory(query)
 
     @contextmanager
@@ -189,7 +187,6 @@ class SyncAgentSDK:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        """Close the connection."""
         try:
             self.wait(self.asynchronous.__aexit__())
         finally:

@@ -130,7 +130,6 @@ class AgentStateStore(Generic[StateT]):
             await self._write(key, version, stored.model_copy(update={"owed": ()}))
 
     async def change(self, key: str, change: Callable[[StateT], StateT]) -> None:
-        """Store a new state without any message."""
         async with self._lock(key):
             stored, version = await self._read(key)
             await self._write(key, version, stored.model_copy(update={"state": change(stored.state)}))
@@ -148,7 +147,6 @@ class AgentStateStore(Generic[StateT]):
         return (await self._read(key))[0].state
 
     async def states(self) -> AsyncIterator[tuple[str, StateT]]:
-        """All states, by key."""
         query = GetAgentData(agent=self._agent, namespace=_NAMESPACE)
         async for page in pages_of(self._bus, query):
             for datum in page.items:

@@ -138,7 +138,6 @@ class Artifacts:
         self._draining = asyncio.create_task(self._drain_forever(), name=f"buffer of {self._bus.owner}")
 
     async def stop(self) -> None:
-        """Stop draining; what still waits is registered after the next start."""
         if self._draining is not None:
             await end(self._draining)
         await self._heartbeat.stop()

@@ -81,7 +81,6 @@ class Buffer:
             return waiting < self._limits.max_artifacts and self._bytes < self._limits.max_bytes
 
     def get(self, artifact_id: str) -> BufferEntry | None:
-        """The entry of an artifact, or None."""
         with self._lock:
             held = self._held.get(artifact_id)
             return held.entry if held else None
@@ -91,7 +90,6 @@ class Buffer:
         return self._at(artifact_id).entry
 
     def entries(self) -> list[BufferEntry]:
-        """All entries."""
         with self._lock:
             return [held.entry for held in self._held.values()]
 
@@ -101,7 +99,6 @@ class Buffer:
             return [(held.entry, bytes_path(held.folder.path, held.entry.artifact_id)) for held in self._held.values()]
 
     def bytes_of(self, entry: BufferEntry) -> Path:
-        """The path of an entry's bytes."""
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
 
     def save(self, entry: BufferEntry) -> None:
@@ -117,7 +114,6 @@ class Buffer:
         self._forget(artifact_id)
 
     def set_aside(self, artifact_id: str, reason: str) -> None:
-        """Set aside an entry that storage rejects."""
         self._at(artifact_id).folder.set_aside(artifact_id, reason)
         self._forget(artifact_id)
 
@@ -202,7 +198,6 @@ class BufferWriter:
 
     @property
     def sha256(self) -> str:
-        """Digest of the bytes so far."""
         return self._digest.hexdigest()
 
     def write(self, chunk: bytes) -> None:

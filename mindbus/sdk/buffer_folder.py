@@ -97,11 +97,9 @@ class BufferFolder:
         self.save(entry)
 
     def save(self, entry: BufferEntry) -> None:
-        """Write or replace an entry."""
         self._disk.save(entry_path(self.path, entry.artifact_id), entry.model_dump_json().encode())
 
     def drop(self, artifact_id: str) -> None:
-        """Remove an entry and its bytes."""
         self._disk.remove(entry_path(self.path, artifact_id))
         self._disk.remove(bytes_path(self.path, artifact_id))
 
@@ -116,7 +114,6 @@ class BufferFolder:
         logger().error("buffered artifact set aside", artifact_id=artifact_id, folder=str(failed), reason=reason)
 
     def is_empty(self) -> bool:
-        """Whether nothing is left but the lock."""
         return all(path.name == _LOCK for path in self.path.iterdir())
 
     def close(self) -> None:

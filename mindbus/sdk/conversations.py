@@ -66,7 +66,6 @@ class Conversations:
         return [await self.worded(message) for message in reversed(page.items)]
 
     async def find(self, user_id: str, message_id: str) -> DialogueMessage | None:
-        """One message, or None."""
         return await self._found(GetMessage(user_id=user_id, message_id=message_id))
 
     async def worded(self, message: DialogueMessage) -> DialogueMessage:
@@ -166,7 +165,6 @@ class HistoryClient:
         return list((await scoped_request(self._bus, GetHistory(key=key, context_window=messages))).messages)
 
     async def stored(self, key: str) -> list[HistoryMessage]:
-        """All messages, with ids."""
         return list((await scoped_request(self._bus, ShowHistory(key=key))).messages)
 
     async def append(self, key: str, messages: Sequence[HistoryMessage]) -> None:

@@ -82,11 +82,9 @@ class ProcessingAgent(Worker, ABC, Generic[StateT]):
         return self.key(message.user_id) if isinstance(message, DialogueFragment | DeleteUser) else None
 
     async def start(self) -> None:
-        """Open the artifacts."""
         await self.artifacts.start()
 
     async def stop(self) -> None:
-        """Close the artifacts."""
         await self.artifacts.stop()
 
     @on_event

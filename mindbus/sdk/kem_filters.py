@@ -49,7 +49,6 @@ class FieldEquals:
     value: str
 
     def matches(self, change: FilterSubject) -> bool:
-        """Values of metadata are compared as they are written in JSON, texts without their quotes."""
         if self.name == "kem_id":
             return change.kem_id == self.value
         if self.name == "event_type":
@@ -65,7 +64,6 @@ class Both:
     parts: tuple["Filter", ...]
 
     def matches(self, change: FilterSubject) -> bool:
-        """As in FieldEquals."""
         return all(part.matches(change) for part in self.parts)
 
 
@@ -76,7 +74,6 @@ class Either:
     parts: tuple["Filter", ...]
 
     def matches(self, change: FilterSubject) -> bool:
-        """As in FieldEquals."""
         return any(part.matches(change) for part in self.parts)
 
 
@@ -128,14 +125,14 @@ class _Reader:
         return passed
 
     def takes(self, word: str) -> bool:
-        """Whether it was next; if so, it is no longer."""
+        """Whether the word was next; if so, it is consumed."""
         if self.next is not None and self.next.is_joint(word):
             self.advance()
             return True
         return False
 
     def takes_mark(self, mark: str) -> bool:
-        """The same for ( ) =."""
+        """Whether the mark was next; if so, it is consumed."""
         if self.next is not None and self.next.is_mark and self.next.text == mark:
             self.advance()
             return True

@@ -62,7 +62,6 @@ class IndexedLRUCache(Generic[ValueT]):
 
     @property
     def size(self) -> int:
-        """Total bytes of the values."""
         return self._bytes
 
     def put(self, key: str, value: ValueT, facets: Iterable[TextFacet], size: int, priority: float = 0) -> list[str]:
@@ -81,7 +80,6 @@ class IndexedLRUCache(Generic[ValueT]):
             return evicted
 
     def get(self, key: str) -> ValueT | None:
-        """The value, or None; counts as a use."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -111,12 +109,10 @@ class IndexedLRUCache(Generic[ValueT]):
             return {found for text in texts for found in self._index.get((key, text), ())}
 
     def keys(self) -> list[str]:
-        """All keys, in no particular order."""
         with self._lock:
             return list(self._entries)
 
     def clear(self) -> int:
-        """Remove everything; returns the number of values."""
         with self._lock:
             count = len(self._entries)
             self._entries.clear()
@@ -194,7 +190,6 @@ class LocalAgentMemory:
         return len(self._kems)
 
     def get(self, kem_id: str) -> Kem | None:
-        """A copy of a unit, or None."""
         kem = self._kems.get(kem_id)
         return None if kem is None else _copy(kem)
 
@@ -229,13 +224,11 @@ class LocalAgentMemory:
                 self._kems.pop(kem.id)
 
     def drop(self, kem_id: str) -> None:
-        """Remove a unit."""
         with self._lock:
             self._note(kem_id)
             self._kems.pop(kem_id)
 
     def clear(self) -> None:
-        """Remove all units."""
         with self._lock:
             self._changes += 1
             self._cleared = self._changes

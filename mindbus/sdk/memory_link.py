@@ -71,13 +71,11 @@ class MemoryLink:
         return await self._retries.run(watched, MemoryFailed)
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work in a task of its own."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def close(self) -> None:
-        """Cancel the background tasks."""
         await end(*self._background)
 
 

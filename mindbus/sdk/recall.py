@@ -52,14 +52,12 @@ class UserContexts:
         return _ITEMS.validate_python(page.items[0].value) if page.items else ()
 
     async def users(self) -> AsyncIterator[str]:
-        """Every user who has items."""
         query = GetAgentData(agent=_AGENT, namespace=_NAMESPACE)
         async for page in pages_of(self._bus, query):
             for datum in page.items:
                 yield datum.key
 
     async def replace(self, user_id: str, items: Iterable[ContextItem]) -> None:
-        """Replace a user's items."""
         value = _ITEMS.dump_python(tuple(items), mode="json")
         await scoped_request(self._bus, PutAgentData(agent=_AGENT, namespace=_NAMESPACE, key=user_id, value=value))
 
@@ -110,7 +108,7 @@ class EpisodeRecall(_Recall):
     """Turns of a chat that are long past."""
 
     async def about(self, question: str, chat_id: str, before: datetime) -> tuple[RecalledText, ...]:
-        """What answers the question, best first, then the current episodes; nothing where `within_s` is 0."""
+        """Texts that answer the question, best first, then the current episodes; none where `within_s` is 0."""
         text = question.strip()[:MAX_QUERY_CHARS]
         if not text or not self._within_s:
             return ()

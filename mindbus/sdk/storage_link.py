@@ -69,11 +69,9 @@ class StorageClient:
         return await self._get(artifact_id, trace)
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
-        """As in UploadSigner."""
         return (await self._get(artifact_id, trace, presigned=True)).presigned_url
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
-        """As in UploadSigner."""
         query = RequestUpload(
             content_type=manifest.content_type,
             size_bytes=manifest.size_bytes,
@@ -117,12 +115,10 @@ class StorageHeartbeat:
         self._listening = asyncio.create_task(self._listen(), name="storage heartbeat")
 
     async def stop(self) -> None:
-        """Stop listening."""
         if self._listening is not None:
             await end(self._listening)
 
     async def next(self) -> None:
-        """Wait for the next heartbeat."""
         await self._beat.wait()
 
     async def _listen(self) -> None:

@@ -53,7 +53,6 @@ class Delegated:
 
     @property
     def task(self) -> str:
-        """Text of the task."""
         return self._order.task
 
     @property
@@ -109,7 +108,6 @@ class Delegated:
         return content
 
     async def completed(self, response: str) -> None:
-        """Report the response."""
         await self._publish(SubagentCompletion(**self._place(), response=response[:MAX_SHOWN_CHARS]))
 
     async def _put(self, call: HistoryToolCall, content: str) -> ArtifactRef:
@@ -172,11 +170,9 @@ class SubAgent(Worker, ABC):
         return f"agent.{self.name}"
 
     async def start(self) -> None:
-        """Open the artifacts."""
         await self.artifacts.start()
 
     async def stop(self) -> None:
-        """Close the artifacts; running tasks are cancelled, so that they come again."""
         for task in list(self._at_work.values()):
             await end(task)
         await self.artifacts.stop()
@@ -202,7 +198,6 @@ class SubAgent(Worker, ABC):
 
     @on_command
     async def cancel_task(self, command: CancelTask) -> Nothing:
-        """Cancel a running task."""
         task = self._at_work.get(command.delegation_id)
         if task is not None:
             await end(task)

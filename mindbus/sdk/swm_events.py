@@ -68,7 +68,6 @@ class SwmEvents(AsyncIterator[SwmEvent]):
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
-        """Stop listening."""
         self._envelopes = None
         if self._next is not None:
             await end(self._next)

@@ -115,7 +115,7 @@ class ReadRange:
 
     @classmethod
     def of(cls, manifest: Manifest, start: int, length: int | None) -> "ReadRange":
-        """As in a slice: a negative start counts from the end, bytes beyond it are left out.
+        """The range as in a slice: a negative start counts from the end, bytes beyond it are left out.
 
         Raises NoSuchRange.
         """
@@ -157,7 +157,6 @@ class ArtifactReader:
         return piece
 
     async def close(self) -> None:
-        """Release the connection or file."""
         if self._digest is not None:
             await asyncio.to_thread(self._digest.close)
         await self._pieces.close()

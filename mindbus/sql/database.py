@@ -22,9 +22,9 @@ _HOLDS_TURN = "mindbus_holds_turn"
 
 
 class WriteQueue:
-    """Whoever waits is next in turn; left to itself, SQLite has them ask again and again, ever more rarely.
+    """Writers of one process take turns; SQLite alone would let them poll at growing intervals.
 
-    It is a courtesy among those of one process: who waited in vain tries without a turn, SQLite has the last word.
+    A writer that has waited in vain tries without a turn: SQLite itself locks.
     """
 
     def __init__(self, engine: AsyncEngine, patience_s: float) -> None:
@@ -33,7 +33,7 @@ class WriteQueue:
         event.listen(engine.sync_engine.pool, "checkin", self._end)
 
     def wait(self, connection: Connection) -> None:
-        """Until it is this connection's turn, which ends when the connection goes back to the pool."""
+        """Wait for the turn of a connection, which ends when the connection returns to the pool."""
         info = connection.connection.info
         if not info.get(_HOLDS_TURN):
             info[_HOLDS_TURN] = await_only(self._begin())
@@ -107,7 +107,7 @@ class Database:
 
     @asynccontextmanager
     async def at_hand(self) -> AsyncIterator[AsyncSession]:
-        """The same, as that of the message at hand: whoever is called meanwhile takes part. Raises DatabaseAway."""
+        """A transaction that `session` returns to everything called within the block. Raises DatabaseAway."""
         async with self.transaction() as session:
             token = self._ambient.set(session)
             try:
@@ -115,12 +115,7 @@ class Database:
             finally:
                 self._ambient.reset(token)
 
-    def open_session(self) -> AsyncSession:
-        """A session that its caller commits and closes."""
-        return self._sessions()
-
     async def dispose(self) -> None:
-        """Close every connection."""
         await self.engine.dispose()
 
     def _sqlite(self) -> AsyncEngine:

@@ -37,7 +37,7 @@ class SqlInbox:
         self._relay: asyncio.Task[None] | None = None
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
-        """What those messages caused that have been handled. Raises DatabaseAway."""
+        """Outcomes of those of the messages that have been handled. Raises DatabaseAway."""
         inbox = self._tables.inbox
         query = select(inbox.c.message_id, inbox.c.outcome).where(
             inbox.c.consumer == consumer, inbox.c.message_id.in_(message_ids)

@@ -36,7 +36,6 @@ class AdvisoryLock:
         self._key = {"key": f"mindbus writer {database.schema}"}
 
     async def try_acquire(self) -> bool:
-        """As in Leadership."""
         connection = await self._connected()
         if await connection.scalar(text("SELECT pg_try_advisory_lock(hashtext(:key))"), self._key):
             return True
@@ -44,7 +43,6 @@ class AdvisoryLock:
         return False
 
     async def acquire(self) -> None:
-        """As in Leadership."""
         while True:
             try:
                 if await self.try_acquire():
@@ -55,7 +53,6 @@ class AdvisoryLock:
             await asyncio.sleep(_POLL_S)
 
     async def lost(self) -> None:
-        """As in Leadership."""
         connection = await self._connected()
         while True:
             await asyncio.sleep(_BEAT_S)
@@ -67,7 +64,6 @@ class AdvisoryLock:
                 return
 
     async def release(self) -> None:
-        """As in Leadership; the connection goes, which holds good even where it can say no word any more."""
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -103,7 +99,6 @@ class FileLock:
         self._file: int | None = None
 
     async def try_acquire(self) -> bool:
-        """As in Leadership."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -115,18 +110,15 @@ class FileLock:
         return True
 
     async def acquire(self) -> None:
-        """As in Leadership."""
         while True:
             if await self.try_acquire():
                 return
             await asyncio.sleep(_POLL_S)
 
     async def lost(self) -> None:
-        """As in Leadership: never, as long as the process lives."""
         await asyncio.get_running_loop().create_future()
 
     async def release(self) -> None:
-        """As in Leadership."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -16,7 +16,7 @@ async def upgrade(database: Database, migrations: Path) -> None:
 
 
 def run(metadata: MetaData) -> None:
-    """What every `env.py` does: migrate over the connection that `upgrade` has opened."""
+    """Migrate over the connection that `upgrade` has opened; called by every `env.py`."""
     connection = context.config.attributes["connection"]
     context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
     with context.begin_transaction():

@@ -1,4 +1,4 @@
-"""What the tables of every service have in common: names of constraints, the two that make effects happen once."""
+"""Shared parts of the tables of all services: names of constraints, inbox and outbox."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -55,7 +55,6 @@ class DeliveryResult(Generic[ResultT]):
         return cast("ResultT", self._result.model_validate(self.reply.result or {}))
 
     def events(self, kind: type[EventT]) -> list[EventT]:
-        """The published events of a class."""
         return [event for event in self.published if isinstance(event, kind)]
 
 

@@ -37,12 +37,10 @@ class ContentGeneration:
 
     @property
     def key(self) -> str:
-        """Key of the object."""
         return object_key(self.sha256, self.generation)
 
 
 def content_of(key: str) -> ContentGeneration | None:
-    """The content of an object's key, or None."""
     found = _OBJECT.fullmatch(key)
     if found is None:
         return None
@@ -56,7 +54,6 @@ def copy_key(artifact_id: str) -> str:
 
 
 def artifact_of(key: str) -> str | None:
-    """The artifact id of a copy's key, or None."""
     found = _COPY.fullmatch(key)
     return found[1] if found is not None and copy_key(found[1]) == key else None
 
@@ -67,13 +64,11 @@ def orphan_key(key: str, day: date) -> str:
 
 
 def orphaned_on(key: str) -> date | None:
-    """The day in an orphan's key."""
     found = _ORPHAN.fullmatch(key)
     return _day(found[1]) if found else None
 
 
 def claimed_on(key: str) -> date | None:
-    """The day in a claim's key."""
     found = _CLAIM.fullmatch(key)
     return _day("-".join(found.groups())) if found else None
 

@@ -38,7 +38,6 @@ class MaintenanceRules:
 
 
 def rules_of(settings: FleetSettings) -> MaintenanceRules:
-    """The rules of the settings."""
     return MaintenanceRules(
         retention=retention_policy(settings.retention),
         max_objects=settings.gc_max_objects,

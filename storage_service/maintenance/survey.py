@@ -36,7 +36,6 @@ class Batch(Generic[T]):
     kept: list[tuple[T, Example]] = field(default_factory=list)
 
     def add(self, thing: T, example: Example) -> None:
-        """Add an item."""
         self.count += 1
         self.size_bytes += example.size_bytes
         if len(self.shown) < _SHOWN:
@@ -46,7 +45,6 @@ class Batch(Generic[T]):
 
     @property
     def tally(self) -> Tally:
-        """Count, size and examples for the report."""
         return Tally(count=self.count, size_bytes=self.size_bytes, examples=tuple(self.shown))
 
     async def each(self, deal: Callable[[T], Awaitable[bool]]) -> Tally:
@@ -74,7 +72,6 @@ class Survey:
 
     @property
     def batches(self) -> Iterable[Batch[DueArtifact] | Batch[Removal] | Batch[str]]:
-        """All batches."""
         return (self.due, self.unused, self.unknown, self.unregistered, self.overdue, self.claims)
 
     @property
