@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from agents.context.agent import ContextAgent, Rulings
-from agents.context.decisions import DecisionContext
+from agents.context.decisions import ContextAgent, DecisionContext, Rulings
 from agents.context.preferences import open_preferences
 from agents.context.state import (
     Delivery,

@@ -6,9 +6,8 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict
 
 from agents.context.preferences import open_preferences
-from agents.context_manager.agent import ContextManager, big_picture
+from agents.context_manager.agent import ContextManager, big_picture, memory_commands
 from agents.context_manager.knowledge import FactBase
-from agents.context_manager.memory_records import memory_commands
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
 from agents.people_directory import open_people_directory

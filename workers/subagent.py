@@ -4,13 +4,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from agents.configuration.prompts import Guide
-from agents.models.conversation import TALK
+from agents.models.conversation import TALK, history_calls, model_messages, sanitise_text
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
-from agents.models.messages import history_calls, model_messages, sanitise_text
 from agents.models.prompt import Material
 from agents.models.selection import model_of
-from agents.subagents.loop import ToolLoop
-from agents.subagents.tools import BoundTool, Toolbox
+from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
 from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent

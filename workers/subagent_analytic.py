@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.configuration.prompts import shipped_guide
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import memory_materials
+from agents.subagents.loop import BoundTool, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, read_table, run_query
-from agents.subagents.tools import BoundTool, ToolFailed
 from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.errors import ArtifactError, StorageAway

@@ -1,7 +1,7 @@
-"""The context manager: facts that users state, and those that newer ones supersede."""
+"""The context manager: facts that users state, those that newer ones supersede, and commands that store them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, tzinfo
 
 from agents.context_manager.extraction import extract_by_model, find_statement
@@ -11,9 +11,11 @@ from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
 from bus_schema.dialogue import DialogueFragment, DialogueMessage
 from bus_schema.ids import derived
+from bus_schema.kem import KemRights
+from bus_schema.kps import ProcessRawData
 from bus_schema.notification import NotificationGenerated
 from bus_schema.processing import Fact, FactKind, FactUpdate
-from language.words import Language, language_of
+from language.words import Language, first_words, language_of, terms
 
 AGENT = "context_manager"
 NOBODY_KNOWN = KnownPeople()
@@ -25,6 +27,10 @@ _PHRASES = {
     Language.ENGLISH: "{who} says: “{new}” Before, it was: “{old}”",
     Language.RUSSIAN: "{who}: «{new}» Раньше было: «{old}»",
 }
+CURRENT, SUPERSEDED = "current", "superseded"
+_LONGEST_WORDS = 60
+# Beyond whatever is only said again.
+_LAST_REVISION = 1_000_000
 
 
 class ContextManager:
@@ -81,6 +87,31 @@ class ContextManager:
         )
 
 
+def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
+    """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
+    order = ("preference", "role", "decision", "fact")
+    current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
+    current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
+    return tuple(current[:limit])
+
+
+def memory_commands(
+    updates: Iterable[FactUpdate], fragment: DialogueFragment, agent: str
+) -> tuple[ProcessRawData, ...]:
+    """A text for each fact with each person who said it, as the whole fragment leaves it; only that person reads it.
+
+    Whoever says what another has said is remembered in their own words: the other's are not theirs to read.
+    """
+    latest: dict[str, ProcessRawData] = {}
+    for update in updates:
+        teller = fragment.user_id if update.change == "confirmed" else update.fact.said_by
+        text = update.fact.text if teller == update.fact.said_by else _own_words(update.fact, fragment)
+        if text.strip():
+            remembered = _remembered(update.fact, teller, text, fragment, agent)
+            latest[str(remembered.key)] = remembered
+    return tuple(latest.values())
+
+
 def _matters(old: Fact, new: Fact) -> bool:
     """Figures change every day, which is no news; another date is, another decision, somebody else in charge."""
     is_decided = FactKind.DECISION in (old.kind, new.kind) or new.kind is FactKind.ROLE
@@ -89,9 +120,53 @@ def _matters(old: Fact, new: Fact) -> bool:
     )
 
 
-def big_picture(knowledge: FactBase, user_id: str, limit: int = 12) -> tuple[Fact, ...]:
-    """Current facts for a conversation with a user: their own first, then by kind, the newest first."""
-    order = ("preference", "role", "decision", "fact")
-    current = sorted(knowledge.current, key=lambda fact: fact.said_at, reverse=True)
-    current.sort(key=lambda fact: (fact.said_by != user_id, order.index(fact.kind)))
-    return tuple(current[:limit])
+def _remembered(fact: Fact, teller: str, text: str, fragment: DialogueFragment, agent: str) -> ProcessRawData:
+    is_superseded = fact.superseded_by is not None
+    message_ids = _messages_of(fact, teller, fragment)
+    # What another's fragment supersedes was found in another fragment.
+    fragment_ids = [fragment.fragment_id] if set(message_ids) & set(fragment.message_ids) else []
+    said_at = fact.said_at if teller == fact.said_by else fragment.ended_at
+    metadata = {
+        "kind": fact.kind.value,
+        "status": SUPERSEDED if is_superseded else CURRENT,
+        "user_id": teller,
+        "source": "dialogue",
+        "agent": agent,
+        "fact_id": fact.fact_id,
+        "message_id": message_ids[0],
+        "said_at": said_at.isoformat(),
+    }
+    if fact.project:
+        metadata["project"] = fact.project
+    if fragment_ids:
+        metadata["fragment_id"] = fragment_ids[0]
+    return ProcessRawData.model_validate(
+        {
+            "raw_content": text.replace("\0", ""),
+            "content_type": "text/plain",
+            "initial_metadata": metadata,
+            "rights": KemRights(visibility="readers", readers=(f"user.{teller}",)),
+            "links": (
+                *links_to("message", message_ids),
+                *links_to("fragment", fragment_ids),
+                *links_to("fact", [fact.fact_id]),
+            ),
+            "key": f"{fact.fact_id}/{teller}",
+            "revision": len(fact.message_ids) + (_LAST_REVISION if is_superseded else 0),
+        }
+    )
+
+
+def _messages_of(fact: Fact, teller: str, fragment: DialogueFragment) -> Sequence[str]:
+    """Messages of the teller that state the fact: the first where they found it, then those of this fragment."""
+    own = [each for each in fact.message_ids if each in fragment.message_ids] if teller == fragment.user_id else []
+    first = fact.message_ids[:1] if teller == fact.said_by else ()
+    return list(dict.fromkeys([*first, *own]))[:20]
+
+
+def _own_words(fact: Fact, fragment: DialogueFragment) -> str:
+    """The sentence of the fragment that says the same."""
+    said = [each for each in fragment.heard if each.message_id in fact.message_ids]
+    sentences = [sentence.text for message in said for sentence in message_sentences(message.content or "")]
+    wanted = set(terms(fact.text))
+    return first_words(max(sentences, key=lambda each: len(wanted & set(terms(each))), default=""), _LONGEST_WORDS)

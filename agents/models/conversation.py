@@ -1,4 +1,4 @@
-"""Layout of a conversation in a prompt.
+"""Conversations of models: layout in a prompt, conversion from and to histories.
 
 The system message opens with `Task: reply`. Users' and assistant's turns follow as they were said; an instruction to
 the assistant stands in a turn of the user, since not every model takes system messages later on:
@@ -14,18 +14,25 @@ either kind of block: in their words the tags are taken apart.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from agents.models import prompt
-from agents.models.language_model import ModelMessage
+from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.prompt import Material
+from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
 
 TASK = "reply"
 # A kind of material: another conversation, out of which the task of this one comes.
 TALK = "talk"
-
 _TAG = re.compile(r"<(?=\s*/?\s*(?:material|instruction)\b)", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL | re.MULTILINE)
+# What else a model calls in one breath is left out.
+MOST_AT_ONCE = 16
+_LONGEST_ID = 64
+_LONGEST_NAME = 64
+_LONGEST_ARGUMENTS = 40_000
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True)
@@ -99,3 +106,63 @@ def _laid_out(message: ModelMessage) -> ModelMessage:
     if message.role == "system":
         return ModelMessage(role="user", content=f"<instruction>\n{_TAG.sub('‹', message.content)}\n</instruction>")
     return message.model_copy(update={"content": _TAG.sub("‹", message.content)})
+
+
+def model_messages(said: Iterable[ChatMessage]) -> list[ModelMessage]:
+    """Messages of a history as a model is shown them."""
+    return [
+        ModelMessage(
+            role=each.role,
+            content=each.content or "",
+            name=each.name,
+            tool_calls=tuple(
+                ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+                for call in each.tool_calls or ()
+            ),
+            tool_call_id=each.tool_call_id,
+        )
+        for each in said
+    ]
+
+
+def history_calls(calls: Iterable[ToolCall]) -> tuple[HistoryToolCall, ...]:
+    """Calls as a history keeps them."""
+    return tuple(
+        HistoryToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=call.arguments)) for call in calls
+    )
+
+
+def last_complete(said: Sequence[ChatMessage], most: int) -> tuple[ChatMessage, ...]:
+    """The last so many messages, beginning with the user; no result of a tool is cut off from its call."""
+    end = list(said[-most:]) if most else []
+    while end and end[0].role != "user":
+        end.pop(0)
+    return tuple(end)
+
+
+def message_groups(said: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
+    """Messages grouped: a tool call with its results, every other message alone."""
+    grouped: list[list[ModelMessage]] = []
+    for is_result, messages in groupby(said, key=lambda each: each.role == "tool"):
+        if is_result and grouped:
+            grouped[-1].extend(messages)
+        else:
+            grouped.extend([each] for each in messages)
+    return grouped
+
+
+def sanitise_text(text: str) -> str:
+    """A model's text without NUL and lone surrogates, which no database stores."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def normalise_calls(calls: Sequence[ToolCall], prefix: str) -> tuple[ToolCall, ...]:
+    """The calls, each with an id of its own by which its result finds it, each with a name."""
+    known: set[str] = set()
+    made = []
+    for number, call in enumerate(calls[:MOST_AT_ONCE]):
+        call_id = call.id if 0 < len(call.id) <= _LONGEST_ID and call.id not in known else f"{prefix}_{number}"
+        known.add(call_id)
+        name = _NOT_IN_A_NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+        made.append(ToolCall(id=call_id, name=name, arguments=sanitise_text(call.arguments)[:_LONGEST_ARGUMENTS]))
+    return tuple(made)

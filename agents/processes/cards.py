@@ -7,8 +7,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agents.configuration.located_yaml import LocatedDocument, YamlPath
-from agents.configuration.validation import InvalidFile, YamlProblem, read_document, schema_problems, suggestion
+from agents.configuration.validation import (
+    InvalidFile,
+    LocatedDocument,
+    YamlPath,
+    YamlProblem,
+    read_document,
+    schema_problems,
+    suggestion,
+)
 from bus_schema.process import BRIEF, Card, CardStep, StartProcess
 from mindbus.errors import Rejected
 

@@ -8,8 +8,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.configuration.located_yaml import YamlPath
-from agents.configuration.validation import InvalidFile, YamlProblem, read_document, suggestion, validate_document
+from agents.configuration.validation import (
+    InvalidFile,
+    YamlPath,
+    YamlProblem,
+    read_document,
+    suggestion,
+    validate_document,
+)
 from agents.sim.teams import (
     Feeling,
     Language,

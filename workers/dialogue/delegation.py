@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.configuration.validation import InvalidFile, read_file
-from agents.dialogue.delegation import (
+from agents.dialogue.agent import (
     DelegationRound,
     UnreadableCall,
     delegation_tool,
@@ -23,8 +23,8 @@ from agents.dialogue.delegation import (
     unknown_subagent,
     unreadable_call,
 )
+from agents.models.conversation import last_complete, sanitise_text
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.messages import last_complete, sanitise_text
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, conversation_trace
 from bus_schema.history import ChatMessage, HistoryMessage, SubagentName, subagent_key
 from bus_schema.ids import derived

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agents.dialogue.agent import DialogueAgent, MemorySnippet
-from agents.models.messages import sanitise_text
+from agents.models.conversation import sanitise_text
 from agents.models.prompt import memory_materials
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from agents.dialogue.agent import BETWEEN
-from agents.dialogue.delegation import DelegationRound
+from agents.dialogue.agent import BETWEEN, DelegationRound
+from agents.models.conversation import history_calls, last_complete, model_messages
 from agents.models.language_model import ModelMessage
-from agents.models.messages import history_calls, last_complete, model_messages
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.history import ChatMessage, HistoryMessage, chat_key
 from mindbus.sdk.conversations import HistoryClient

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.context.agent import ContextAgent
-from agents.context.decisions import DecisionContext, ModelDecision
+from agents.context.decisions import ContextAgent, DecisionContext, ModelDecision
 from agents.context.preferences import (
     InvalidPreferences,
     NotificationPreferences,

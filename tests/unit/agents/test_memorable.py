@@ -1,8 +1,7 @@
 """What was found in a dialogue is remembered for those who said it, with the way back to their words."""
 
-from agents.context_manager.agent import ContextManager
+from agents.context_manager.agent import ContextManager, memory_commands
 from agents.context_manager.knowledge import FactBase
-from agents.context_manager.memory_records import memory_commands
 from agents.models.offline.model import OfflineModel
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.kps import ProcessRawData

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from agents.models.conversation import MOST_AT_ONCE, normalise_calls
 from agents.models.language_model import ModelMessage, Tool, ToolCall
-from agents.models.messages import MOST_AT_ONCE, normalise_calls
 from agents.models.offline.replies import asks_name, name_told
 from agents.models.offline.tool_calls import delegations, next_tool
+from agents.subagents.loop import BoundTool, Toolbox, ToolFailed
 from agents.subagents.tables import InvalidTable, TableQuery, number_of, read_table, run_query
-from agents.subagents.tools import BoundTool, Toolbox, ToolFailed
 
 CSV = "регион;сумма;дата\nюг;1 200,50;2026-01-02\nсевер;800;2026-02-03\nюг;—;2026-03-01\n"
 JSON = json.dumps([{"region": "south", "amount": 10}, {"region": "north", "amount": 2.5}, {"region": "south"}])
