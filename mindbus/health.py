@@ -70,8 +70,8 @@ class HealthFolder:
 
     def all_here(self) -> list[Health]:
         """All health files of this host, those of dead processes included."""
-        found = (self._read(file) for file in sorted(self._folder.glob(f"*@{self._host}.*.json")))
-        return [health for health in found if health is not None]
+        files = (self._read(file) for file in sorted(self._folder.glob(f"*@{self._host}.*.json")))
+        return [health for health in files if health is not None]
 
     def require(self, name: str) -> Health:
         """The freshest worker of that name here that is well. Raises WorkerUnhealthy with the reason."""

@@ -17,21 +17,21 @@ _MADE = "<!-- made by `mindbus schema export` -->\n"
 
 def export(folder: Path) -> list[Path]:
     """Write the files, remove the schemas of messages that are gone."""
-    wanted = _files(folder)
-    for path, content in wanted.items():
+    expected = _files(folder)
+    for path, content in expected.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    for path in _strangers(folder, wanted):
+    for path in _strangers(folder, expected):
         path.unlink()
-    return sorted(wanted)
+    return sorted(expected)
 
 
 def differences(folder: Path) -> list[str]:
     """Differences of a folder from the generated files, a line each."""
-    wanted = _files(folder)
-    lines = [f"missing: {path}" for path in wanted if not path.exists()]
-    lines += [f"differs: {path}" for path, content in wanted.items() if path.exists() and path.read_text() != content]
-    return sorted(lines + [f"unknown: {path}" for path in _strangers(folder, wanted)])
+    expected = _files(folder)
+    lines = [f"missing: {path}" for path in expected if not path.exists()]
+    lines += [f"differs: {path}" for path, content in expected.items() if path.exists() and path.read_text() != content]
+    return sorted(lines + [f"unknown: {path}" for path in _strangers(folder, expected)])
 
 
 def _files(folder: Path) -> dict[Path, str]:
@@ -39,8 +39,8 @@ def _files(folder: Path) -> dict[Path, str]:
     return {folder / name: content for name, content in files.items()}
 
 
-def _strangers(folder: Path, wanted: dict[Path, str]) -> set[Path]:
-    return set((folder / "schemas").glob("*.json")) - set(wanted)
+def _strangers(folder: Path, expected: dict[Path, str]) -> set[Path]:
+    return set((folder / "schemas").glob("*.json")) - set(expected)
 
 
 def _settings() -> str:

@@ -99,8 +99,8 @@ async def positions_of(
     """The first position from `position` on and the last at which an artifact made in that time may be, or None."""
     query = _overlapping(made_after is not None, made_before is not None)
     values = {"stretch": position // RANGE_COMMITS, "made_after": made_after, "made_before": made_before}
-    found = (await session.execute(query, values)).one()
-    first, last = cast("tuple[int | None, int | None]", found)
+    row = (await session.execute(query, values)).one()
+    first, last = cast("tuple[int | None, int | None]", row)
     if first is None or last is None:
         return None
     return max(position, first * RANGE_COMMITS), (last + 1) * RANGE_COMMITS - 1

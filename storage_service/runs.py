@@ -183,12 +183,12 @@ async def list_runs(
     session: AsyncSession, status: RunStatus | None, card: str | None, cursor: str | None, limit: int
 ) -> RunPage:
     """A page of runs, newest first. Raises InvalidCursor."""
-    found = select(RunRow).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
+    query = select(RunRow).order_by(RunRow.started_at.desc(), RunRow.run_id.desc()).limit(limit + 1)
     if status is not None:
-        found = found.where(RunRow.status == status)
+        query = query.where(RunRow.status == status)
     if card is not None:
-        found = found.where(RunRow.card_name == card)
-    rows = (await session.scalars(_after(found, cursor))).all()
+        query = query.where(RunRow.card_name == card)
+    rows = (await session.scalars(_after(query, cursor))).all()
     page = await _with_steps(session, rows[:limit])
     last = page[-1] if len(rows) > limit else None
     return RunPage(items=page, next_cursor=PageKey(last.started_at, last.run_id).plain if last else None)
@@ -221,10 +221,10 @@ async def awaited_artifacts(session: AsyncSession, limit: int) -> tuple[tuple[st
 
 async def runs_to_forget(session: AsyncSession, started_by: str | None) -> tuple[Run, ...]:
     """All runs, or those that a user has started."""
-    found = select(RunRow).order_by(RunRow.run_id)
+    query = select(RunRow).order_by(RunRow.run_id)
     if started_by is not None:
-        found = found.where(RunRow.started_by == started_by)
-    return await _with_steps(session, (await session.scalars(found)).all())
+        query = query.where(RunRow.started_by == started_by)
+    return await _with_steps(session, (await session.scalars(query)).all())
 
 
 async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
@@ -234,16 +234,16 @@ async def forget_runs(session: AsyncSession, run_ids: Sequence[str]) -> None:
             await session.execute(gone.execution_options(synchronize_session=False))
 
 
-def _after(found: Select[RunRow], cursor: str | None) -> Select[RunRow]:
+def _after(query: Select[RunRow], cursor: str | None) -> Select[RunRow]:
     if cursor is None:
-        return found
+        return query
     key = PageKey.parse_plain(cursor)
-    return found.where(or_(RunRow.started_at < key.time, and_(RunRow.started_at == key.time, RunRow.run_id < key.id)))
+    return query.where(or_(RunRow.started_at < key.time, and_(RunRow.started_at == key.time, RunRow.run_id < key.id)))
 
 
 async def _with_steps(session: AsyncSession, rows: Sequence[RunRow]) -> tuple[Run, ...]:
     steps: dict[str, list[Step]] = {row.run_id: [] for row in rows}
-    found = select(StepRow).where(StepRow.run_id.in_(list(steps))).order_by(StepRow.position)
-    for step in await session.scalars(found.execution_options(populate_existing=True)):
+    query = select(StepRow).where(StepRow.run_id.in_(list(steps))).order_by(StepRow.position)
+    for step in await session.scalars(query.execution_options(populate_existing=True)):
         steps[step.run_id].append(as_step(step))
     return tuple(as_run(row, steps[row.run_id]) for row in rows)

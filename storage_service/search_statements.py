@@ -215,8 +215,8 @@ class Queries:
     @cached_property
     def manifests(self) -> Select[Any]:
         """The manifests of a page of positions, under the condition of the ACL."""
-        found = select(ManifestRow.__table__).where(_PAGE, self._readable)
-        return found.order_by(ManifestRow.position)
+        query = select(ManifestRow.__table__).where(_PAGE, self._readable)
+        return query.order_by(ManifestRow.position)
 
     @cached_property
     def along(self) -> list[Select[int]]:
@@ -243,8 +243,8 @@ class Queries:
     def _along(self, path: Path) -> Select[int]:
         place = ManifestRow.position
         parts = [stream.places().where(*self._conditions).order_by(place).limit(MOST) for stream in path]
-        found = union_all(*(select(part.subquery()) for part in parts)).subquery()
-        return select(found.c.position).order_by(found.c.position).limit(MOST)
+        union = union_all(*(select(part.subquery()) for part in parts)).subquery()
+        return select(union.c.position).order_by(union.c.position).limit(MOST)
 
     @cached_property
     def _readable(self) -> ColumnElement[bool]:

@@ -171,14 +171,14 @@ def upload_key(uri: str, *, root_url: str, owner: str) -> str:
     The address begins with the configured root, letter by letter, or has no root at all; so no scheme, host, escape or
     link in a message is ever interpreted. Raises NotAStagingAddress.
     """
-    found = _UPLOAD.fullmatch(uri.removeprefix(f"{root_url.rstrip('/')}/"))
-    if found is None or found[4] != staging_folder(owner):
+    match = _UPLOAD.fullmatch(uri.removeprefix(f"{root_url.rstrip('/')}/"))
+    if match is None or match[4] != staging_folder(owner):
         raise NotAStagingAddress
     try:
-        day = date(int(found[1]), int(found[2]), int(found[3]))
+        day = date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError as error:
         raise NotAStagingAddress from error
-    return f"staging/{day:%Y/%m/%d}/{staging_folder(owner)}/{found[5]}"
+    return f"staging/{day:%Y/%m/%d}/{staging_folder(owner)}/{match[5]}"
 
 
 _CLAIM_TYPE = "application/json"

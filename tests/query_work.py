@@ -10,8 +10,7 @@ import psycopg
 from sqlalchemy import event
 
 from benchmarks.servers.postgres import libpq_url
-from mindbus.postgresql import session_options
-from mindbus.sql.database import Database
+from mindbus.sql.database import Database, session_options
 
 _STEPS_COUNTED_BY = 100
 

@@ -19,7 +19,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.engine import URL, make_url
 
-from mindbus.postgresql import CONNECT_OPTIONS, TimedConnection, session_options
+from mindbus.sql.database import CONNECT_OPTIONS, TimedConnection, session_options
 
 # A step ends within hours: an older thread belongs to no step.
 KEPT = timedelta(days=7)

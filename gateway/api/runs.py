@@ -104,7 +104,7 @@ async def get_run(backend: Backend, run_id: str) -> Run:
 
 
 async def start_run(backend: Backend, wanted: StartRunRequest) -> Run:
-    """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRefused, ReplyError."""
+    """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRejected, ReplyError."""
     run_id = wanted.run_id or mint("run")
     inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(wanted.briefs)]
     fields = {"card": wanted.card, "card_name": wanted.card_name, "params": wanted.params}

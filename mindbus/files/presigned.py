@@ -107,8 +107,8 @@ async def _pieces(response: "httpx.Response") -> AsyncGenerator[bytes]:
 async def _require(response: "httpx.Response") -> None:
     if response.is_success:
         return
-    found = _CODE.search(await anext(aiter(response.aiter_bytes(_ERROR_BYTES)), b""))
-    code = found[1].decode() if found else ""
+    match = _CODE.search(await anext(aiter(response.aiter_bytes(_ERROR_BYTES)), b""))
+    code = match[1].decode() if match else ""
     # Nothing else of the response is shown: it may repeat what was signed.
     status = f"status {response.status_code} {code}".rstrip()
     if response.status_code == HTTPStatus.NOT_FOUND:

@@ -99,8 +99,8 @@ class S3Upload:
     async def _begin(self) -> tuple[MultipartUpload, dict[int, dict[str, Any]]]:
         """The latest unfinished upload of this key with its parts by number, or a new one: no key has two uploads."""
         path = self.bucket.path(self.key)
-        found = await self.bucket.call("list_multipart_uploads", Prefix=path)
-        unfinished = [each for each in found.get("Uploads", ()) if each["Key"] == path]
+        listing = await self.bucket.call("list_multipart_uploads", Prefix=path)
+        unfinished = [each for each in listing.get("Uploads", ()) if each["Key"] == path]
         if not unfinished:
             return await MultipartUpload.create(self.bucket, path, ChecksumAlgorithm="SHA256"), {}
         upload_id = max(unfinished, key=lambda each: each["Initiated"])["UploadId"]
@@ -170,8 +170,8 @@ class S3Files:
 
     def open_read(self, key: str) -> IO[bytes]:
         """A reader of the version that the object has now."""
-        found = self.bucket.wait(self.bucket.require_object(checked_key(key)))
-        return io.BufferedReader(ObjectReader(self.bucket, key, found["ETag"], found["ContentLength"]), CHUNK_BYTES)
+        head = self.bucket.wait(self.bucket.require_object(checked_key(key)))
+        return io.BufferedReader(ObjectReader(self.bucket, key, head["ETag"], head["ContentLength"]), CHUNK_BYTES)
 
     def put(self, key: str, content: bytes) -> None:
         path = self.bucket.path(checked_key(key))

@@ -148,7 +148,7 @@ class Artifacts:
     async def put(self, source: Source, progress: Progress = no_progress, **options: Unpack[PutOptions]) -> Put:
         """Make bytes an artifact: saved on this machine first, then registered; pending where storage is away.
 
-        Raises BufferFull, ArtifactConflict, ArtifactRefused; OSError where the source or the disk fails.
+        Raises BufferFull, ArtifactConflict, ArtifactRejected; OSError where the source or the disk fails.
         """
         artifact_id = options["artifact_id"] = options.get("artifact_id") or mint("art")
         with self._working_on(artifact_id) as is_alone:

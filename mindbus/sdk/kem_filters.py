@@ -86,10 +86,10 @@ def parse_filter(text: str) -> Filter:
     reader = _Reader(text)
     if reader.next is None:
         return EVERYTHING
-    found = _either(reader, 0)
+    parsed = _either(reader, 0)
     if reader.next is not None:
         raise reader.malformed("expected AND, OR or the end")
-    return found
+    return parsed
 
 
 class _Token(NamedTuple):
@@ -111,12 +111,12 @@ class _Reader:
 
     def advance(self) -> _Token | None:
         """The token that was next."""
-        passed, found = self.next, _TOKEN.match(self.text, self._end)
-        if found is not None:
-            kind = str(found.lastgroup)
-            text = re.sub(r"\\(.)", r"\1", found[kind]) if kind == "quoted" else found[kind]
-            self.next = _Token(found.end() - len(found[0].lstrip()), text, kind == "mark", kind == "quoted")
-            self._end = found.end()
+        passed, match = self.next, _TOKEN.match(self.text, self._end)
+        if match is not None:
+            kind = str(match.lastgroup)
+            text = re.sub(r"\\(.)", r"\1", match[kind]) if kind == "quoted" else match[kind]
+            self.next = _Token(match.end() - len(match[0].lstrip()), text, kind == "mark", kind == "quoted")
+            self._end = match.end()
         elif rest := self.text[self._end :].strip():
             self.next = None
             raise MalformedFilter(self.text, self.text.index(rest, self._end) + 1, "a quote without its other half")
@@ -202,8 +202,8 @@ class UnsupportedQuery(Rejected):
 
 def query_from(text: str, **fields: Any) -> KemQuery:
     """A query with the conditions of a filter. Raises MalformedFilter, UnsupportedQuery, ValidationError."""
-    found = parse_filter(text)
-    parts = found.parts if isinstance(found, Both) else (found,)
+    parsed = parse_filter(text)
+    parts = parsed.parts if isinstance(parsed, Both) else (parsed,)
     named = [ids for ids in map(_ids, parts) if ids]
     if len(named) > 1:
         raise UnsupportedQuery("kem_id can be asked for once: join several by OR")

@@ -46,7 +46,7 @@ class KemReader(SdkPart):
         return found[0] if found else None
 
     def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
-        """As LocalAgentMemory.query: no request is sent. Raises NotAtHand."""
+        """As LocalAgentMemory.query: no request is sent. Raises RankedQueryUnsupported."""
         return self.local_memory.query(query)
 
     async def query_swm(self, query: KemQuery, *, cursor: str | None = None, page_size: int = 50) -> KemPage:
@@ -186,8 +186,8 @@ class KemWriter(KemReader):
         Raises MemoryAway, ReplyError.
         """
         given = {"raw_content": source} if isinstance(source, str) else {"source": source}
-        told = {name: value for name, value in about.items() if name != "trace"}
-        command = ProcessRawData.model_validate({"content_type": "text/plain"} | given | told)
+        fields = {name: value for name, value in about.items() if name != "trace"}
+        command = ProcessRawData.model_validate({"content_type": "text/plain"} | given | fields)
         return await self.link.ask(command, timeout_s=_PROCESSING_S, trace=about.get("trace"))
 
     async def _send(

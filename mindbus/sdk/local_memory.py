@@ -202,8 +202,8 @@ class LocalAgentMemory:
         query = query or KemQuery()
         if query.is_ranked:
             raise RankedQueryUnsupported(RankedQueryUnsupported.__doc__)
-        found = sorted_kems((kem for kem in self._kems.candidates(query) if matches_query(kem, query)), query)
-        return [_copy(kem) for kem in found]
+        kems = sorted_kems((kem for kem in self._kems.candidates(query) if matches_query(kem, query)), query)
+        return [_copy(kem) for kem in kems]
 
     def moment(self) -> int:
         """The count of changes: taken before a unit is requested, passed to `keep` with the result."""

@@ -25,12 +25,12 @@ class UploadSigner(Protocol):
     """The part of storage that signs addresses."""
 
     async def address_to_stage(self, manifest: Manifest) -> PresignedPut | None:
-        """The address for the bytes, or None where storage signs nothing. Raises StorageAway, ArtifactRefused."""
+        """The address for the bytes, or None where storage signs nothing. Raises StorageAway, ArtifactRejected."""
 
     async def address_to_read(self, artifact_id: str, trace: str | None) -> PresignedGet | None:
         """The address to read from, or None where storage signs nothing.
 
-        Raises StorageAway, ArtifactNotFound, ArtifactRefused."""
+        Raises StorageAway, ArtifactNotFound, ArtifactRejected."""
 
 
 class PresignedAccess:

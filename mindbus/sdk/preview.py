@@ -97,9 +97,9 @@ def _laid_out(content_type: str, text: str) -> str | None:
 
 
 def _first(text: str, lines: int) -> tuple[str, bool]:
-    found = text.split("\n", lines)
-    shown = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in found[:lines]]
-    return "\n".join(shown), (len(found) > lines and bool(found[lines])) or shown != found[:lines]
+    parts = text.split("\n", lines)
+    shown = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in parts[:lines]]
+    return "\n".join(shown), (len(parts) > lines and bool(parts[lines])) or shown != parts[:lines]
 
 
 def _signature(head: bytes) -> str:

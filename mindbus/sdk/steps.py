@@ -28,7 +28,7 @@ class StepArtifacts:
         return f"art_{digits}"
 
     async def made_before(self) -> Put | None:
-        """The attempt's artifact, if an earlier delivery has put it. Raises ArtifactRefused."""
+        """The attempt's artifact, if an earlier delivery has put it. Raises ArtifactRejected."""
         try:
             return await self._retried(self._find)
         except ArtifactConflict as conflict:
@@ -42,7 +42,7 @@ class StepArtifacts:
         return manifest, content
 
     async def put(self, content: bytes, content_type: str, context: AIContext) -> Put:
-        """Put the attempt's artifact. Raises BufferFull, ArtifactRefused."""
+        """Put the attempt's artifact. Raises BufferFull, ArtifactRejected."""
         try:
             return await self.artifacts.put(
                 content,

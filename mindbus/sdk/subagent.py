@@ -83,8 +83,10 @@ class Delegated:
     async def called(self, calls: Sequence[HistoryToolCall], content: str = "") -> None:
         """Report tool calls before they run; report each result with `answered`, in the same order."""
         self.steps.append(TaskStep(role="assistant", content=content or None, tool_calls=tuple(calls)))
-        told = SubagentAssistantWithTools(**self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls))
-        await self._publish(told)
+        message = SubagentAssistantWithTools(
+            **self._place(), content=content[:MAX_SHOWN_CHARS], tool_calls=tuple(calls)
+        )
+        await self._publish(message)
 
     async def working(self, tool: str, status: str) -> None:
         """Publish what a tool is doing; it is not kept."""

@@ -41,10 +41,10 @@ class ContentGeneration:
 
 
 def content_of(key: str) -> ContentGeneration | None:
-    found = _OBJECT.fullmatch(key)
-    if found is None:
+    match = _OBJECT.fullmatch(key)
+    if match is None:
         return None
-    content = ContentGeneration(found[3], int(found[4]))
+    content = ContentGeneration(match[3], int(match[4]))
     return content if content.key == key else None
 
 
@@ -54,8 +54,8 @@ def copy_key(artifact_id: str) -> str:
 
 
 def artifact_of(key: str) -> str | None:
-    found = _COPY.fullmatch(key)
-    return found[1] if found is not None and copy_key(found[1]) == key else None
+    match = _COPY.fullmatch(key)
+    return match[1] if match is not None and copy_key(match[1]) == key else None
 
 
 def orphan_key(key: str, day: date) -> str:
@@ -64,13 +64,13 @@ def orphan_key(key: str, day: date) -> str:
 
 
 def orphaned_on(key: str) -> date | None:
-    found = _ORPHAN.fullmatch(key)
-    return _day(found[1]) if found else None
+    match = _ORPHAN.fullmatch(key)
+    return _day(match[1]) if match else None
 
 
 def claimed_on(key: str) -> date | None:
-    found = _CLAIM.fullmatch(key)
-    return _day("-".join(found.groups())) if found else None
+    match = _CLAIM.fullmatch(key)
+    return _day("-".join(match.groups())) if match else None
 
 
 def _day(text: str) -> date | None:

@@ -19,7 +19,7 @@ IMPORT_ALL = """
 import importlib, pkgutil, bus_schema, mindbus
 for package in (bus_schema, mindbus):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not module.name.startswith(("mindbus.mypy", "mindbus.sql", "mindbus.postgresql", "mindbus.files.s3_")):
+        if not module.name.startswith(("mindbus.mypy", "mindbus.sql", "mindbus.sql.database", "mindbus.files.s3_")):
             importlib.import_module(module.name)
 """
 

@@ -10,8 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from benchmarks.servers.postgres import PrivatePostgres
-from mindbus.postgresql import TimedConnection
-from mindbus.sql.database import Database, DatabaseAway
+from mindbus.sql.database import Database, DatabaseAway, TimedConnection
 from storage_service.tables import InputRow, TraceMemberRow
 from tests.postgres import DatabaseOf
 
