@@ -51,7 +51,6 @@ class KnownPeople:
                 self._forms.update(dict.fromkeys(forms_of(name.split()[0]), (main, person.user_id)))
 
     def mentions(self, text: str) -> list[Mention]:
-        """Every name in a text, in order."""
         return list(self._found(text))
 
     def named(self, name: str) -> Mention | None:
@@ -59,7 +58,6 @@ class KnownPeople:
         return next(iter(self.mentions(name[:1].upper() + name[1:])), None)
 
     def name_of(self, user_id: str) -> str:
-        """Display name of a user."""
         return self._ids.get(user_id.lower(), (user_id, None))[0]
 
     def _found(self, text: str) -> Iterator[Mention]:

@@ -45,16 +45,17 @@ class ContextWorker(Worker):
     concurrency = 64
 
     def __init__(self, worker_context: WorkerContext, model: LanguageModel | None = None) -> None:
+        settings = worker_context.settings_as(FleetSettings)
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
-        self._model = model or model_of(worker_context.settings_as(FleetSettings))
+        self._model = model or model_of(settings)
         self._agent = ContextAgent(self._model)
-        self._habits = open_preferences(worker_context.settings_as(FleetSettings).habits)
-        self._artifacts = open_artifacts(self._bus, worker_context.settings_as(FleetSettings), worker_context.clock)
+        self._habits = open_preferences(settings.habits)
+        self._artifacts = open_artifacts(self._bus, settings, worker_context.clock)
         self._talks = Conversations(
             self._bus,
             self._artifacts,
-            largest_inline_bytes=worker_context.settings_as(FleetSettings).max_body_bytes // 2,
+            largest_inline_bytes=settings.max_body_bytes // 2,
         )
         self._states = AgentStateStore(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}
@@ -62,7 +63,6 @@ class ContextWorker(Worker):
 
     @property
     def identity(self) -> str:
-        """An agent, no service."""
         return f"agent.{self.name}"
 
     def order_key(self, message: Message | Envelope) -> str | None:
@@ -74,16 +74,16 @@ class ContextWorker(Worker):
         return None
 
     async def start(self) -> None:
-        """Open the way to what was said."""
         await self._artifacts.start()
 
     async def stop(self) -> None:
-        """Close what was opened."""
         await self._artifacts.stop()
         await self._model.aclose()
 
     @on_event
-    async def hear(self, notification: NotificationGenerated, message_context: MessageContext) -> list[OutgoingMessage]:
+    async def decide(
+        self, notification: NotificationGenerated, message_context: MessageContext
+    ) -> list[OutgoingMessage]:
         """Deliver, defer, merge or ignore."""
         user_id = notification.to_user
         talk = await self._talks.recent(user_id, _TALK_MESSAGES)
@@ -116,22 +116,22 @@ class ContextWorker(Worker):
         return Removed.of({"desks": len(cleared)})
 
     @on_event
-    async def note_tasks(self, event: TasksFound, message_context: MessageContext) -> None:
+    async def settle_tasks(self, event: TasksFound, message_context: MessageContext) -> None:
         tasks = [update.task for update in event.items]
         users = {user for task in tasks for user in (task.asked_by, task.owner_id) if user}
         await self._settle({event.user_id, *users}, settled_by_tasks(event.items), message_context)
 
     @on_event
-    async def note_facts(self, event: ContextUpdated, message_context: MessageContext) -> None:
+    async def settle_facts(self, event: ContextUpdated, message_context: MessageContext) -> None:
         users = {event.user_id, *(update.fact.said_by for update in event.items)}
         await self._settle(users, settled_by_facts(event.items), message_context)
 
     @on_event
-    async def note_mood(self, event: MoodAssessed, message_context: MessageContext) -> None:
+    async def settle_moods(self, event: MoodAssessed, message_context: MessageContext) -> None:
         await self._settle({event.user_id}, settled_by_moods(event.items), message_context)
 
     @every(seconds=_LOOKS_S)
-    async def look(self) -> None:
+    async def request_reviews(self) -> None:
         """Request a review of every user with a notification that is due."""
         now = self._clock()
         if now >= self._next_look:

@@ -1,4 +1,4 @@
-"""Listens for what is known."""
+"""Worker of the context manager: facts of the team and summaries for each user."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
@@ -33,20 +33,20 @@ class TeamKnowledge(BaseModel):
 
 
 class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
-    """One body of knowledge for the whole team; of it, a picture for each user, which the assistant keeps in mind."""
+    """Keeps one fact base for the whole team, and a summary of it for each user, which the assistant is shown."""
 
     name = "context_manager"
     state = TeamKnowledge
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings_as(FleetSettings))
-        self._roster = open_people_directory(context.settings_as(FleetSettings).people)
-        self._zone = ZoneInfo(open_preferences(context.settings_as(FleetSettings).habits).default.zone)
+        settings = context.settings_as(FleetSettings)
+        self._model = model or model_of(settings)
+        self._roster = open_people_directory(settings.people)
+        self._zone = ZoneInfo(open_preferences(settings.habits).default.zone)
         self._pictures = UserContexts(self.bus)
 
     def key(self, user_id: str) -> str:
-        """Whoever speaks, the knowledge is one."""
         return _TEAM
 
     async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
@@ -57,17 +57,15 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         return TeamKnowledge(knowledge=knowledge, heard=heard), outcome.events(ContextUpdated, self.name, fragment)
 
     def orders(self, fragment: DialogueFragment, said: Sequence[OutgoingMessage]) -> Sequence[Send]:
-        """Commands that store the facts in shared memory."""
         updated = (each.event for each in said if isinstance(each, Publish) and isinstance(each.event, ContextUpdated))
         return [Send(learned) for event in updated for learned in memory_commands(event.items, fragment, self.name)]
 
     async def after(self, fragment: DialogueFragment) -> None:
-        """Paint the user's picture anew."""
+        """Replace the user's summary."""
         known = (await self.state_store.state(_TEAM)).knowledge
-        await self._paint(fragment.user_id, known)
+        await self._replace_summary(fragment.user_id, known)
 
     def without(self, state: TeamKnowledge, user_id: str) -> tuple[TeamKnowledge, dict[str, int]]:
-        """The state without what a user said."""
         knowledge = state.knowledge.without(user_id)
         heard = tuple(each for each in state.heard if each != user_id)
         gone = len(state.knowledge.facts) - len(knowledge.facts)
@@ -78,13 +76,12 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         known = (await self.state_store.state(_TEAM)).knowledge
         async for other in self._pictures.users():
             if other != user_id:
-                await self._paint(other, known)
+                await self._replace_summary(other, known)
 
     async def stop(self) -> None:
-        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 
-    async def _paint(self, user_id: str, known: FactBase) -> None:
+    async def _replace_summary(self, user_id: str, known: FactBase) -> None:
         facts = big_picture(known, user_id)
         await self._pictures.replace(user_id, (ContextItem(id=fact.fact_id, text=fact.text) for fact in facts))

@@ -37,18 +37,18 @@ class CreativeWorker(Worker):
     attempts = 4
 
     def __init__(self, context: WorkerContext, role: Role, model: LanguageModel | None = None) -> None:
+        settings = context.settings_as(FleetSettings)
         self.name = role.name
         self.role = role
         self._kit = context
-        self._model = model or model_of(context.settings_as(FleetSettings))
+        self._model = model or model_of(settings)
         self._bus = context.bus.acting_as(self.identity, service=role.name)
-        self._artifacts = open_artifacts(self._bus, context.settings_as(FleetSettings), context.clock)
-        self._recall = KemRecall(self._bus, context.settings_as(FleetSettings).recall_timeout_s)
+        self._artifacts = open_artifacts(self._bus, settings, context.clock)
+        self._recall = KemRecall(self._bus, settings.recall_timeout_s)
         self._opened = AsyncExitStack()
 
     @property
     def identity(self) -> str:
-        """A role is an agent, no service."""
         return f"agent.{self.name}"
 
     async def start(self) -> None:
@@ -64,7 +64,6 @@ class CreativeWorker(Worker):
         self._loop = CreativeLoop(self.role, self._model, memory)
 
     async def stop(self) -> None:
-        """Close what was opened."""
         await self._opened.aclose()
 
     @on_command
@@ -135,27 +134,22 @@ class CreativeWorker(Worker):
 
 
 def researcher(context: WorkerContext) -> CreativeWorker:
-    """The worker of the role `researcher`."""
     return CreativeWorker(context, shipped_role("researcher"))
 
 
 def ideator(context: WorkerContext) -> CreativeWorker:
-    """The worker of the role `ideator`."""
     return CreativeWorker(context, shipped_role("ideator"))
 
 
 def critic(context: WorkerContext) -> CreativeWorker:
-    """The worker of the role `critic`."""
     return CreativeWorker(context, shipped_role("critic"))
 
 
 def editor(context: WorkerContext) -> CreativeWorker:
-    """The worker of the role `editor`."""
     return CreativeWorker(context, shipped_role("editor"))
 
 
 def pushkin(context: WorkerContext) -> CreativeWorker:
-    """The worker of the role `pushkin`."""
     return CreativeWorker(context, shipped_role("pushkin"))
 
 

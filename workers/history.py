@@ -37,7 +37,7 @@ from mindbus.sql.database import Database, DatabaseAway
 from mindbus.sql.leadership import single_writer
 from retrieval.cursors import InvalidCursor
 
-# Whoever waits for an answer is to have it soon after the store is back.
+# Requesters wait for the answer, so retry soon after the store is back.
 _AGAIN = timedelta(seconds=1)
 
 
@@ -61,16 +61,13 @@ class HistoryWorker(Worker):
         self._log = SessionLog(SessionFiles(settings.session_logs, settings.session_log_bytes), context.clock)
 
     def order_key(self, message: Message | Envelope) -> str | None:
-        """Whoever reads a history finds what was written before."""
         return getattr(message, "key", None)
 
     async def start(self) -> None:
-        """Open the store."""
         await self._store.open()
         self._log.start()
 
     async def stop(self) -> None:
-        """Let go of it."""
         await self._log.stop()
         await self._store.close()
 
@@ -128,16 +125,17 @@ class HistoryWorker(Worker):
         counts = await self.histories.forget(chat_id)
         try:
             files = await self._log.remove(chat_id)
-        except OSError as trouble:
-            raise TemporaryFailure(f"session logs: {trouble}", _AGAIN) from trouble
+        except OSError as error:
+            raise TemporaryFailure(f"session logs: {error}", _AGAIN) from error
         return Removed.of(counts | {"session_logs": files})
 
     def _store_of(self, context: WorkerContext) -> HistoryStore:
         """In Redis where there is one to be used."""
-        url = context.settings_as(FleetSettings).redis_url
+        settings = context.settings_as(FleetSettings)
+        url = settings.redis_url
         if url is not None:
             return RedisStore(url)
-        database = Database(context.settings_as(FleetSettings).database_of("history"), "history")
+        database = Database(settings.database_of("history"), "history")
         self.leadership = single_writer(database)
         return SqlStore(database, context.clock)
 

@@ -46,16 +46,13 @@ class KpsWorker(Worker):
     attempts = 150
 
     def __init__(self, context: WorkerContext, open_embedder: Callable[[], Awaitable[Embedder]]) -> None:
+        settings = context.settings_as(FleetSettings)
         self._worker = context
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._opening = asyncio.Lock()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._extractor = DocumentExtractor(
-            ExtractionLimits(
-                context.settings_as(FleetSettings).kps_max_bytes, context.settings_as(FleetSettings).kps_timeout_s
-            )
-        )
+        self._extractor = DocumentExtractor(ExtractionLimits(settings.kps_max_bytes, settings.kps_timeout_s))
 
     async def start(self) -> None:
         """Load the model before the first message; where it is away, messages wait for it."""
@@ -65,7 +62,6 @@ class KpsWorker(Worker):
             logger().warning("embedder unavailable", reason=str(error))
 
     async def stop(self) -> None:
-        """Close the model and the extraction process."""
         await self._extractor.close()
         if self._embedder is not None:
             await self._embedder.close()

@@ -30,6 +30,5 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
         return state, outcome.events(MoodAssessed, self.name, fragment)
 
     async def stop(self) -> None:
-        """Close the model as well."""
         await super().stop()
         await self._model.aclose()

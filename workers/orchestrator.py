@@ -68,15 +68,13 @@ class OrchestratorWorker(Worker):
         self.database = database
         self.inbox = self.remembered = SqlInbox(database)
         self._bus, self._roles, self._clock, self._settle = bus, frozenset(roles), clock, settle
-        self._keeps_time_from = clock() + settle
+        self._deadlines_from = clock() + settle
 
     async def start(self) -> None:
-        """Migrate before the first message."""
         await upgrade(self.database, MIGRATIONS)
-        self._keeps_time_from = self._clock() + self._settle
+        self._deadlines_from = self._clock() + self._settle
 
     async def stop(self) -> None:
-        """Close the database."""
         await self.database.dispose()
 
     @on_command
@@ -119,7 +117,6 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
-        """Forget every run."""
         context.require_operator()
         forgotten = await self._forget(None, context)
         await self.remembered.forget()
@@ -127,7 +124,6 @@ class OrchestratorWorker(Worker):
 
     @on_command
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> tuple[Removed | Send | Publish, ...]:
-        """Forget the runs that a user has started."""
         context.require_operator()
         starter = f"user.{command.user_id}"
         forgotten = await self._forget(starter, context)
@@ -135,33 +131,33 @@ class OrchestratorWorker(Worker):
         return forgotten
 
     @on_event
-    async def take_result(self, event: StepCompleted, context: MessageContext) -> Sent:
-        return await self._hear(event.run_id, event, context)
+    async def complete_step(self, event: StepCompleted, context: MessageContext) -> Sent:
+        return await self._advance(event.run_id, event, context)
 
     @on_event
-    async def try_again_or_give_up(self, event: StepFailed, context: MessageContext) -> Sent:
-        return await self._hear(event.run_id, event, context)
+    async def fail_step(self, event: StepFailed, context: MessageContext) -> Sent:
+        return await self._advance(event.run_id, event, context)
 
     @on_event
     async def wait_for_storage(self, event: StepPendingStorage, context: MessageContext) -> Sent:
-        return await self._hear(event.run_id, event, context)
+        return await self._advance(event.run_id, event, context)
 
     @on_event
-    async def stop_waiting(self, event: ArtifactRegistered, context: MessageContext) -> Sent:
+    async def resume_step(self, event: ArtifactRegistered, context: MessageContext) -> Sent:
         if not event.trace_id.startswith("run_"):
             return ()
-        return await self._hear(event.trace_id, saga.ArtifactFound(event.artifact), context)
+        return await self._advance(event.trace_id, saga.ArtifactFound(event.artifact), context)
 
     @every(seconds=0.5)
-    async def begin_runs(self) -> Sent:
+    async def start_runs(self) -> Sent:
         async with self.database.reading() as session:
             waiting = await runs.starting_runs(session, _BATCH)
         answers = await asyncio.gather(*map(self._confirm_members, waiting))
         return await self._move_all((run.run_id, answer) for run, answer in zip(waiting, answers, strict=True))
 
     @every(seconds=1)
-    async def keep_time(self) -> Sent:
-        if self._clock() < self._keeps_time_from:
+    async def check_deadlines(self) -> Sent:
+        if self._clock() < self._deadlines_from:
             return ()
         async with self.database.reading() as session:
             due = await runs.due_runs(session, self._clock(), _BATCH)
@@ -169,7 +165,7 @@ class OrchestratorWorker(Worker):
         return await self._move_all((run_id, saga.TimePassed()) for run_id in claimed)
 
     @every(seconds=10)
-    async def look_for_artifacts(self) -> Sent:
+    async def find_artifacts(self) -> Sent:
         """The event may have come before the step was known to wait for it, or not at all."""
         async with self.database.reading() as session:
             awaited = await runs.awaited_artifacts(session, _BATCH)
@@ -184,11 +180,11 @@ class OrchestratorWorker(Worker):
         running = (run.run_id for run in found if run.status not in saga.OVER)
         cancelled = saga.CancelRequested("its data were removed", context.owner)
         with _one_after_another():
-            told = await self._move_all((run_id, cancelled) for run_id in running)
+            messages = await self._move_all((run_id, cancelled) for run_id in running)
         await runs.forget_runs(session, [run.run_id for run in found])
-        return (Removed.of({"runs": len(found)}), *told)
+        return (Removed.of({"runs": len(found)}), *messages)
 
-    async def _hear(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
+    async def _advance(self, run_id: str, event: saga.RunEvent, context: MessageContext) -> Sent:
         # A card has no circles and a limited number of attempts, but it may be long.
         context.begin_anew()
         with _one_after_another():

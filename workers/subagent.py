@@ -32,12 +32,10 @@ class ThinkingSubagent(SubAgent):
         """The tools for one task."""
 
     async def stop(self) -> None:
-        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 
     async def execute(self, work: Delegated) -> str:
-        """The model's answer to the task."""
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
         return sanitise_text(await self._loop.answer(said, _materials(work), toolbox, _Observer(work)))

@@ -53,7 +53,6 @@ class AnalyticSubagent(ThinkingSubagent):
         self._recall = KemRecall(context.bus, context.settings_as(FleetSettings).recall_timeout_s)
 
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
-        """Memory, artifacts, tables."""
 
         async def search(wanted: SearchArguments) -> str:
             found = await self._recall.about(wanted.query, f"user.{work.chat_id}")

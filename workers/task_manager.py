@@ -1,4 +1,4 @@
-"""Listens for what is to be done."""
+"""Worker of the task manager: tasks of the team and reminders of them."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
@@ -33,19 +33,19 @@ class TeamTasks(BaseModel):
 
 
 class TaskManagerWorker(ProcessingAgent[TeamTasks]):
-    """One book for the whole team."""
+    """Keeps one task list for the whole team."""
 
     name = "task_manager"
     state = TeamTasks
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings_as(FleetSettings))
-        self._roster = open_people_directory(context.settings_as(FleetSettings).people)
-        self._zone = ZoneInfo(open_preferences(context.settings_as(FleetSettings).habits).default.zone)
+        settings = context.settings_as(FleetSettings)
+        self._model = model or model_of(settings)
+        self._roster = open_people_directory(settings.people)
+        self._zone = ZoneInfo(open_preferences(settings.habits).default.zone)
 
     def key(self, user_id: str) -> str:
-        """Whoever speaks, the book is one."""
         return _TEAM
 
     async def process(self, fragment: DialogueFragment, state: TeamTasks) -> tuple[TeamTasks, Sequence[Event]]:
@@ -55,18 +55,15 @@ class TaskManagerWorker(ProcessingAgent[TeamTasks]):
         return TeamTasks(book=book, heard=heard), outcome.events(TasksFound, self.name, fragment)
 
     def without(self, state: TeamTasks, user_id: str) -> tuple[TeamTasks, dict[str, int]]:
-        """The book without what they spoke of."""
         book = state.book.without(user_id)
         heard = tuple(each for each in state.heard if each != user_id)
         return TeamTasks(book=book, heard=heard), {"tasks": len(state.book.tasks) - len(book.tasks)}
 
     @every(seconds=_LOOKS_AT_DUE_DATES_S)
     async def remind(self) -> None:
-        """Say what has become due."""
         await self.state_store.publish_due(_TEAM, self._reminded, self._tell)
 
     async def stop(self) -> None:
-        """Close the model as well."""
         await super().stop()
         await self._model.aclose()
 

@@ -27,7 +27,6 @@ class TrackerWorker(Worker):
         self.batches = Batches(self._save, most=_AT_ONCE, heaviest=_BATCH_BYTES)
 
     async def start(self) -> None:
-        """Start saving."""
         self.batches.start()
 
     async def stop(self) -> None:

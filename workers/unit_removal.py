@@ -73,7 +73,6 @@ async def supersede(bus: Client, command: ProcessRawData, kem_ids: Sequence[str]
 
 
 async def _learned(bus: Client, artifact_ids: Sequence[str], context: MessageContext) -> list[str]:
-    """The owner's units of these artifacts."""
     if not artifact_ids:
         return []
     wanted = tuple(artifact_ids[-_MOST:])

@@ -70,7 +70,6 @@ class UnknownRole(Rejected, LookupError):
 
 @cache
 def role_names() -> tuple[str, ...]:
-    """The roles that come with MindBus."""
     files = (resources.files("config") / "roles").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 

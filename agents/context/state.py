@@ -85,7 +85,6 @@ class NotificationState(BaseModel):
 
     @property
     def next_due(self) -> datetime | None:
-        """Time of the next decision."""
         return min((each.until for each in self.waiting), default=None)
 
     def with_settled(self, ids: Iterable[str]) -> Self:

@@ -165,7 +165,6 @@ def _messages_of(fact: Fact, teller: str, fragment: DialogueFragment) -> Sequenc
 
 
 def _own_words(fact: Fact, fragment: DialogueFragment) -> str:
-    """The sentence of the fragment that says the same."""
     said = [each for each in fragment.heard if each.message_id in fact.message_ids]
     sentences = [sentence.text for message in said for sentence in message_sentences(message.content or "")]
     wanted = set(terms(fact.text))

@@ -102,12 +102,10 @@ class Assignment:
 
     @property
     def run_id(self) -> str:
-        """The run that it belongs to."""
         return self.order.run_id
 
     @property
     def step_id(self) -> str:
-        """The step of the run."""
         return self.order.step_id
 
     @property

@@ -110,13 +110,11 @@ class _Work:
         return graph.compile(checkpointer=self._memory)
 
     async def write(self, state: LoopState) -> LoopState:
-        """The first version."""
         text, cost = await self._text("write", ())
         await self._report(f"first version written, {len(text)} characters")
         return {"last": "write", "text": text, "rounds": 0, **self._added(state, cost)}
 
     async def criticise(self, state: LoopState) -> LoopState:
-        """The self-critique of the text."""
         cost = _Cost(self._model)
         messages = self._assignment.prompt(self._role, "self-critique", (self._attempt(state),))
         with cost:
@@ -131,7 +129,6 @@ class _Work:
         }
 
     async def revise(self, state: LoopState) -> LoopState:
-        """The next version."""
         text, cost = await self._text("revise", (self._attempt(state), remarks(state["remarks"])))
         rounds = state["rounds"] + 1
         await self._report(f"revision {rounds} written, {len(text)} characters")

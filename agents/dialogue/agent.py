@@ -151,7 +151,6 @@ class DialogueAgent:
         return chat_prompt(self._guide.system, window, materials)
 
     def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
-        """The snippets that fit into the budget of words."""
         room = self._memory_words
         for number, snippet in enumerate(memory):
             room -= len(words(snippet.text))

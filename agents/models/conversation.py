@@ -77,7 +77,6 @@ def chat_prompt(system: str, said: Iterable[ModelMessage], memory: Iterable[Mate
 
 
 def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
-    """The conversation in such messages."""
     said, since = since_user(messages)
     turns = [message for message in said if message.role in ("user", "assistant") and message.content]
     last = turns[-1].content if turns else ""

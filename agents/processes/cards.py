@@ -32,7 +32,6 @@ class UnknownCard(Rejected, LookupError):
 
 
 def card_names() -> tuple[str, ...]:
-    """The cards that come with MindBus."""
     files = (resources.files("config") / "cards").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 

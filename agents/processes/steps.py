@@ -128,7 +128,6 @@ def begin_steps(card: Card, run: Run, now: datetime) -> tuple[Run, tuple[Execute
 
 
 def role_of(run: Run, order: ExecuteStep) -> str:
-    """The service that an order goes to."""
     return next(step.role for step in run.steps if step.step_id == order.step_id)
 
 

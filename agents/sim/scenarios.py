@@ -104,7 +104,6 @@ class UnknownScenario(Rejected, LookupError):
 
 @cache
 def scenario_names() -> tuple[str, ...]:
-    """The scenarios that come with MindBus."""
     return names_in(_FOLDER)
 
 
@@ -126,7 +125,6 @@ def parse_scenario(text: bytes, source: str) -> Scenario:
 
 
 def draw_values(slots: Mapping[str, Slot], chance: random.Random) -> dict[str, Value]:
-    """A value for each slot."""
     return {name: _one(slot, chance) for name, slot in slots.items()}
 
 
@@ -188,12 +186,10 @@ class SimLibrary:
 
     @property
     def team_names(self) -> tuple[str, ...]:
-        """Every team there is."""
         return self._names("profiles", team_names())
 
     @property
     def scenario_names(self) -> tuple[str, ...]:
-        """Every scenario there is."""
         return self._names("scenarios", scenario_names())
 
     def _own(self, kind: str, name: str) -> Path | None:

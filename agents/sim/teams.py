@@ -38,7 +38,6 @@ class Profile(BaseModel):
     closings: tuple[Template, ...] = Field(min_length=1)
 
     def feels(self, feeling: Feeling) -> tuple[Template, ...]:
-        """Templates for a feeling."""
         return {"glad": self.glad, "upset": self.upset, "calm": self.calm}[feeling]
 
 
@@ -76,7 +75,6 @@ class UnknownTeam(Rejected, LookupError):
 
 @cache
 def team_names() -> tuple[str, ...]:
-    """The teams that come with MindBus."""
     return names_in(_FOLDER)
 
 

@@ -41,7 +41,6 @@ class BoundTool:
 
     @property
     def tool(self) -> Tool:
-        """Description of the tool for a model."""
         schema = self.arguments.model_json_schema()
         return Tool(name=self.name, description=self.description, parameters=schema)
 
@@ -54,7 +53,6 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Descriptions of all tools."""
         return tuple(each.tool for each in self._by_name.values())
 
     async def use(self, call: ToolCall) -> str:
@@ -130,7 +128,6 @@ class _Loop:
         return graph.compile()
 
     async def think(self, state: _Work) -> _Work:
-        """One answer of the model."""
         messages, is_last = state["messages"], self._is_last(state)
         completion = await self._thinker.model.complete(
             messages, tools=() if is_last else self._toolbox.tools, params=self._thinker.guide.model

@@ -44,7 +44,6 @@ def _forms() -> dict[str, VerbForms]:
 
 
 def work_verbs() -> list[VerbForms]:
-    """Perfective verbs of work."""
     return [_forms()[infinitive] for infinitive in f"{_WORK} {_WITHOUT_PARTICIPLES}".split()]
 
 

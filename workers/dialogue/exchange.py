@@ -53,7 +53,6 @@ class MemoryLookup:
         self._pictures, self._recall, self._episodes = pictures, recall, episodes
 
     async def about(self, said: DialogueMessage) -> RetrievedMemory:
-        """Memory on a message."""
         pictured, found, said_before = await asyncio.gather(
             self._pictures.of(said.user_id), self._found(said), self._said_before(said)
         )

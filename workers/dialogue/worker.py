@@ -1,4 +1,4 @@
-"""Listens for what users say, lets the assistant answer."""
+"""Worker of dialogues: receives users' messages and lets the assistant answer."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -54,7 +54,7 @@ class DialogueWorker(Worker):
     """Leads every user's dialogue: what one user says in its order, users side by side.
 
     It keeps nothing to itself: what was said is storage's, and so is what no fragment has been made of yet; what models
-    are shown of it is history's. It is the master of the sub-agents that it is told of.
+    are shown of it is history's. It delegates to the sub-agents that are given.
     """
 
     name = "dialogue"
@@ -95,11 +95,9 @@ class DialogueWorker(Worker):
         return message.user_id if isinstance(message, Invoke | DeliverNotification | EndDialogue) else None
 
     async def start(self) -> None:
-        """Open the way to what is told by pointer."""
         await self._artifacts.start()
 
     async def stop(self) -> None:
-        """Close what was opened."""
         await self._artifacts.stop()
         await self._model.aclose()
 
@@ -135,15 +133,15 @@ class DialogueWorker(Worker):
             time=self._clock(),
         )
         exchange = await self._exchanges.process(draft, _nobody, _nobody)
-        told_id = exchange.answer.message_id
+        message_id = exchange.answer.message_id
         sent = NotificationSent(
             notification_id=command.notification_id,
             to_user=command.user_id,
-            message_id=told_id,
+            message_id=message_id,
             merged=command.merged,
         )
         trace = conversation_trace(command.user_id)
-        return Delivered(message_id=told_id), Publish(sent, trace), *await self._ending(exchange, context)
+        return Delivered(message_id=message_id), Publish(sent, trace), *await self._ending(exchange, context)
 
     @on_command
     async def end(self, command: EndDialogue, context: MessageContext) -> tuple[Ended | Publish, ...]:
@@ -202,13 +200,13 @@ class DialogueWorker(Worker):
             preview=_preview(answer),
             kem_ids=answer.kem_ids,
         )
-        told = [Publish(sent, answer.trace_id)]
+        events = [Publish(sent, answer.trace_id)]
         if exchange.buffered is None or exchange.buffered >= self._most_messages:
             fragment_id = f"frag_{derived(context.message_id, 'size')}"
             most = self._most_messages
             fragment = await self._closing.close(answer.user_id, fragment_id, "size", at_least=most)
-            told += [Publish(fragment, answer.trace_id)] if fragment else []
-        return told
+            events += [Publish(fragment, answer.trace_id)] if fragment else []
+        return events
 
 
 async def _nobody(_said: object) -> None:

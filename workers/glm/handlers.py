@@ -62,7 +62,6 @@ class CurrentMemory:
         self._opened = await self._open_memory()
 
     async def close(self) -> None:
-        """Close it, if it is open."""
         if self._opened is not None:
             await self._opened.close()
 
@@ -84,9 +83,8 @@ class KemHandlers:
 
     @on_command
     async def store(self, command: StoreKem, context: MessageContext) -> tuple[Kem, KemStored]:
-        principal = principal_of(context)
         (draft,) = await self._current.memory.backlog.embed_drafts([command.kem])
-        kem = as_kem((await self._current.memory.store.store(draft, principal)).row)
+        kem = as_kem((await self._current.memory.store.store(draft, principal_of(context))).row)
         self._current.memory.after_commit()
         return kem, notice_of(kem, KemStored)
 
@@ -97,9 +95,8 @@ class KemHandlers:
         drafts: Sequence[KemDraft] = (
             command.kems if command.ref is None else await self._drafts.read(command.ref, context)
         )
-        principal = principal_of(context)
         outcomes = await self._current.memory.store.store_all(
-            await self._current.memory.backlog.embed_drafts(drafts), principal
+            await self._current.memory.backlog.embed_drafts(drafts), principal_of(context)
         )
         self._current.memory.after_commit()
         # Of two with one id, the later one stands.
@@ -109,21 +106,20 @@ class KemHandlers:
 
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
-        principal = principal_of(context)
-        return await self._current.memory.search.page(query, principal)
+        return await self._current.memory.search.page(query, principal_of(context))
 
     @on_command
     async def update(self, command: UpdateKem, context: MessageContext) -> tuple[Kem, KemUpdated]:
-        principal = principal_of(context)
         changes = await self._current.memory.backlog.embed_changes(command.changes)
-        kem = await self._current.memory.store.update(command.model_copy(update={"changes": changes}), principal)
+        kem = await self._current.memory.store.update(
+            command.model_copy(update={"changes": changes}), principal_of(context)
+        )
         self._current.memory.after_commit()
         return kem, notice_of(kem, KemUpdated)
 
     @on_command
     async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
-        principal = principal_of(context)
-        await self._current.memory.store.delete(command.kem_id, principal)
+        await self._current.memory.store.delete(command.kem_id, principal_of(context))
         self._current.memory.after_commit()
         return KemDeleted(kem_id=command.kem_id)
 
@@ -151,8 +147,7 @@ class MemoryMaintenance:
 
     @on_command
     async def stats(self, _query: GetMemoryStats, context: MessageContext) -> MemoryStats:
-        principal = principal_of(context)
-        return await self._current.memory.statistics.count(principal)
+        return await self._current.memory.statistics.count(principal_of(context))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:

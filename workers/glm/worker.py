@@ -49,7 +49,6 @@ class GlmWorker(Worker):
 
     @property
     def memory(self) -> GlobalMemory:
-        """The memory that answers now."""
         return self._current.memory
 
     async def start(self) -> None:
@@ -57,7 +56,6 @@ class GlmWorker(Worker):
         await self._current.open()
 
     async def stop(self) -> None:
-        """Close database, index and reading process."""
         await self._current.close()
         await self._texts.close()
         await self._database.dispose()
@@ -95,15 +93,12 @@ class KemTexts:
     """Reads artifacts in the name of a unit's owner: what the owner may no longer read makes no vector either."""
 
     def __init__(self, context: WorkerContext) -> None:
+        settings = context.settings_as(FleetSettings)
         self._kit = context
-        self._reader = DocumentExtractor(
-            ExtractionLimits(
-                context.settings_as(FleetSettings).kps_max_bytes, context.settings_as(FleetSettings).kps_timeout_s
-            )
-        )
+        self._reader = DocumentExtractor(ExtractionLimits(settings.kps_max_bytes, settings.kps_timeout_s))
 
     async def of(self, row: KemRow) -> str | None:
-        """None where there is nothing to be read, or nothing any longer. Raises TemporaryFailure."""
+        """Text of a unit; None where there is none, or none that its owner may still read. Raises TemporaryFailure."""
         if row.ref is None:
             return await own_text(row)
         ref = ArtifactRef.model_validate(row.ref)
@@ -116,7 +111,6 @@ class KemTexts:
             return None
 
     async def close(self) -> None:
-        """Let go of the reading process."""
         await self._reader.close()
 
     async def _read(self, row: KemRow, ref: ArtifactRef) -> str:

@@ -29,7 +29,6 @@ class EpisodeMaintenance:
 
     @every(seconds=60)
     async def forget_searches(self) -> None:
-        """Delete old searches that got no feedback."""
         await self._memory.search_retention.step(self._memory.clock())
 
     @on_command

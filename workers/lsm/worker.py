@@ -50,17 +50,14 @@ class LsmWorker(Worker):
         self._gaps.begin()
 
     async def stop(self) -> None:
-        """Close everything."""
         await self.search.close()
         await self._artifacts.stop()
         await self.memory.database.dispose()
 
 
 def open_lsm(context: WorkerContext) -> LsmWorker:
-    """Long-term memory over its own database."""
     return lsm_with(lambda: configured_embedder(context.settings_as(FleetSettings)), context)
 
 
 def lsm_with(opening: Callable[[], Awaitable[Embedder]], context: WorkerContext) -> LsmWorker:
-    """Long-term memory with a given embedder."""
     return LsmWorker(Database(context.settings_as(FleetSettings).database_of("lsm"), "lsm"), context, opening)

@@ -56,14 +56,14 @@ class PackerWorker(Worker):
     attempts = 150
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
+        settings = context.settings_as(FleetSettings)
         self._clock = context.clock
-        self._model = model or model_of(context.settings_as(FleetSettings))
+        self._model = model or model_of(settings)
         self._transition = LayerTransition(context.bus.acting_as(self.identity, service=self.name), self._model)
-        self._interval = timedelta(seconds=context.settings_as(FleetSettings).packer_interval_s)
+        self._interval = timedelta(seconds=settings.packer_interval_s)
         self._next_run = context.clock()
 
     async def stop(self) -> None:
-        """Close the model."""
         await self._model.aclose()
 
     @on_command
@@ -81,7 +81,6 @@ class PackerWorker(Worker):
 
     @every(seconds=_CHECK_INTERVAL_S)
     async def run_when_due(self) -> None:
-        """Run at the interval of the settings."""
         if not self._interval or self._clock() < self._next_run:
             return
         try:

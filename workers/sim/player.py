@@ -35,11 +35,9 @@ class SimProgress:
     failed: set[int] = field(default_factory=set)
 
     def begin(self, number: int) -> None:
-        """Count a message as sent."""
         self.begun = max(self.begun, number)
 
     def settle(self, number: int, *, is_answered: bool) -> None:
-        """Count a message as answered or failed."""
         if not is_answered:
             self.failed.add(number)
         self.beyond.add(number)
@@ -48,7 +46,6 @@ class SimProgress:
             self.beyond.remove(self.done)
 
     def counts(self, sim_id: str) -> SimCounts:
-        """The counts as published."""
         settled = self.done + len(self.beyond)
         return SimCounts(sim_id=sim_id, sent=self.begun, answered=settled - len(self.failed), failed=len(self.failed))
 

@@ -114,7 +114,6 @@ class SimWorker(Worker):
 
     @on_command
     async def status(self, query: GetSimStatus) -> SimState:
-        """Current state of the simulation."""
         record = await self._states.state(_ONLY)
         order = record.order
         if order is None:

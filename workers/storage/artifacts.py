@@ -31,37 +31,33 @@ class ArtifactHandlers:
     async def register(
         self, command: RegisterArtifact, context: MessageContext
     ) -> Registration | tuple[Registration, Publish]:
-        principal = principal_of(context)
-        registered = await self._storage.registrar.register(command.manifest, principal)
+        registered = await self._storage.registrar.register(command.manifest, principal_of(context))
         if registered.is_new:
             return _registration(registered.manifest, "registered"), _event(registered.manifest)
         return _registration(registered.manifest, "already_exists")
 
     @on_command
     async def get(self, query: GetArtifact, context: MessageContext) -> FoundManifest:
-        principal = principal_of(context)
-        manifest = await self._storage.catalog.get(query.artifact_id, principal)
+        manifest = await self._storage.catalog.get(query.artifact_id, principal_of(context))
         return await self._storage.uploads.addressed(manifest, signed=query.presigned)
 
     @on_command
     async def search(self, query: SearchArtifacts, context: MessageContext) -> ManifestPage:
-        principal = principal_of(context)
-        return await self._storage.catalog.search(query, principal)
+        return await self._storage.catalog.search(query, principal_of(context))
 
     @on_command
     async def versions(self, query: GetVersions, context: MessageContext) -> Versions:
-        principal = principal_of(context)
-        return await self._storage.catalog.versions(query.artifact_id, principal)
+        return await self._storage.catalog.versions(query.artifact_id, principal_of(context))
 
     @on_command
     async def lineage(self, query: GetLineage, context: MessageContext) -> Lineage:
-        principal = principal_of(context)
-        return await self._storage.lineage.lineage(query, principal)
+        return await self._storage.lineage.lineage(query, principal_of(context))
 
     @on_command
     async def set_trace_members(self, command: SetTraceMembers, context: MessageContext) -> None:
-        principal = principal_of(context)
-        await self._storage.traces.add_members(command.trace_id, command.members, principal, command.retention)
+        await self._storage.traces.add_members(
+            command.trace_id, command.members, principal_of(context), command.retention
+        )
 
 
 class UploadHandlers:
@@ -72,8 +68,7 @@ class UploadHandlers:
 
     @on_command
     async def request_upload(self, query: RequestUpload, context: MessageContext) -> Upload:
-        principal = principal_of(context)
-        return await self._storage.uploads.request(query, principal)
+        return await self._storage.uploads.request(query, principal_of(context))
 
     @on_command
     async def request_claim(self, query: RequestClaim) -> ClaimUpload:
@@ -85,7 +80,6 @@ class UploadHandlers:
 
 
 def principal_of(context: MessageContext) -> Principal:
-    """The requester within the trace of its message."""
     return Principal(context.requester, context.trace_id)
 
 

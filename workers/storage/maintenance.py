@@ -28,27 +28,25 @@ class StorageMaintenance:
 
     @on_command
     async def collect_garbage(self, command: CollectGarbage, context: MessageContext) -> GarbageReport:
-        principal = principal_of(context)
         return await self._storage.maintenance.collect(
-            principal, dry_run=command.dry_run, max_objects=command.max_objects
+            principal_of(context), dry_run=command.dry_run, max_objects=command.max_objects
         )
 
     @on_command
     async def audit(self, command: Audit, context: MessageContext) -> AuditPage:
-        principal = principal_of(context)
-        return await self._storage.maintenance.audit(principal, command.cursor, command.limit, rehash=command.rehash)
+        return await self._storage.maintenance.audit(
+            principal_of(context), command.cursor, command.limit, rehash=command.rehash
+        )
 
     @on_command
     async def rebuild(self, command: Rebuild, context: MessageContext) -> RebuildPage:
-        principal = principal_of(context)
         return await self._storage.maintenance.rebuild(
-            principal, command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
+            principal_of(context), command.cursor, command.limit, dry_run=command.dry_run, deep=command.deep
         )
 
     @on_command
     async def stats(self, _query: GetStorageStats, context: MessageContext) -> StorageStats:
-        principal = principal_of(context)
-        return await self._storage.maintenance.stats(principal)
+        return await self._storage.maintenance.stats(principal_of(context))
 
     @on_event
     async def close_completed(self, event: ProcessCompleted) -> None:
@@ -86,15 +84,13 @@ class StorageErasure:
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
-        principal = principal_of(context)
-        counts = await self._storage.eraser.clear(principal)
+        counts = await self._storage.eraser.clear(principal_of(context))
         await self._inbox.forget()
         return Removed.of(counts)
 
     @on_command
     async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
         user_id = command.user_id
-        principal = principal_of(context)
-        counts = await self._storage.eraser.forget(principal, user_id)
+        counts = await self._storage.eraser.forget(principal_of(context), user_id)
         await self._inbox.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
         return Removed.of(counts)

@@ -37,11 +37,9 @@ class StorageWorker(Worker):
         )
 
     async def start(self) -> None:
-        """Migrate before the first message."""
         await self.storage.start()
 
     async def stop(self) -> None:
-        """Close the database."""
         await self.storage.database.dispose()
 
 

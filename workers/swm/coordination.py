@@ -47,7 +47,7 @@ class CoordinationHandlers:
         self._queue.released(command.name)
 
     @on_command
-    async def look_at_lock(self, query: GetLockInfo) -> LockInfo:
+    async def lock_info(self, query: GetLockInfo) -> LockInfo:
         info = await self._locks.info(query.name)
         return info.model_copy(update={"waiting": self._queue.waiting(query.name)})
 
@@ -56,7 +56,7 @@ class CoordinationHandlers:
         return Count(value=await self._counters.add(Addition(command.name, command.by, command.operation_id)))
 
     @on_command
-    async def look_at_counter(self, query: GetCounter) -> Count:
+    async def counter_value(self, query: GetCounter) -> Count:
         return Count(value=await self._counters.value(query.name))
 
     @every(seconds=3600)

@@ -47,8 +47,9 @@ class SharedKemHandlers:
     @on_command
     async def publish(self, command: PublishKem, context: MessageContext) -> tuple[Kem | Notification, ...]:
         persist = command.persist_to_glm_if_new_or_updated
-        principal = Principal(context.requester)
-        (outcome,) = await self._memory.publish(_named([command.kem], context), principal, persist=persist)
+        (outcome,) = await self._memory.publish(
+            _named([command.kem], context), Principal(context.requester), persist=persist
+        )
         if isinstance(outcome, Rejected):
             raise outcome
         assert outcome.kem is not None
@@ -61,22 +62,19 @@ class SharedKemHandlers:
         given = command.kems if command.ref is None else await self._drafts.read(command.ref, context)
         drafts = _named(given, context)
         persist = command.persist_to_glm_if_new_or_updated
-        principal = Principal(context.requester)
-        outcomes = await self._memory.publish(drafts, principal, persist=persist)
+        outcomes = await self._memory.publish(drafts, Principal(context.requester), persist=persist)
         items = (_item(kem_id, outcome) for (kem_id, _), outcome in zip(drafts, outcomes, strict=True))
-        happened = [outcome for outcome in outcomes if isinstance(outcome, KemEvent)]
-        return (BatchReport(items=tuple(items)), *await notifications_of(happened, self._subscriptions))
+        events = [outcome for outcome in outcomes if isinstance(outcome, KemEvent)]
+        return (BatchReport(items=tuple(items)), *await notifications_of(events, self._subscriptions))
 
     @on_command
     async def query(self, query: QuerySwm, context: MessageContext) -> KemPage:
-        principal = Principal(context.requester)
-        return await self._memory.query(query.query, principal, query.cursor, query.page_size)
+        return await self._memory.query(query.query, Principal(context.requester), query.cursor, query.page_size)
 
     @on_command
     async def load(self, command: LoadKemsFromGlm, context: MessageContext) -> tuple[LoadedKems | Notification, ...]:
-        principal = Principal(context.requester)
-        kem_ids, happened = await self._memory.load(command.query, principal, command.limit)
-        return (LoadedKems(kem_ids=tuple(kem_ids)), *await notifications_of(happened, self._subscriptions))
+        kem_ids, events = await self._memory.load(command.query, Principal(context.requester), command.limit)
+        return (LoadedKems(kem_ids=tuple(kem_ids)), *await notifications_of(events, self._subscriptions))
 
     @on_event
     async def on_stored(self, event: KemStored) -> list[Notification]:
@@ -106,8 +104,8 @@ class SharedKemHandlers:
         return await notifications_of(await self._sync.evicted(), self._subscriptions)
 
     async def _changed(self, event: KemStored | KemUpdated, *, is_new: bool) -> list[Notification]:
-        happened = await self._sync.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
-        return await notifications_of(happened, self._subscriptions)
+        events = await self._sync.changed(event.kem_id, event.version, event.updated_at, is_new=is_new)
+        return await notifications_of(events, self._subscriptions)
 
 
 class SubscriptionHandlers:
@@ -123,55 +121,52 @@ class SubscriptionHandlers:
         subscription_id = f"sub_{derived(cause[0], 'subscription', *cause[1:]).replace('-', '')}"
         # The queue is first: from the moment that the subscription is known, nothing is missed.
         queue = await self._bus.keep_queue(subscription_id)
-        principal = Principal(context.requester)
-        await self._subscriptions.add(subscription_id, command.agent_id, command.topics, principal)
+        await self._subscriptions.add(subscription_id, command.agent_id, command.topics, Principal(context.requester))
         return Subscription(subscription_id=subscription_id, queue=queue)
 
     @on_command
     async def unsubscribe(self, command: Unsubscribe, context: MessageContext) -> None:
-        principal = Principal(context.requester)
-        await self._subscriptions.remove(command.subscription_id, principal)
+        await self._subscriptions.remove(command.subscription_id, Principal(context.requester))
         await self._bus.drop_queue(command.subscription_id)
 
 
-async def notifications_of(happened: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Notification]:
+async def notifications_of(events: Iterable[KemEvent], subscriptions: Subscriptions) -> list[Notification]:
     """The event for everybody, unless it has been published, and for each subscriber what it may read."""
     notifications: list[Notification] = []
-    for happening in happened:
-        if not happening.is_published:
-            notifications.append(_notice(happening))
-        notifications += _to_each(happening, await subscriptions.recipients(happening))
+    for event in events:
+        if not event.is_published:
+            notifications.append(_notice(event))
+        notifications += _to_each(event, await subscriptions.recipients(event))
     return notifications
 
 
-def _to_each(happening: KemEvent, hearings: Iterable[Recipient]) -> Iterator[PublishTo]:
-    whole = _whole(happening)
-    for hearing in hearings:
-        event = KemEvicted(kem_id=happening.kem_id) if hearing.is_lost else whole
-        yield PublishTo(event, hearing.subscription_id)
+def _to_each(event: KemEvent, recipients: Iterable[Recipient]) -> Iterator[PublishTo]:
+    whole = _whole(event)
+    for recipient in recipients:
+        yield PublishTo(KemEvicted(kem_id=event.kem_id) if recipient.is_lost else whole, recipient.subscription_id)
 
 
-def _notice(happening: KemEvent) -> Event:
-    if happening.kem is None:
-        return _end(happening)
-    return notice_of(happening.kem, _kind(happening))
+def _notice(event: KemEvent) -> Event:
+    if event.kem is None:
+        return _end(event)
+    return notice_of(event.kem, _kind(event))
 
 
-def _whole(happening: KemEvent) -> Event:
-    kem = happening.kem
+def _whole(event: KemEvent) -> Event:
+    kem = event.kem
     if kem is None:
-        return _end(happening)
+        return _end(event)
     seen = {"kem_id": kem.id, "version": kem.version, "updated_at": kem.updated_at, "visibility": kem.visibility}
-    return _kind(happening).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
+    return _kind(event).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
 
 
-def _kind(happening: KemEvent) -> type[KemNotice]:
-    return KemPublished if happening.event_type == "KEM_PUBLISHED" else KemUpdated
+def _kind(event: KemEvent) -> type[KemNotice]:
+    return KemPublished if event.event_type == "KEM_PUBLISHED" else KemUpdated
 
 
-def _end(happening: KemEvent) -> Event:
-    kind = KemDeleted if happening.event_type == "KEM_DELETED" else KemEvicted
-    return kind(kem_id=happening.kem_id)
+def _end(event: KemEvent) -> Event:
+    kind = KemDeleted if event.event_type == "KEM_DELETED" else KemEvicted
+    return kind(kem_id=event.kem_id)
 
 
 def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[str, KemDraft]]:

@@ -26,7 +26,7 @@ from workers.swm.units import SharedKemHandlers, SubscriptionHandlers
 
 
 class SwmWorker(Worker):
-    """SharedKemHandlers that agents share at once, subscriptions to them, locks and counters.
+    """Units that agents share, subscriptions to them, locks and counters.
 
     Every effect may be repeated, since each store knows its own repetitions: so it has no inbox in its database, whose
     transaction would last as long as somebody waits for a lock.
@@ -66,7 +66,6 @@ class SwmWorker(Worker):
         await self._subscriptions.open()
 
     async def stop(self) -> None:
-        """Close everything."""
         await self._close()
         await self._database.dispose()
 
@@ -103,7 +102,6 @@ class SharedMemoryErasure:
 
 
 def cache_of(settings: FleetSettings) -> KemCache:
-    """The cache that the settings name."""
     keys = [key.strip() for key in settings.swm_indexed_keys.split(",") if key.strip()]
     if settings.cache_redis_url is None:
         return EmbeddedCache(settings.swm_max_bytes, keys, settings.swm_eviction)

@@ -32,7 +32,6 @@ def body_of(blocks: Sequence[MarkdownBlock]) -> Sequence[MarkdownBlock]:
 
 
 def quoted_places(blocks: Sequence[MarkdownBlock], source: Source) -> set[int]:
-    """Places of the passages that a text quotes literally."""
     known = set(map(statement_key, statements(blocks)))
     return {passage.place for passage in source.passages if statement_key(passage.text) in known}
 

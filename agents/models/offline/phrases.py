@@ -132,7 +132,6 @@ _SPOKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def phrase(language: Language, key: str, **values: object) -> str:
-    """A phrase of the written papers, filled in."""
     return _WRITING[key][language is Language.RUSSIAN].format(**values)
 
 

@@ -107,7 +107,6 @@ def _about_name(said: str, conversation: Conversation, language: Language) -> st
 
 
 def asks_name(text: str) -> bool:
-    """Check whether a user asks for their own name."""
     return bool(_NAME_ASKED.search(text))
 
 
@@ -175,7 +174,6 @@ def _acknowledged(said: str, conversation: Conversation, language: Language) -> 
 
 
 def _is_definite(sentence: str) -> bool:
-    """Check for a figure or a date."""
     return bool(_FIGURE.search(sentence) or dates_in(sentence, datetime(2000, 1, 1, tzinfo=UTC)))
 
 

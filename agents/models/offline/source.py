@@ -47,7 +47,6 @@ class Passage:
 
     @cached_property
     def length_words(self) -> int:
-        """Length in words."""
         return len(words(self.text))
 
     @cached_property
@@ -78,7 +77,6 @@ class Source:
         return length_asked(self.demands)
 
     def of_section(self, section: int) -> list[Passage]:
-        """The section's passages in their order."""
         return [passage for passage in self.passages if passage.section == section]
 
     def with_support(self, passage: Passage) -> list[Passage]:

@@ -42,7 +42,6 @@ class Writer:
         self._is_article = request.task in _TEXTS
 
     def write(self) -> str:
-        """The first version."""
         is_bare = self._material and not self._material.passages and self._request.task in (*_TEXTS, "critique")
         return self._draft() if is_bare else _TASKS[self._request.task](self)
 

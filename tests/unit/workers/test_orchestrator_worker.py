@@ -90,7 +90,7 @@ class Desk:
         """A run whose first steps have been sent."""
         start = a_start(*steps)
         await self.hear(start)
-        await self.tick("begin_runs")
+        await self.tick("start_runs")
         return start
 
     async def run(self, run_id: str) -> Run:
@@ -136,7 +136,7 @@ async def test_a_start_sends_nothing_until_storage_has_confirmed_the_members(des
     assert (await desk.run(start.run_id)).status is RunStatus.STARTING
     assert desk.storage.members == {}
 
-    await desk.tick("begin_runs")
+    await desk.tick("start_runs")
     assert desk.storage.members == {start.run_id: ("agent.critic", "svc.orchestrator", ANNA)}
     assert [(order.step_id, order.attempt) for order in desk.orders] == [("a", 1)]
     assert desk.told == [ProcessStarted, StepStarted]
@@ -149,7 +149,7 @@ async def test_storage_hears_from_the_card_how_long_a_run_is_kept(desk: Desk, re
     start = start.model_copy(update={"card": start.card.model_copy(update={"retention": retention})})
 
     await desk.hear(start)
-    await desk.tick("begin_runs")
+    await desk.tick("start_runs")
 
     assert desk.storage.retention == {start.run_id: retention}
     assert (await desk.run(start.run_id)).retention == retention
@@ -167,7 +167,7 @@ async def test_a_start_that_is_repeated_is_the_same_start(desk: Desk) -> None:
     start = await desk.begun(a_step("a"))
 
     assert await desk.hear(start) == Started(run_id=start.run_id)
-    await desk.tick("begin_runs")
+    await desk.tick("start_runs")
     assert desk.said == []
 
 
@@ -236,12 +236,12 @@ async def test_events_of_unknown_runs_are_passed_over(desk: Desk) -> None:
 
 async def test_an_attempt_without_a_result_is_made_again_by_the_clock(desk: Desk) -> None:
     start = await desk.begun(a_step("a", timeout_s=60))
-    await desk.tick("keep_time", after_s=59)
+    await desk.tick("check_deadlines", after_s=59)
     assert desk.said == []
 
-    await desk.tick("keep_time", after_s=1)
+    await desk.tick("check_deadlines", after_s=1)
     assert desk.told == [StepFailed]
-    await desk.tick("keep_time", after_s=1)
+    await desk.tick("check_deadlines", after_s=1)
     assert [order.attempt for order in desk.orders] == [2]
 
     late = completed(desk.orders[0], attempt=1)
@@ -259,7 +259,7 @@ async def test_a_returning_orchestrator_hears_what_it_missed_before_it_calls_any
     desk.worker = OrchestratorWorker(database, desk.bus, ROLES, desk.clock)
     await desk.worker.start()
 
-    await desk.tick("keep_time", after_s=4)
+    await desk.tick("check_deadlines", after_s=4)
     assert desk.said == []
     await desk.hear(completed(order))
     assert desk.told == [ProcessCompleted]
@@ -270,11 +270,11 @@ async def test_an_artifact_whose_event_was_missed_is_looked_for(desk: Desk) -> N
     await desk.begun(a_step("a"), a_step("b", "a"))
     event = buffered(desk.orders[0])
     await desk.hear(event)
-    await desk.tick("look_for_artifacts")
+    await desk.tick("find_artifacts")
     assert desk.said == []
 
     desk.storage.artifacts[event.artifact.artifact_id] = manifest_of(event.artifact, event.run_id)
-    await desk.tick("look_for_artifacts")
+    await desk.tick("find_artifacts")
 
     assert [order.step_id for order in desk.orders] == ["b"]
 
@@ -297,9 +297,9 @@ async def test_a_missing_critical_artifact_is_an_alert(desk: Desk) -> None:
     await desk.begun(a_step("a"))
     await desk.hear(buffered(desk.orders[0]))
 
-    await desk.tick("keep_time", after_s=900)
+    await desk.tick("check_deadlines", after_s=900)
     assert desk.told == [ArtifactMissing]
-    await desk.tick("keep_time", after_s=900)
+    await desk.tick("check_deadlines", after_s=900)
     assert desk.told == []
 
 
@@ -365,7 +365,7 @@ async def test_a_cleared_orchestrator_knows_no_run_and_nobody_works_on_one(desk:
     assert (await desk.hear(ListProcesses())).items == ()
     await desk.hear(completed(order))
     assert desk.said == []
-    await desk.tick("keep_time", after_s=10_000)
+    await desk.tick("check_deadlines", after_s=10_000)
     assert desk.said == []
 
 
