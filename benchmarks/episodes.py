@@ -19,7 +19,7 @@ from sqlalchemy import insert
 from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
-from memory.lsm.recording import Utterance
+from memory.lsm.recorder import Utterance
 from memory.lsm.search.service import EpisodeSearch, search_over
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow

@@ -144,6 +144,17 @@ class KemNotice(Event):
     metadata: Metadata = Field(default={})
     kem: Kem | None = None
 
+    @classmethod
+    def of(cls, kem: Kem) -> Self:
+        """Public event of a unit: with its metadata only if the unit is public."""
+        return cls(
+            kem_id=kem.id,
+            version=kem.version,
+            updated_at=kem.updated_at,
+            visibility=kem.visibility,
+            metadata=kem.metadata if kem.visibility == "public" else {},
+        )
+
 
 def _require_plain(value: JsonValue) -> None:
     """Reject metadata that some JSON readers or databases would alter."""

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from bus_schema.embeddings import Embedding
 from language.words import stems
-from memory.embedding.errors import EmbedderAway
+from memory.embedding.embedder import EmbedderAway, EmbeddingSpace
 from memory.embedding.local import LocalEmbedder
-from memory.embedding.space import EmbeddingSpace
 
 DIM = 64
 

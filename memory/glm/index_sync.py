@@ -7,9 +7,8 @@ from sqlalchemy import ColumnElement, and_, delete, func, select
 
 from bus_schema.glm import MemoryReport
 from bus_schema.replies import Code
-from memory.glm.rows import as_kem
 from memory.glm.store import note_vector_writes
-from memory.glm.tables import KemRow, VectorWriteRow
+from memory.glm.tables import KemRow, VectorWriteRow, as_kem
 from memory.rights import readers_of
 from memory.vectors.index import VectorIndex, VectorPoint, point_of
 from mindbus.errors import MindBusError

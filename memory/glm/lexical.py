@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.kem_query import KemQuery
 from language.words import query_stems
-from memory.glm.conditions import matching, readable_by
+from memory.glm.queries import matching, readable_by
 from memory.glm.tables import KemRow, TextRow
 from mindbus.principal import Principal
 from mindbus.sql.database import Database

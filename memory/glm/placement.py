@@ -1,17 +1,37 @@
-"""The embedding space that the global memory is in, and the embedder for it."""
+"""Placement of the global memory: its embedding space, the embedder for it and the vector index."""
 
+import hashlib
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from config.settings import FleetSettings
-from memory.embedding.embedder import Embedder
-from memory.embedding.errors import EmbedderFailure
+from memory.embedding.embedder import Embedder, EmbedderFailure, EmbeddingSpace
 from memory.embedding.selection import configured_embedder
-from memory.embedding.space import EmbeddingSpace
 from memory.glm.tables import SpaceRow
+from memory.vectors.index import VectorIndex
 from mindbus.logs import logger
 from mindbus.sql.database import Database
+
+
+def open_vector_index(settings: FleetSettings, service: str, space: EmbeddingSpace) -> VectorIndex:
+    """Qdrant if there is a URL, else a file; not opened yet.
+
+    Each model has an index of its own, so that memory can migrate to another model while it goes on answering.
+    """
+    # Imported here: only one is used, and each takes time to import.
+    if settings.qdrant_url is None:
+        from memory.vectors.embedded import EmbeddedIndex
+
+        digest = hashlib.sha256(space.model.encode()).hexdigest()[:12]
+        return EmbeddedIndex(settings.vectors_folder / f"{service}-{digest}.vectors", space)
+    from qdrant_client import AsyncQdrantClient
+
+    from memory.vectors.qdrant import QdrantIndex
+
+    client = AsyncQdrantClient(url=settings.qdrant_url, api_key=settings.qdrant_api_key, check_compatibility=False)
+    return QdrantIndex(client, space, name=f"mindbus-{service}")
+
 
 _ONLY = 1
 

@@ -1,22 +1,125 @@
-"""Reads of stored units, each under the read rights of the principal."""
+"""Queries of the global memory: SQL conditions of KEM queries and read rights, page cursors, reads of units."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select, true
 
 from bus_schema.glm import FoundKem, KemPage, MemoryStats
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter, order_of
-from bus_schema.kem_query import KemQuery
-from memory.embedding.space import EmbeddingSpace
+from bus_schema.kem_query import AllOf, AnyOf, Between, Condition, KemQuery, MetadataFilter, NoneOf, OneOf, Scalar
+from memory.embedding.embedder import EmbeddingSpace
 from memory.errors import NoSuchKem
-from memory.glm.conditions import matching, matching_apart_from_metadata, readable_by
-from memory.glm.cursors import cursor_after, page_key_of
-from memory.glm.rows import as_kem
-from memory.glm.tables import KemRow
+from memory.glm.tables import FacetRow, KemRow, ReaderRow, as_kem
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from retrieval.cursors import PageKey
+from retrieval.cursors import InvalidCursor, PageKey, decode_cursor, digest_of, encode_cursor
+
+
+def readable_by(principal: Principal) -> ColumnElement[bool]:
+    """Condition that every read carries, so that a denied unit looks exactly like an absent one."""
+    if principal.is_trusted:
+        return true()
+    is_reader = exists().where(ReaderRow.kem_id == KemRow.id, ReaderRow.reader == principal.owner).correlate(KemRow)
+    return or_(KemRow.visibility == "public", KemRow.owner == principal.owner, is_reader)
+
+
+def matching(query: KemQuery) -> ColumnElement[bool]:
+    """All conditions of a query, similarity apart."""
+    return and_(_matching(query.metadata_filters), matching_apart_from_metadata(query))
+
+
+def matching_apart_from_metadata(query: KemQuery) -> ColumnElement[bool]:
+    """Ids and times only: for few rows, comparing their metadata is faster than looking up the facets."""
+    conditions: list[ColumnElement[bool]] = [KemRow.id.in_(query.ids)] if query.ids else []
+    bounds = (
+        (KemRow.created_at, query.created_at_start, query.created_at_end),
+        (KemRow.updated_at, query.updated_at_start, query.updated_at_end),
+    )
+    for time, start, end in bounds:
+        if start is not None:
+            conditions.append(time >= start)
+        if end is not None:
+            conditions.append(time <= end)
+    return and_(true(), *conditions)
+
+
+def _matching(conditions: MetadataFilter) -> ColumnElement[bool]:
+    match conditions:
+        case AllOf(AND=parts):
+            return and_(*map(_matching, parts))
+        case AnyOf(OR=parts):
+            return or_(*map(_matching, parts))
+        case NoneOf(NOT=part):
+            return not_(_matching(part))
+        case _:
+            # Lists of ids instead of EXISTS per row, so that the database may begin with the rarest value.
+            kem_ids = (
+                select(FacetRow.kem_id).where(FacetRow.key == key, _facet_meets(condition))
+                for key, condition in conditions.items()
+            )
+            return and_(true(), *(KemRow.id.in_(each) for each in kem_ids))
+
+
+def _facet_meets(condition: Condition) -> ColumnElement[bool]:
+    match condition:
+        case OneOf(any_of=values):
+            return or_(false(), *map(_equal, values))
+        case Between(gt=gt, gte=gte, lt=lt, lte=lte):
+            number = FacetRow.number
+            bounds = (
+                None if gt is None else number > gt,
+                None if gte is None else number >= gte,
+                None if lt is None else number < lt,
+                None if lte is None else number <= lte,
+            )
+            return and_(*(bound for bound in bounds if bound is not None))
+        case _:
+            return _equal(condition)
+
+
+def _equal(value: Scalar) -> ColumnElement[bool]:
+    if isinstance(value, bool):
+        return FacetRow.flag == value
+    return FacetRow.text == value if isinstance(value, str) else FacetRow.number == value
+
+
+# A reader who goes on for so long wants an order, not a ranking.
+MAX_RANK = 10_000
+
+
+def cursor_after(key: PageKey, query: KemQuery) -> str:
+    """Cursor of the page after this unit; it tells nothing that the page did not."""
+    return encode_cursor(key.id, key.time.isoformat(), scope=_scope(query))
+
+
+def page_key_of(cursor: str | None, query: KemQuery) -> PageKey | None:
+    """Key of the last item before the page. Raises InvalidCursor, also where it was given with another query."""
+    if cursor is None:
+        return None
+    match decode_cursor(cursor, scope=_scope(query)):
+        case [kem_id, time]:
+            return PageKey.parse(time, kem_id)
+    raise InvalidCursor(reason="not a cursor")
+
+
+def cursor_at(rank: int, query: KemQuery) -> str:
+    """Cursor of a ranked page: the number of results before it."""
+    return encode_cursor(rank, scope=_scope(query))
+
+
+def rank_of(cursor: str | None, query: KemQuery) -> int:
+    """Number of results before the page. Raises InvalidCursor."""
+    if cursor is None:
+        return 0
+    match decode_cursor(cursor, scope=_scope(query)):
+        case [int(rank)] if 0 < rank <= MAX_RANK:
+            return rank
+    raise InvalidCursor(reason="not a cursor")
+
+
+def _scope(query: KemQuery) -> str:
+    return digest_of(query.model_dump_json())
 
 
 class KemQueries:

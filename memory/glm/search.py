@@ -16,13 +16,10 @@ from bus_schema.embeddings import Embedding
 from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
-from memory.embedding.embedder import Embedder
-from memory.embedding.errors import EmbedderFailure
-from memory.glm.conditions import matching_apart_from_metadata, readable_by
-from memory.glm.cursors import MAX_RANK, cursor_at, rank_of
+from memory.embedding.embedder import Embedder, EmbedderFailure
 from memory.glm.index_sync import IndexSync
 from memory.glm.lexical import LexicalSearch
-from memory.glm.queries import KemQueries
+from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
 from memory.glm.tables import KemRow
 from memory.vectors.index import IndexAway, VectorIndex
 from mindbus.logs import logger

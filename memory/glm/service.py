@@ -12,12 +12,11 @@ from memory.glm.embedding_backlog import KemEmbeddingBacklog
 from memory.glm.erasure import KemErasure
 from memory.glm.index_sync import IndexSync, VectorRelay
 from memory.glm.lexical import LexicalSearch
-from memory.glm.placement import placement_of, recorded_space
+from memory.glm.placement import open_vector_index, placement_of, recorded_space
 from memory.glm.queries import KemQueries, KemStatistics
 from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
 from memory.glm.store import KemStore
 from memory.glm.tables import MIGRATIONS, PRAGMAS
-from memory.vectors.backends import open_vector_index
 from memory.vectors.index import VectorIndex
 from mindbus.logs import logger
 from mindbus.sql.database import Database

@@ -14,7 +14,7 @@ from bus_schema.envelope import explain
 from bus_schema.glm import KemChanges, UpdateKem
 from bus_schema.ids import mint
 from bus_schema.kem import Kem, KemDraft
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import EmbeddingSpace
 from memory.errors import (
     ChangesDoNotFit,
     KemVersionDiffers,
@@ -22,8 +22,18 @@ from memory.errors import (
     NotYoursToShare,
     NotYoursToWrite,
 )
-from memory.glm.rows import as_kem, body_columns, facet_rows, reader_rows, text_rows
-from memory.glm.tables import FacetRow, KemRow, ReaderRow, TextRow, VectorWriteRow
+from memory.glm.tables import (
+    FacetRow,
+    KemRow,
+    ReaderRow,
+    TextRow,
+    VectorWriteRow,
+    as_kem,
+    body_columns,
+    facet_rows,
+    reader_rows,
+    text_rows,
+)
 from memory.rights import RIGHTS, is_readable, is_writable, owner_of_new, owns, rights_of_replacement
 from mindbus.errors import Rejected
 from mindbus.principal import Principal

@@ -7,8 +7,7 @@ from typing import TypeVar
 from cachetools import LRUCache
 
 from bus_schema.history import ChatMessage, HistoryMessage, HistorySummary, subagent_of
-from memory.history.errors import BrokenHistory
-from memory.history.store import HistoryChange, HistoryStore, digest_of, dump_messages, parse_messages
+from memory.history.store import BrokenHistory, HistoryChange, HistoryStore, digest_of, dump_messages, parse_messages
 
 MessageT = TypeVar("MessageT", bound=ChatMessage)
 _NOWHERE = -1

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bus_schema.history import chat_key, is_history_key, subagent_key
-from memory.history.errors import HistoriesAway
-from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, mark_of
+from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoriesAway, HistoryChange, mark_of
 from memory.redis_link import RedisLink
 
 _MARK = "history_gone:"

@@ -1,20 +1,138 @@
-"""Log per chat, apart from the fleet's: requests, messages stored and histories loaded (spec 001)."""
+"""Session log: a file per chat, apart from the fleet's log, of requests, messages and loaded histories (spec 001).
+
+A queue decouples callers from the disk; files are rotated by size; secrets are redacted.
+"""
 
 import asyncio
+import hashlib
 import json
+import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 from bus_schema.history import HistoryMessage, subagent_of
-from memory.history.redaction import redacted
-from memory.history.session_files import SessionFiles
-from mindbus.logs import logger
+from mindbus.logs import logger, without_signatures
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
+
+REDACTED = "[redacted]"
+
+_NAMES = (
+    r"(?:(?:api|access|private|secret)[ _-]?key|client[ _-]?secret|secret|token|pass(?:word|wd|phrase)|pwd|credentials?"
+    r"|парол[ьяюе]м?|токен\w{0,2}|секрет\w{0,2}|(?:api[ -]?)?ключ)"
+)
+# The first group is kept.
+_SECRETS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"()-----BEGIN[^-]{0,40}PRIVATE KEY-----.*?(?:-----END[^-]{0,40}-----|$)",
+        r"(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?)[^\s\"',;]+",
+        r"(\bbearer\s+)[^\s\"',;]+",
+        r"(\w://[^\s/:@]*:)[^\s/@]+(?=@)",
+        rf"({_NAMES}[\"']?\s*(?:=>|[:=]|—|\bis\b|\bэто\b)\s*[\"']?)[^\s\"',;]+",
+        # Without a separator, only values that look like a secret.
+        rf"({_NAMES}\s+)(?=[^\s,;]*\d)[^\s\"',;]{{6,}}",
+        r"()\b(?:sk-|gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-)[\w-]{10,}",
+        r"()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+        r"()\bAIza[\w-]{35}",
+        r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+    )
+)
+
+
+def redacted(text: str) -> str:
+    """The text without keys, tokens and passwords, as far as they can be recognised."""
+    for secret in _SECRETS:
+        text = secret.sub(rf"\g<1>{REDACTED}", text)
+    return without_signatures(text)
+
+
+# Rotated files of a chat beside the current one.
+OLDER = 3
+_LONGEST = 120
+# Capitals are escaped too: some file systems ignore case.
+_UNSAFE = re.compile(r"[^a-z0-9@_.-]")
+
+
+class SessionFiles:
+    """Appends from one thread at a time, nothing if `max_bytes` is 0; files are readable by this user only."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder, self._max_bytes = folder, max_bytes
+
+    def path_of(self, chat_id: str) -> Path:
+        """Path of a chat's file: unique per chat, always inside the folder."""
+        return self._folder / f"memory_{_safe(chat_id)}.log"
+
+    def write(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Append (chat id, line) pairs. Raises OSError."""
+        if not self._max_bytes:
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        of_chat: dict[str, list[bytes]] = {}
+        for chat_id, line in lines:
+            of_chat.setdefault(chat_id, []).append(f"{line}\n".encode(errors="backslashreplace"))
+        for chat_id, encoded in of_chat.items():
+            self._append(self.path_of(chat_id), encoded)
+
+    def remove(self, chat_id: str | None) -> int:
+        """Delete the files of a chat, or of all; returns their number. Raises OSError."""
+        if chat_id is None:
+            files = list(self._folder.glob("memory_*.log*"))
+        else:
+            files = [file for file in _generations(self.path_of(chat_id)) if file.exists()]
+        for file in files:
+            file.unlink(missing_ok=True)
+        return len(files)
+
+    def _append(self, path: Path, lines: list[bytes]) -> None:
+        size = path.stat().st_size if path.exists() else 0
+        part: list[bytes] = []
+        for line in lines:
+            if size and size + len(line) > self._max_bytes:
+                _write(path, part)
+                _rotate(path)
+                part, size = [], 0
+            part.append(line)
+            size += len(line)
+        _write(path, part)
+
+
+def _write(path: Path, lines: list[bytes]) -> None:
+    if lines:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(b"".join(lines))
+
+
+def _rotate(path: Path) -> None:
+    oldest_first = _generations(path)[::-1]
+    for older, newer in pairwise(oldest_first):
+        if newer.exists():
+            newer.replace(older)
+
+
+def _generations(path: Path) -> list[Path]:
+    return [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, OLDER + 1))]
+
+
+def _safe(chat_id: str) -> str:
+    spelled = _UNSAFE.sub(lambda one: "".join(f"%{byte:02x}" for byte in _encoded(one.group())), chat_id)
+    if len(spelled) <= _LONGEST:
+        return spelled
+    return f"{spelled[:_LONGEST]}~{hashlib.sha256(_encoded(chat_id)).hexdigest()}"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
 
 _MAX_QUEUED = 10_000
 _AT_ONCE = 500

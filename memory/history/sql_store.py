@@ -1,17 +1,46 @@
-"""Histories in a database, a row per key."""
+"""Histories in a database, a row per key: tables and store."""
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
-from sqlalchemy import case, delete, insert, select, update
+from sqlalchemy import String, Text, case, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.history import chat_of
 from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, digest_of, mark_of
-from memory.history.tables import MIGRATIONS, GoneRow, HistoryRow
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
-from mindbus.sql.tables import insert_or_ignore
+from mindbus.sql.tables import Utc, insert_or_ignore, named_metadata
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations" / "history"
+# Ordered by code point, as in SQLite and Redis.
+_KEY = String(160).with_variant(String(160, collation="C"), "postgresql")
+
+
+class HistoryBase(DeclarativeBase):
+    """Declarative base of the histories."""
+
+    metadata = named_metadata()
+
+
+class HistoryRow(HistoryBase):
+    """History under a key: the same JSON array as in Redis, with its digest."""
+
+    __tablename__ = "histories"
+    key: Mapped[str] = mapped_column(_KEY, primary_key=True)
+    chat_id: Mapped[str] = mapped_column(String(64), index=True)
+    digest: Mapped[str] = mapped_column(String(40))
+    messages: Mapped[str] = mapped_column(Text)
+
+
+class GoneRow(HistoryBase):
+    """Mark of a dropped message, so that it is not added again; tells neither chat nor content."""
+
+    __tablename__ = "gone_messages"
+    mark: Mapped[str] = mapped_column(String(64), primary_key=True)
+    gone_at: Mapped[datetime] = mapped_column(Utc, index=True)
 
 
 class SqlStore:

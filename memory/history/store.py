@@ -1,4 +1,4 @@
-"""Interface of the history stores: compare-and-set of a JSON array of messages per key."""
+"""Interface of the history stores: compare-and-set of a JSON array of messages per key; their errors."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,7 +9,30 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from bus_schema.history import HistoryMessage
-from memory.history.errors import BrokenHistory
+from bus_schema.replies import Code
+from memory.redis_link import RedisAway
+from mindbus.errors import Rejected, TemporaryFailure
+
+
+class BrokenHistory(Rejected):
+    """What is kept under this key is no list of messages; see who else writes there, then clear it."""
+
+    code = Code.CONFLICT
+
+
+class NotForAgents(Rejected):
+    """Services write histories, people look after them; a sub-agent is given what it is to know."""
+
+    code = Code.UNAUTHORIZED
+
+
+class HistoriesAway(TemporaryFailure, RedisAway):
+    """The Redis of the histories does not answer; nothing is half written, so ask again once it does."""
+
+    def __init__(self, reason: str) -> None:
+        # Readers wait for the answer: try again soon.
+        super().__init__(f"{self.__doc__} ({reason})", timedelta(seconds=1))
+
 
 # How long the id of a dropped message is known, so that a redelivery does not add it again.
 KNOWN_FOR = timedelta(days=1)

@@ -9,9 +9,8 @@ from typing import Self
 
 from pydantic import BaseModel, JsonValue
 
-from memory.kps import errors
-from memory.kps.document import Document
-from memory.kps.errors import CorruptDocument, DocumentTooLarge, ExtractionTooLarge
+import memory.kps.document
+from memory.kps.document import CorruptDocument, Document, DocumentTooLarge, ExtractionTooLarge
 from mindbus.errors import Rejected
 from mindbus.logs import logger
 
@@ -149,7 +148,7 @@ async def _exchange_frames(process: Process, content: bytes, content_type: str) 
 
 
 def _rejection(name: str, details: dict[str, JsonValue]) -> Rejected:
-    kind: type[Rejected] = getattr(errors, name)
+    kind: type[Rejected] = getattr(memory.kps.document, name)
     rejection = kind()
     rejection.details |= details
     return rejection

@@ -8,8 +8,15 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import PurePath
 
-from memory.kps.document import Document, require_words
-from memory.kps.errors import CorruptDocument, DeclaredTypeDiffers, DocumentProtected, NotText, UnknownFormat
+from memory.kps.document import (
+    CorruptDocument,
+    DeclaredTypeDiffers,
+    Document,
+    DocumentProtected,
+    NotText,
+    UnknownFormat,
+    require_words,
+)
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -36,7 +43,7 @@ CONTENT_TYPES = {
     ".pptx": PPTX,
     ".xlsx": XLSX,
 }
-_HTML = "html:extract_html"
+_HTML = "text_formats:extract_html"
 _JSON = "text_formats:extract_json"
 _JSON_LINES = "text_formats:extract_json_lines"
 _TABLE = "text_formats:extract_table_text"

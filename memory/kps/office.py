@@ -10,8 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from xml.parsers.expat import ExpatError
 
-from memory.kps.document import Composer, Document
-from memory.kps.errors import CorruptDocument, DocumentProtected, ExtractionTooLarge
+from memory.kps.document import Composer, CorruptDocument, Document, DocumentProtected, ExtractionTooLarge
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
@@ -61,7 +60,7 @@ def extract_docx(content: bytes) -> Document:
     """Headings by their styles, paragraphs, items, tables; pictures are left out, nothing is fetched."""
     import mammoth
 
-    from memory.kps.html import extract_html
+    from memory.kps.text_formats import extract_html
 
     def without_picture(_picture: object) -> list[object]:
         return []

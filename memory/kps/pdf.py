@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
-from memory.kps.document import Composer, Document
-from memory.kps.errors import CorruptDocument, DocumentProtected
+from memory.kps.document import Composer, CorruptDocument, Document, DocumentProtected
 
 _MOST_PAGES = 20_000
 _BULLET = re.compile(r"\s*(?:[•▪●–—*-]|\d{1,3}[.)])\s")

@@ -1,18 +1,156 @@
-"""Knowledge units (KEM drafts) of a source's pieces, with ids that a repetition has again."""
+"""Pieces of a document, and the knowledge units (KEM drafts) of them, with reproducible ids."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
 from bus_schema.envelope import explain
 from bus_schema.ids import derived
 from bus_schema.kem import Kem, KemDraft, KemRights, KemSource
-from bus_schema.kps import ProcessRawData
-from memory.kps.chunks import Piece
-from memory.kps.document import Document
-from memory.kps.errors import MetadataFull
+from bus_schema.kps import Chunking, ProcessRawData
+from language.sentences import sentence_spans
+from memory.kps.document import Block, Document, MetadataFull
+
+# What stands between two atoms that go together counts as well.
+_ROOM = 8
+# A piece of many tiny sections is named for the first of them.
+_MOST_TITLES = 12
+# A piece that long need not swallow the next section, or the beginning of the next paragraph.
+_FAIR = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Characters `start` to `end` of the text, with the headings that they stand under, the page they begin on."""
+
+    start: int
+    end: int
+    section: tuple[str, ...] = ()
+    page: int | None = None
+
+
+def cut(document: Document, chunking: Chunking) -> list[Piece]:
+    """Pieces of at most `max_chars`, each the text as it is; what one ends with, the next one may begin with."""
+    cutter = _Cutter(document.text, chunking)
+    for block in document.blocks:
+        cutter.take(block)
+    cutter.close()
+    return cutter.pieces
+
+
+class Atom(NamedTuple):
+    """A sentence or a line, which is cut only where it alone is too long."""
+
+    start: int
+    end: int
+    page: int | None = None
+
+
+@dataclass
+class _Cutter:
+    text: str
+    chunking: Chunking
+    pieces: list[Piece] = field(default_factory=list)
+    _path: list[Block] = field(default_factory=list)
+    _atoms: list[Atom] = field(default_factory=list)
+    _section: dict[str, None] = field(default_factory=dict)
+    _has_body: bool = False
+
+    def take(self, block: Block) -> None:
+        """Add a block to the current piece as far as there is room, the rest to further ones."""
+        found = list(atoms(self.text, block, (self.chunking.max_chars - _ROOM) // 2))
+        if not found:
+            return
+        if block.kind == "heading":
+            self._head(block)
+        elif self._is_fair and self._is_too_far(block.end):
+            self._go_on(block, found[0])
+        for atom in found:
+            if self._atoms and self._is_too_far(atom.end):
+                self._go_on(block, atom)
+            self._append(atom)
+        self._has_body = self._has_body or block.kind != "heading"
+
+    def close(self) -> None:
+        """Complete the current piece."""
+        if self._atoms:
+            first, last = self._atoms[0], self._atoms[-1]
+            self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page))
+        self._atoms, self._section, self._has_body = [], {}, False
+
+    @property
+    def _is_fair(self) -> bool:
+        return bool(self._atoms) and self._is_too_far(self._atoms[-1].end, self.chunking.max_chars * _FAIR)
+
+    def _is_too_far(self, end: int, most: float | None = None) -> bool:
+        return end - self._atoms[0].start > (self.chunking.max_chars if most is None else most)
+
+    def _head(self, heading: Block) -> None:
+        """A heading goes with what follows it; a short section stays with the one before."""
+        while self._path and self._path[-1].level >= heading.level:
+            self._path.pop()
+        self._path.append(heading)
+        if self._has_body and self._is_fair:
+            self.close()
+
+    def _go_on(self, block: Block, upcoming: Atom) -> None:
+        """Begin another piece: prose repeats the last words of the one before, unless it were cut because of them."""
+        before, most = self._atoms, self.chunking.max_chars
+        self.close()
+        is_whole = block.end - upcoming.start <= most
+        end = block.end if is_whole else upcoming.end
+        for atom in before if block.kind == "prose" else ():
+            is_near = before[-1].end - atom.start <= self.chunking.overlap_chars
+            if is_near and end - atom.start <= most:
+                self._append(atom)
+
+    def _append(self, atom: Atom) -> None:
+        self._atoms.append(atom)
+        if len(self._section) < _MOST_TITLES:
+            self._section |= dict.fromkeys(heading.title for heading in self._path if heading.title)
+
+
+def atoms(text: str, block: Block, most: int) -> Iterator[Atom]:
+    """Sentences, lines; of those that are too long, words; of those, characters."""
+    spans = (
+        _lines(text, block.start, block.end) if block.kind == "lines" else sentence_spans(text, block.start, block.end)
+    )
+    for start, end in spans:
+        for fitting in _fitting(text, start, end, most):
+            yield Atom(*fitting, block.page)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end:
+        found = text.find("\n", start, end)
+        stop = end if found < 0 else found
+        if text[start:stop].strip():
+            yield start, stop
+        start = stop + 1
+
+
+def _fitting(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
+    while end - start > most:
+        stop = _last_gap(text, start, start + most)
+        yield start, stop
+        start = stop
+        while start < end and text[start].isspace():
+            start += 1
+    if start < end:
+        yield start, end
+
+
+def _last_gap(text: str, start: int, stop: int) -> int:
+    """The end of a line if there is one, else of a word, else right here."""
+    for gap in ("\n", " "):
+        found = text.rfind(gap, start + 1, stop + 1)
+        if found > start:
+            return found
+    return stop
+
 
 ARTIFACT_KEY = "artifact_id"
 _MARKDOWN = ("text/markdown", "text/x-markdown")

@@ -16,8 +16,7 @@ from memory.lsm.episode_updates import EpisodeLimits, first_headline
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.rows import lacking_vectors, lock_chat
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow
-from memory.lsm.topic_boundaries import topic_boundary
-from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector
+from memory.lsm.topics import EpisodeText, Topic, TopicSimilarity, episode_text, mean_vector, topic_boundary
 from mindbus.sql.database import Database
 
 # Least similarity at which a fragment continues its episode; after a silence as long as the gap, the higher one.

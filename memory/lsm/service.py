@@ -15,12 +15,11 @@ from datetime import datetime, timedelta
 from config.settings import FleetSettings
 from memory.lsm.episode_updates import EpisodeLimits
 from memory.lsm.erasure import EpisodeErasure, SearchRetention
-from memory.lsm.layer_schedule import LayerSchedule
-from memory.lsm.layer_transitions import Packs, Reactivation
+from memory.lsm.layer_transitions import LayerSchedule, Packs, Reactivation
 from memory.lsm.log_changes import LogListeners
 from memory.lsm.priority import LayerRules
 from memory.lsm.queries import EpisodeQueries
-from memory.lsm.recording import Recorder
+from memory.lsm.recorder import Recorder
 from memory.lsm.segmentation import Segmentation
 from memory.lsm.statistics import EpisodeStatistics
 from mindbus.sql.database import Database

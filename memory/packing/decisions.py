@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from bus_schema.episodes import Decision, RawTurn
 from language.words import stem_key
-from memory.packing.self_contained import without_filler
-from memory.packing.sentences import TurnSentence, is_question, sentences_of
+from memory.packing.sentences import TurnSentence, is_question, sentences_of, without_filler
 
 
 def _any_of(*alternatives: str) -> re.Pattern[str]:

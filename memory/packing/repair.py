@@ -7,8 +7,7 @@ from bus_schema.episodes import ColdContent, Decision, Entity, RawLogIds, RawTur
 from language.words import stem_key
 from memory.packing.budget import cold_budget, content_words, count_words, raw_words, warm_budget
 from memory.packing.cold import cold_of
-from memory.packing.scoring import clipped
-from memory.packing.sentences import meaningful_stems, split_sentences, turns_of_warm
+from memory.packing.sentences import clipped, meaningful_stems, split_sentences, turns_of_warm
 from memory.packing.verification import SUMMARY_SUPPORT, SourceText, invented_in_cold, missing_entities
 from memory.packing.warm import warm_of
 

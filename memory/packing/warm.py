@@ -9,9 +9,14 @@ from language.words import small_talk_stems, stem_key
 from memory.packing.budget import WordBudget, count_words, raw_words, warm_budget
 from memory.packing.decisions import decisions_of
 from memory.packing.entities import entities_of
-from memory.packing.scoring import ScoredSentence, clipped, score_sentences
-from memory.packing.self_contained import self_containedness, without_lead_in
-from memory.packing.sentences import without_blobs
+from memory.packing.sentences import (
+    ScoredSentence,
+    clipped,
+    score_sentences,
+    self_containedness,
+    without_blobs,
+    without_lead_in,
+)
 
 _SUMMARY_SENTENCES = 4
 _SUMMARY_SHARE = 0.2

@@ -9,8 +9,8 @@ from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from memory.glm.erasure import USER_KEY
 from memory.swm.cache import BufferedCache
-from memory.swm.glm import Glm
 from memory.swm.subscriptions import KemEvent
+from memory.swm.working_memory import Glm
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
 from mindbus.logs import logger
 

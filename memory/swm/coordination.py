@@ -1,13 +1,76 @@
-"""Locks and counters in the store that the settings name."""
+"""Coordination: interfaces of the stores of locks and counters, and the fair queue for locks."""
 
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from memory.redis_link import RedisLink
-from memory.swm.errors import CoordinationAway
-from memory.swm.redis_coordination import RedisCounters, RedisLocks
-from memory.swm.sql_coordination import SqlCounters, SqlLocks
-from memory.swm.stores import Clock, CounterStore, LockStore
-from mindbus.sql.database import Database
+from bus_schema.swm import Lock, LockInfo
+from memory.swm.errors import LockNotFree, TooManyWait
+
+Clock = Callable[[], datetime]
+
+# Counters stay within what a double holds exactly, as Redis' Lua and JSON need.
+MAX_VALUE = 2**53
+# How long an operation is known, so that a repetition is not counted again.
+OPERATIONS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LockRequest:
+    """Request for a lock; requests with the same ticket get the same lock."""
+
+    name: str
+    holder: str
+    lease: timedelta
+    ticket: str
+
+
+class LockStore(Protocol):
+    """Durable locks. All methods raise CoordinationAway or DatabaseAway."""
+
+    async def take(self, request: LockRequest) -> Lock | datetime:
+        """The lock, or the time at which its holder's lease ends."""
+
+    async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
+        """Raises LockNotHeld."""
+
+    async def release(self, name: str, token: str) -> None:
+        """Idempotent. Raises LockNotHeld where the lease had ended before."""
+
+    async def info(self, name: str) -> LockInfo: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Amount to be added to a counter, once per operation."""
+
+    name: str
+    by: int
+    operation_id: str
+
+
+class CounterStore(Protocol):
+    """Durable counters. All methods raise CoordinationAway or DatabaseAway."""
+
+    async def add(self, addition: Addition) -> int:
+        """Value after the addition. Raises CounterFull."""
+
+    async def value(self, name: str) -> int: ...
+
+    async def forget_old(self) -> None:
+        """Delete operations that nobody repeats any more."""
+
+    async def clear(self) -> int:
+        """Delete all counters; returns their number."""
+
+
+MAX_WAITING = 400
+# A lease may end earlier than known: its holder releases it, or the clock is set.
+_RETRY_WITHIN_S = 0.2
 
 
 class CoordinationStores(Protocol):
@@ -21,37 +84,55 @@ class CoordinationStores(Protocol):
     async def close(self) -> None: ...
 
 
-class SqlCoordination:
-    """In the database of the working memory."""
+class LockQueue:
+    """A FIFO queue per lock in the instance that leads: the first tries the lock, the others wait.
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self.locks: LockStore = SqlLocks(database, clock)
-        self._counters = SqlCounters(database, clock)
-        self.counters: CounterStore = self._counters
+    A message that was waiting when its instance died is redelivered and queues anew.
+    """
 
-    async def open(self) -> None:
-        self._counters.start()
+    def __init__(self, locks: LockStore, clock: Clock) -> None:
+        self._locks, self._clock = locks, clock
+        self._queues: dict[str, deque[asyncio.Event]] = {}
 
-    async def close(self) -> None:
-        await self._counters.stop()
+    def waiting(self, name: str) -> int:
+        """Number of requests that wait for the lock."""
+        return len(self._queues.get(name, ()))
 
+    async def acquire(self, request: LockRequest, until: datetime) -> Lock:
+        """Raises LockNotFree if the lock is not acquired by then, TooManyWait."""
+        if sum(map(len, self._queues.values())) >= MAX_WAITING:
+            raise TooManyWait(name=request.name)
+        turn = asyncio.Event()
+        queue = self._queues.setdefault(request.name, deque())
+        queue.append(turn)
+        try:
+            return await self._in_turn(request, turn, queue, until)
+        finally:
+            queue.remove(turn)
+            if queue:
+                queue[0].set()
+            else:
+                del self._queues[request.name]
 
-class RedisCoordination:
-    """In a Redis that evicts nothing: an evicted lock would guard nothing."""
+    def released(self, name: str) -> None:
+        """Let the first in the queue try: the lock is free."""
+        if queue := self._queues.get(name):
+            queue[0].set()
 
-    def __init__(self, url: str, clock: Clock) -> None:
-        self._link = RedisLink(url, lambda reason: CoordinationAway(reason=reason))
-        self.locks: LockStore = RedisLocks(self._link, clock)
-        self.counters: CounterStore = RedisCounters(self._link)
-
-    async def open(self) -> None:
-        """Raises WrongRedis."""
-        await self._link.open("locks with counters")
-
-    async def close(self) -> None:
-        await self._link.close()
-
-
-def coordination_in(redis_url: str | None, database: Database, clock: Clock) -> CoordinationStores:
-    """In Redis if there is a URL, else in the database."""
-    return SqlCoordination(database, clock) if redis_url is None else RedisCoordination(redis_url, clock)
+    async def _in_turn(
+        self, request: LockRequest, turn: asyncio.Event, queue: deque[asyncio.Event], until: datetime
+    ) -> Lock:
+        while True:
+            turn.clear()
+            retry_s = (until - self._clock()).total_seconds()
+            if queue[0] is turn:
+                taken = await self._locks.take(request)
+                if isinstance(taken, Lock):
+                    return taken
+                left_s = (taken - self._clock()).total_seconds()
+                retry_s = min(retry_s, max(left_s, 0), _RETRY_WITHIN_S)
+            if self._clock() >= until:
+                raise LockNotFree(name=request.name)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(retry_s):
+                    await turn.wait()

@@ -8,8 +8,8 @@ from typing import Any
 
 from bus_schema.swm import Lock, LockInfo
 from memory.redis_link import RedisLink
+from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, CounterStore, LockRequest, LockStore
 from memory.swm.errors import CoordinationAway, CounterFull, LockNotHeld
-from memory.swm.stores import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, LockRequest
 from mindbus.logs import logger
 
 _LOCK_KEY = "swm_lock:"
@@ -140,3 +140,19 @@ class RedisCounters:
 
 async def _drop(redis: Any, pattern: str) -> int:
     return sum([await redis.delete(key) async for key in redis.scan_iter(match=pattern, count=1000)])
+
+
+class RedisCoordination:
+    """In a Redis that evicts nothing: an evicted lock would guard nothing."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._link = RedisLink(url, lambda reason: CoordinationAway(reason=reason))
+        self.locks: LockStore = RedisLocks(self._link, clock)
+        self.counters: CounterStore = RedisCounters(self._link)
+
+    async def open(self) -> None:
+        """Raises WrongRedis."""
+        await self._link.open("locks with counters")
+
+    async def close(self) -> None:
+        await self._link.close()

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.swm import Lock, LockInfo
+from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, CounterStore, LockRequest, LockStore
 from memory.swm.errors import CounterFull, LockNotHeld
-from memory.swm.stores import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, LockRequest
 from memory.swm.tables import LockRow, OperationRow, SharedCounterRow
 from mindbus.sql.database import Database
 from mindbus.tasks import Batches
@@ -145,3 +145,18 @@ async def _counter_rows(session: AsyncSession, names: set[str]) -> dict[str, Sha
         counters[name] = SharedCounterRow(name=name, value=0)
         session.add(counters[name])
     return counters
+
+
+class SqlCoordination:
+    """In the database of the working memory."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.locks: LockStore = SqlLocks(database, clock)
+        self._counters = SqlCounters(database, clock)
+        self.counters: CounterStore = self._counters
+
+    async def open(self) -> None:
+        self._counters.start()
+
+    async def close(self) -> None:
+        await self._counters.stop()

@@ -1,23 +1,39 @@
 """Shared working memory: units that agents have in common (spec 000 §4.3)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
-from bus_schema.glm import FoundKem, KemPage
+from bus_schema.glm import BatchReport, FoundKem, KemPage
 from bus_schema.kem import Kem, KemBody, KemDraft
 from bus_schema.kem_match import matches_query, order_of, sorted_kems
 from bus_schema.kem_query import KemQuery
-from memory.glm.cursors import cursor_after, page_key_of
+from memory.glm.queries import cursor_after, page_key_of
 from memory.rights import RIGHTS, is_readable, owner_of_new, rights_of_replacement
 from memory.swm.cache import BufferedCache, CacheAway
 from memory.swm.errors import SharedMemoryAway
-from memory.swm.glm import Glm, GlmAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.write_queue import KemWriteQueue, QueuedWrite
-from mindbus.errors import Rejected
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.principal import Principal
 from retrieval.cursors import PageKey
+
+
+class GlmAway(TemporaryFailure):
+    """The global memory does not answer; start the glm worker, or wait for it."""
+
+
+class Glm(Protocol):
+    """Requests are made in the name of the principal, whose rights it checks. All methods raise GlmAway."""
+
+    async def fetch(self, kem_ids: Collection[str]) -> list[Kem]:
+        """Those of these units that exist, whoever may read them."""
+
+    async def page(self, query: KemQuery, principal: str, cursor: str | None, page_size: int) -> KemPage:
+        """Raises Rejected."""
+
+    async def store(self, drafts: Sequence[KemDraft], publisher: str) -> BatchReport: ...
+
 
 NamedDraft = tuple[str, KemDraft]
 

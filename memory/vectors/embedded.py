@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from bus_schema.kem_query import KemQuery
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import EmbeddingSpace
 from memory.vectors.cache import VectorCache
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, NearKem, VectorPoint
 from mindbus.principal import Principal

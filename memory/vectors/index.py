@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import EmbeddingSpace
 from mindbus.errors import MindBusError, TemporaryFailure
 from mindbus.principal import Principal
 

@@ -22,7 +22,7 @@ from bus_schema.kem import KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.local_models import MODEL
+from memory.embedding.local import MODEL
 from memory.glm.migration import ModelMigration
 from mindbus import Client, ReplyError, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts

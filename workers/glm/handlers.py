@@ -25,10 +25,9 @@ from bus_schema.glm import (
 )
 from bus_schema.kem import Kem, KemDraft
 from memory.glm.migration import ModelMigration
-from memory.glm.notices import notice_of
-from memory.glm.rows import as_kem
 from memory.glm.service import GlobalMemory
 from memory.glm.store import RejectedDraft, StoredKem
+from memory.glm.tables import as_kem
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import on_command
 from mindbus.principal import Principal
@@ -86,7 +85,7 @@ class KemHandlers:
         (draft,) = await self._current.memory.backlog.embed_drafts([command.kem])
         kem = as_kem((await self._current.memory.store.store(draft, principal_of(context))).row)
         self._current.memory.after_commit()
-        return kem, notice_of(kem, KemStored)
+        return kem, KemStored.of(kem)
 
     @on_command
     async def store_batch(
@@ -102,7 +101,7 @@ class KemHandlers:
         # Of two with one id, the later one stands.
         stored = {outcome.row.id: outcome.row for outcome in outcomes if isinstance(outcome, StoredKem)}
         report = BatchReport(items=tuple(map(_item, outcomes)))
-        return (report, *(notice_of(as_kem(row, has_vector=False), KemStored) for row in stored.values()))
+        return (report, *(KemStored.of(as_kem(row, has_vector=False)) for row in stored.values()))
 
     @on_command
     async def retrieve(self, query: RetrieveKems, context: MessageContext) -> KemPage:
@@ -115,7 +114,7 @@ class KemHandlers:
             command.model_copy(update={"changes": changes}), principal_of(context)
         )
         self._current.memory.after_commit()
-        return kem, notice_of(kem, KemUpdated)
+        return kem, KemUpdated.of(kem)
 
     @on_command
     async def delete(self, command: DeleteKem, context: MessageContext) -> KemDeleted:
@@ -168,7 +167,7 @@ class MemoryMaintenance:
         await self._inbox.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
         removed = Removed.of({"kems": len(forgotten.deleted), "rights": len(forgotten.changed)})
         told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.deleted)
-        return (removed, *told, *(notice_of(kem, KemUpdated) for kem in forgotten.changed))
+        return (removed, *told, *(KemUpdated.of(kem) for kem in forgotten.changed))
 
 
 def principal_of(context: MessageContext) -> Principal:

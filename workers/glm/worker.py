@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.kem import KemSource
 from config.settings import FleetSettings
-from memory.embedding.errors import EmbedderFailure
+from memory.embedding.embedder import EmbedderFailure
 from memory.glm.migration import ModelMigration, own_text
 from memory.glm.service import GlobalMemory, database_of, open_memory
 from memory.glm.tables import KemRow

@@ -10,7 +10,7 @@ from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, Unp
 from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
 from bus_schema.lsm_search import Feedback, FoundEpisodes, GetHotEpisodes, SearchEpisodes, TuneReport, TuneSearch
 from bus_schema.lsm_statistics import ExplainedEpisode, ExplainEpisode
-from memory.embedding.errors import EmbedderFailure
+from memory.embedding.embedder import EmbedderFailure
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext

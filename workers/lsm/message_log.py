@@ -9,7 +9,7 @@ from bus_schema.conversations import Dialogue, GetMessages, ListDialogues, Messa
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
 from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
-from memory.lsm.recording import RecordingEvent, Utterance
+from memory.lsm.recorder import RecordingEvent, Utterance
 from memory.lsm.segmentation import SegmentationEvent
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.client import Client

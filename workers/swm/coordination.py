@@ -14,9 +14,7 @@ from bus_schema.swm import (
     ReleaseLock,
     RenewLock,
 )
-from memory.swm.coordination import CoordinationStores
-from memory.swm.lock_queue import LockQueue
-from memory.swm.stores import Addition, LockRequest
+from memory.swm.coordination import Addition, CoordinationStores, LockQueue, LockRequest
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
 

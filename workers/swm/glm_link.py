@@ -6,7 +6,7 @@ from bus_schema.glm import MAX_PAGE, BatchItem, BatchReport, BatchStoreKems, Kem
 from bus_schema.kem import Kem, KemDraft
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
-from memory.swm.glm import GlmAway
+from memory.swm.working_memory import GlmAway
 from mindbus.bus.client import Client, ResultT
 from mindbus.errors import BusUnavailable, Rejected, ReplyError
 

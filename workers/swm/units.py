@@ -19,11 +19,9 @@ from bus_schema.swm import (
     Subscription,
     Unsubscribe,
 )
-from memory.glm.notices import notice_of
 from memory.swm.cache_sync import CacheSync
-from memory.swm.glm import GlmAway
 from memory.swm.subscriptions import KemEvent, Recipient, Subscriptions
-from memory.swm.working_memory import WorkingMemory
+from memory.swm.working_memory import GlmAway, WorkingMemory
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import PublishTo, background, on_command, on_event
@@ -149,7 +147,7 @@ def _to_each(event: KemEvent, recipients: Iterable[Recipient]) -> Iterator[Publi
 def _notice(event: KemEvent) -> Event:
     if event.kem is None:
         return _end(event)
-    return notice_of(event.kem, _kind(event))
+    return _kind(event).of(event.kem)
 
 
 def _whole(event: KemEvent) -> Event:

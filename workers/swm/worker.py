@@ -4,10 +4,10 @@ from bus_schema.data import ClearData, DeleteUser, Removed
 from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
-from memory.swm.coordination import coordination_in
-from memory.swm.lock_queue import MAX_WAITING, LockQueue
+from memory.swm.coordination import MAX_WAITING, CoordinationStores, CounterStore, LockQueue
 from memory.swm.redis_cache import RedisCache
-from memory.swm.stores import CounterStore
+from memory.swm.redis_coordination import RedisCoordination
+from memory.swm.sql_coordination import SqlCoordination
 from memory.swm.subscriptions import Subscriptions
 from memory.swm.tables import MIGRATIONS
 from memory.swm.working_memory import WorkingMemory
@@ -45,7 +45,11 @@ class SwmWorker(Worker):
         self._cache = BufferedCache(cache_of(settings), writes)
         self._sync = CacheSync(self._cache, writes, glm)
         self._subscriptions = Subscriptions(self._database)
-        self._coordination = coordination_in(settings.redis_url, self._database, context.clock)
+        self._coordination: CoordinationStores = (
+            SqlCoordination(self._database, context.clock)
+            if settings.redis_url is None
+            else RedisCoordination(settings.redis_url, context.clock)
+        )
         self.memory = WorkingMemory(self._cache, writes, glm, context.clock)
         queue = LockQueue(self._coordination.locks, context.clock)
         self.include(

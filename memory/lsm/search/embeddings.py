@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from sqlalchemy import delete, func, insert, select
 
-from memory.embedding.embedder import Embedder
-from memory.embedding.errors import EmbedderFailure
+from memory.embedding.embedder import Embedder, EmbedderFailure
 from memory.lsm.rows import resettle
-from memory.lsm.search.index_cache import ChatIndexCache
+from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.tables import TurnRow, TurnVectorRow, wants_vector
 from mindbus.logs import logger
 from mindbus.sql.database import Database

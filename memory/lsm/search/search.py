@@ -13,10 +13,9 @@ from bus_schema.episodes import ColdContent, Content, Layer, WarmContent
 from bus_schema.lsm_search import FoundEpisode, FoundEpisodes, ScoreParts, SearchEpisodes
 from memory.lsm.priority import LayerRules
 from memory.lsm.rows import as_turn, packed
+from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings
-from memory.lsm.search.index_cache import ChatIndexCache
-from memory.lsm.search.questions import is_overview
-from memory.lsm.search.ranking import Weights, fit_budget
+from memory.lsm.search.ranking import Weights, fit_budget, is_overview
 from memory.lsm.search.search_log import SearchOutcome
 from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow

@@ -7,8 +7,8 @@ from datetime import datetime
 from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
+from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
-from memory.lsm.search.index_cache import ChatIndexCache
 from memory.lsm.search.search import EpisodeFinder
 from memory.lsm.search.search_log import FinishedSearch, SearchLog, SearchOutcome
 from memory.lsm.search.tuning import WeightTuning

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from bus_schema.lsm_search import SearchEpisodes
 from memory.lsm.search.chat_index import ChatIndex
-from memory.lsm.search.questions import ParsedQuestion, parse_question
 from memory.lsm.search.ranking import (
     PER_CLAUSE,
     Confidence,
+    ParsedQuestion,
     Ranking,
     Weights,
     WordMatches,
@@ -21,6 +21,7 @@ from memory.lsm.search.ranking import (
     fit_budget,
     interleave,
     match_words,
+    parse_question,
     rank,
 )
 

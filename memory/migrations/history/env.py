@@ -1,6 +1,6 @@
 """Alembic's way in."""
 
-from memory.history.tables import HistoryBase
+from memory.history.sql_store import HistoryBase
 from mindbus.sql import migrations
 
 migrations.run(HistoryBase.metadata)

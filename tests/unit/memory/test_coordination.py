@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 
 from bus_schema.swm import Lock
 from memory.redis_link import WrongRedis
-from memory.swm.coordination import CoordinationStores, RedisCoordination, coordination_in
+from memory.swm.coordination import MAX_VALUE, Addition, CoordinationStores, LockQueue, LockRequest
 from memory.swm.errors import CoordinationAway, CounterFull, LockNotFree, LockNotHeld
-from memory.swm.lock_queue import LockQueue
-from memory.swm.stores import MAX_VALUE, Addition, LockRequest
+from memory.swm.redis_coordination import RedisCoordination
+from memory.swm.sql_coordination import SqlCoordination
 from mindbus.sql.database import Database
 from mindbus.testing.wait import until
 from tests.clocks import Clock
@@ -46,7 +46,9 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str | None]:
 @pytest.fixture
 async def stores(place: tuple[str, str | None], clock: Clock) -> AsyncIterator[CoordinationStores]:
     database = Database(place[0], "swm")
-    found = coordination_in(place[1], database, clock)
+    found: CoordinationStores = (
+        SqlCoordination(database, clock) if place[1] is None else RedisCoordination(place[1], clock)
+    )
     await found.open()
     yield found
     await found.close()
@@ -239,7 +241,7 @@ async def test_concurrent_increments_are_all_counted(stores: CoordinationStores,
 async def test_a_redis_that_would_evict_locks_is_refused(redis_url: str, tmp_path: object) -> None:
     async with Redis.from_url(redis_url) as redis:
         await redis.config_set("maxmemory-policy", "allkeys-lru")
-    stores = coordination_in(redis_url, Database("sqlite+aiosqlite://", "swm"), Clock())
+    stores = RedisCoordination(redis_url, Clock())
 
     with pytest.raises(WrongRedis, match="noeviction"):
         await stores.open()

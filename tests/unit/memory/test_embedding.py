@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 
 from bus_schema.embeddings import Embedding
-from memory.embedding.embedder import Embedder, Endpoint, prefixes_for
-from memory.embedding.errors import EmbedderAway, EmbedderMissing, EmbedderRefused
+from memory.embedding.embedder import (
+    Embedder,
+    EmbedderAway,
+    EmbedderMissing,
+    EmbedderRefused,
+    EmbeddingSpace,
+    Endpoint,
+    prefixes_for,
+)
 from memory.embedding.selection import open_embedder
-from memory.embedding.space import EmbeddingSpace
 from tests.embedding_server import USAGE, EmbeddingServer
 from tests.hashing_embedder import HashingEmbedder
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from memory.embedding.errors import EmbedderMissing
+from memory.embedding.embedder import EmbedderMissing
 from memory.embedding.local import LocalEmbedder, shared_embedder
 from tests.hashing_embedder import HashingModel
 

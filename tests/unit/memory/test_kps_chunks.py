@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.kps import Chunking
-from memory.kps.chunks import Piece, cut
 from memory.kps.document import Composer, Document
 from memory.kps.formats import extract
+from memory.kps.units import Piece, cut
 
 SMALL = Chunking(max_chars=200, overlap_chars=60)
 

@@ -6,10 +6,10 @@ from io import BytesIO
 
 import pytest
 
-from memory.kps.document import Document
-from memory.kps.errors import (
+from memory.kps.document import (
     CorruptDocument,
     DeclaredTypeDiffers,
+    Document,
     DocumentProtected,
     ExtractionTooLarge,
     NoTextFound,

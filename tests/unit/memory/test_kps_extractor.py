@@ -6,8 +6,8 @@ from inspect import getmembers, isclass
 
 import pytest
 
-from memory.kps import errors
-from memory.kps.errors import CorruptDocument, DocumentTooLarge, ExtractionTooLarge, NotText
+from memory.kps import document
+from memory.kps.document import CorruptDocument, DocumentTooLarge, ExtractionTooLarge, NotText
 from memory.kps.extractor import DocumentExtractor, ExtractionLimits
 from mindbus.errors import Rejected
 from tests.documents import a_pdf
@@ -75,7 +75,9 @@ async def test_what_is_too_large_is_not_read_at_all() -> None:
 
 
 def test_every_refusal_says_what_is_wrong_in_a_sentence() -> None:
-    kinds = [kind for _name, kind in getmembers(errors, isclass) if issubclass(kind, Rejected) and kind is not Rejected]
+    kinds = [
+        kind for _name, kind in getmembers(document, isclass) if issubclass(kind, Rejected) and kind is not Rejected
+    ]
     assert kinds
     for kind in kinds:
         assert str(kind()).endswith("."), kind

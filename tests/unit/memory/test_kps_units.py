@@ -1,8 +1,7 @@
 from bus_schema.kem import Kem
 from bus_schema.kps import Chunking, ProcessRawData
-from memory.kps.chunks import cut
 from memory.kps.formats import extract
-from memory.kps.units import Unit, units_of
+from memory.kps.units import Unit, cut, units_of
 from tests.clocks import NOON
 
 TEXT = f"# Отпуск\n\n## Порядок\n\n{'Заявление подают за месяц до начала. ' * 20}"

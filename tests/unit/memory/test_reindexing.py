@@ -7,7 +7,7 @@ import pytest
 
 from bus_schema.glm import ReindexProgress
 from bus_schema.kem_query import KemQuery
-from memory.embedding.errors import EmbedderAway
+from memory.embedding.embedder import EmbedderAway
 from memory.glm.index_sync import VectorRelay
 from memory.glm.migration import Reindexing
 from memory.glm.placement import space_in_use

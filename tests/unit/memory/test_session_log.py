@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bus_schema.history import chat_key
-from memory.history.redaction import REDACTED, redacted
-from memory.history.session_files import OLDER, SessionFiles
-from memory.history.session_log import SessionLog, log_appended, log_cleared, log_loaded, log_request
+from memory.history.session_log import (
+    OLDER,
+    REDACTED,
+    SessionFiles,
+    SessionLog,
+    log_appended,
+    log_cleared,
+    log_loaded,
+    log_request,
+    redacted,
+)
 from mindbus.testing.wait import until
 from tests.clocks import Clock
 from tests.history_kit import KEY, exchange, said

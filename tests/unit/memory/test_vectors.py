@@ -16,7 +16,7 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem import Kem
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery
-from memory.embedding.space import EmbeddingSpace
+from memory.embedding.embedder import EmbeddingSpace
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, IndexOfAnotherSpace, VectorIndex, VectorPoint, point_id, point_of
 from memory.vectors.qdrant import QdrantIndex

@@ -11,9 +11,9 @@ from bus_schema.kem_query import KemQuery
 from memory.errors import KemIdTaken, NotYoursToShare
 from memory.swm.cache import CacheAway, EmbeddedCache
 from memory.swm.errors import SharedMemoryAway
-from memory.swm.glm import GlmAway
 from memory.swm.subscriptions import KemEvent
 from memory.swm.tables import WriteRow
+from memory.swm.working_memory import GlmAway
 from mindbus.sql.database import Database
 from tests.memory_kit import ANNA, CRITIC, RESEARCHER, Library
 from tests.postgres import DatabaseOf

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, delete, insert, inspect, select
 
 from memory.glm import tables as glm_tables
-from memory.history import tables as history_tables
+from memory.history import sql_store as history_tables
 from memory.lsm import tables as lsm_tables
 from memory.swm import tables as swm_tables
 from mindbus.sql.database import Database

@@ -33,7 +33,7 @@ from bus_schema.kem import Kem
 from bus_schema.messages import Command, Event
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.local_models import MODEL
+from memory.embedding.local import MODEL
 from memory.glm.index_sync import IndexGone
 from memory.glm.service import database_of, open_memory, rebuild_vectors
 from memory.vectors.index import IndexAway

@@ -14,7 +14,7 @@ from bus_schema.kem import KemRights
 from bus_schema.kps import Chunking, KemProcessed, KemProcessingProgress, ProcessedData, ProcessRawData
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.embedding.errors import EmbedderAway
+from memory.embedding.embedder import EmbedderAway
 from mindbus import MessageContext, Rejected
 from mindbus.errors import TemporaryFailure
 from mindbus.testing.wait import until

@@ -8,7 +8,7 @@ import pytest
 from bus_schema.glm import BatchItem, BatchReport, BatchStoreKems
 from bus_schema.replies import Code
 from config.settings import FleetSettings
-from memory.swm.glm import GlmAway
+from memory.swm.working_memory import GlmAway
 from mindbus import MessageContext, Worker, WorkerContext, on_command
 from mindbus.errors import PermanentFailure, TemporaryFailure
 from tests.fleets import Fleet, fleet_of

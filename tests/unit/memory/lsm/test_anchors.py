@@ -3,7 +3,7 @@
 import pytest
 
 from bus_schema.episodes import AnchorReason
-from memory.lsm.anchors import anchor_reason
+from memory.lsm.episode_updates import anchor_reason
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from memory.embedding.selection import open_embedder
 from memory.lsm.tables import TurnRow
-from memory.lsm.topic_boundaries import topic_boundary
-from memory.lsm.topics import EpisodeText
+from memory.lsm.topics import EpisodeText, topic_boundary
 from tests.clocks import NOON
 
 TALKS = yaml.safe_load((Path(__file__).parents[3] / "data" / "talks.yaml").read_text(encoding="utf-8"))

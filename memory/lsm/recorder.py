@@ -10,8 +10,7 @@ from bus_schema.dialogue import DialogueMessage, MessageKind
 from bus_schema.ids import derived
 from bus_schema.lsm import SaidMessage
 from bus_schema.lsm_events import EpisodeAnchored, EpisodeOpened, EpisodeRecorded
-from memory.lsm.anchors import anchor_reason
-from memory.lsm.episode_updates import EpisodeLimits, extend, make_anchor, new_episode
+from memory.lsm.episode_updates import EpisodeLimits, anchor_reason, extend, make_anchor, new_episode
 from memory.lsm.errors import MessageDiffers
 from memory.lsm.log_changes import ErasureCounter, LogListeners
 from memory.lsm.priority import LayerRules
