@@ -1,4 +1,4 @@
-"""Listens to how users sound, fragment by fragment."""
+"""The mood watcher: assesses the tone of users, fragment by fragment."""
 
 from collections.abc import Sequence
 from datetime import timedelta

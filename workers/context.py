@@ -1,4 +1,4 @@
-"""Listens for what the agents would have users know."""
+"""Worker of the context agent: decides which notifications users get, and when."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Listens for steps, lets a role think about them."""
+"""Workers of the creative roles: execute the steps of a run."""
 
 import asyncio
 from contextlib import AsyncExitStack

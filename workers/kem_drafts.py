@@ -1,4 +1,4 @@
-"""Units that come as an artifact, a draft a line."""
+"""Batches of unit drafts in an artifact, one draft per line, in JSON."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ MAX_BYTES = 64 * 1024**2
 
 
 class DraftReader:
-    """Reads such artifacts in the name of whoever sent their ref: what they may not read, nobody reads for them."""
+    """Reads such artifacts with the rights of the requester."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._kit = context

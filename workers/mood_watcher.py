@@ -1,4 +1,4 @@
-"""Listens to how people sound."""
+"""Worker of the mood watcher: assesses the tone of what users say."""
 
 from collections.abc import Sequence
 

@@ -101,24 +101,6 @@ class Assignment:
     memory: Sequence[Material] = ()
 
     @property
-    def run_id(self) -> str:
-        return self.order.run_id
-
-    @property
-    def step_id(self) -> str:
-        return self.order.step_id
-
-    @property
-    def attempt(self) -> int:
-        """The attempt at the step, from 1."""
-        return self.order.attempt
-
-    @property
-    def produces(self) -> str:
-        """The type of artifact to make."""
-        return self.order.produces
-
-    @property
     def subject(self) -> tuple[str, ...]:
         """Everything that the result depends on apart from role, model and memory."""
         params = (f"{name}={value}" for name, value in sorted(self.order.params.items()))
@@ -134,11 +116,11 @@ class Assignment:
 
     def prompt(self, role: Role, step: Step, more: Iterable[Material] = ()) -> tuple[ModelMessage, ModelMessage]:
         """The step's prompt: the role's words as system message, everything from outside as user message."""
-        craft = role.produces[self.produces]
+        craft = role.produces[self.order.produces]
         task = {"write": craft.write, "self-critique": craft.check, "revise": craft.write}[step]
         system = f"{role.system}\n{task}\n{_HOW[step]}\n{_BOUNDARY}"
         materials = (*(each.material for each in self.inputs), *self.memory, *more)
-        return build_prompt(self.produces, step, system, self._instructions(), materials)
+        return build_prompt(self.order.produces, step, system, self._instructions(), materials)
 
     def _instructions(self) -> str:
         parts = [self.order.instructions.strip(), f"Write in {self._language()}."]

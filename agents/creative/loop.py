@@ -51,9 +51,9 @@ class CreativeLoop:
         Raises ModelFailure.
         """
         graph = _Work(self, assignment, report).graph()
-        config, fingerprint = _thread(assignment, assignment.attempt), self._fingerprint(assignment)
+        config, fingerprint = _thread(assignment, assignment.order.attempt), self._fingerprint(assignment)
         if await _kept(graph, config, fingerprint) is None:
-            await self.memory.adelete_thread(_thread_id(assignment, assignment.attempt))
+            await self.memory.adelete_thread(_thread_id(assignment, assignment.order.attempt))
             if not await self._seed(graph, assignment, fingerprint):
                 first: LoopState = {"fingerprint": fingerprint}
                 return cast("LoopState", await graph.ainvoke(first, config, durability="sync"))
@@ -64,15 +64,17 @@ class CreativeLoop:
 
     async def forget(self, assignment: Assignment) -> None:
         """The artifact is safe: its checkpoints are needed no more."""
-        for attempt in range(1, assignment.attempt + 1):
+        for attempt in range(1, assignment.order.attempt + 1):
             await self.memory.adelete_thread(_thread_id(assignment, attempt))
 
     async def _seed(self, graph: "_Graph", assignment: Assignment, fingerprint: str) -> bool:
         """Begin where an earlier attempt stopped, in a thread of its own, so that the earlier one cannot interfere."""
-        for attempt in range(assignment.attempt - 1, 0, -1):
+        for attempt in range(assignment.order.attempt - 1, 0, -1):
             earlier = await _kept(graph, _thread(assignment, attempt), fingerprint)
             if earlier is not None and "last" in earlier:
-                await graph.aupdate_state(_thread(assignment, assignment.attempt), earlier, as_node=earlier["last"])
+                await graph.aupdate_state(
+                    _thread(assignment, assignment.order.attempt), earlier, as_node=earlier["last"]
+                )
                 return True
         return False
 
@@ -149,7 +151,7 @@ class _Work:
         return {"recalled": list(dict.fromkeys([*state.get("recalled", ()), *shown])), **_spent(state, cost)}
 
     def _attempt(self, state: LoopState) -> Material:
-        return Material(ATTEMPT, self._assignment.produces, state["text"])
+        return Material(ATTEMPT, self._assignment.order.produces, state["text"])
 
     def _after_writing(self, state: LoopState) -> str:
         # A critique that nothing can follow is not worth its price.
@@ -188,4 +190,4 @@ def _thread(assignment: Assignment, attempt: int) -> RunnableConfig:
 
 
 def _thread_id(assignment: Assignment, attempt: int) -> str:
-    return f"{assignment.run_id}/{assignment.step_id}/{attempt}"
+    return f"{assignment.order.run_id}/{assignment.order.step_id}/{attempt}"

@@ -1,4 +1,4 @@
-"""The sub-agents that the master knows, how it gives them tasks."""
+"""Delegation of tasks to sub-agents, and the sub-agents that are known."""
 
 import asyncio
 import secrets

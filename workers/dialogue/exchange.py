@@ -47,7 +47,7 @@ class RetrievedMemory:
 
 
 class MemoryLookup:
-    """Raises what Pictures raises; memory that is away is no failure."""
+    """Retrieves memory on a message; memory that is unavailable is no failure. Raises what UserContexts raises."""
 
     def __init__(self, pictures: UserContexts, recall: KemRecall, episodes: EpisodeRecall) -> None:
         self._pictures, self._recall, self._episodes = pictures, recall, episodes

@@ -229,7 +229,7 @@ ClosingReason = Literal["timeout", "ended", "size"]
 
 
 class FragmentCloser:
-    """Raises what Conversations raises."""
+    """Closes a dialogue's buffer as a fragment. Raises what Conversations raises."""
 
     def __init__(self, talks: Conversations) -> None:
         self._talks = talks
@@ -243,7 +243,7 @@ class FragmentCloser:
         at_least: int = 1,
         silent_since: datetime | None = None,
     ) -> DialogueFragment | None:
-        """The fragment under this id, be it that it was made before a crash and remains to be told; or none."""
+        """The fragment under this id, also one stored before a crash; None where there is nothing to close."""
         made = await self._talks.fragment(fragment_id)
         if made is not None:
             return made

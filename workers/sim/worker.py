@@ -1,4 +1,4 @@
-"""Listens for simulations to run."""
+"""Worker of simulations: starts, resumes, stops one at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -55,11 +55,11 @@ class SimWorker(Worker):
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Go on with what an earlier instance has left, once storage can be asked."""
+        """Resume the simulation of an earlier instance as soon as storage answers."""
         self._task = asyncio.create_task(self._resume(), name="simulation")
 
     async def stop(self) -> None:
-        """Leave it where it is."""
+        """Interrupt the simulation; the next start resumes it."""
         if self._task is not None:
             await end(self._task)
         if self._player is not None:
@@ -74,11 +74,11 @@ class SimWorker(Worker):
         async def begun(last: SimRecord) -> tuple[SimRecord, Sequence[OutgoingMessage]]:
             if last.is_running:
                 raise Rejected(Code.CONFLICT, f"{last.sim_id} is running; stop it first", {"sim_id": last.sim_id})
-            told = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
+            fields = command.model_dump() | {"sim_id": sim_id, "scenario": scenario}
             record = SimRecord(
                 sim_id=sim_id, order=command, scenario=scenario, started_at=self._clock(), is_running=True
             )
-            return record, [Publish(SimStarted.model_validate(told))]
+            return record, [Publish(SimStarted.model_validate(fields))]
 
         said = await self._states.process_once(_ONLY, context.message_id, begun)
         record = await self._states.state(_ONLY)
@@ -104,7 +104,7 @@ class SimWorker(Worker):
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
-        """Stop whatever plays, forget that it did."""
+        """Stop the simulation that runs, delete its record."""
         context.require_operator()
         record = await self._states.state(_ONLY)
         if record.is_running:
@@ -171,7 +171,7 @@ class SimWorker(Worker):
         self._player = None
 
     async def _save(self, player: SimPlayer, sim_id: str) -> None:
-        """While it runs, once in a while is often enough."""
+        """Save the progress once; the next save makes up for a failed one."""
         change = _changes(player.progress, sim_id)
         try:
             await self._states.change(_ONLY, lambda record: record.model_copy(update=change))
@@ -179,7 +179,7 @@ class SimWorker(Worker):
             logger().warning("simulation not written down", reason=str(error))
 
     async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Its end has to be written down, then told."""
+        """Retry a write until storage accepts it."""
         while True:
             try:
                 return await write()
