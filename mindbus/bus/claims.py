@@ -17,9 +17,6 @@ from mindbus.errors import BusUnavailable, NoReply, ReplyError
 from mindbus.files.presigned import AddressExpired, PresignedTransfer
 from mindbus.files.store import FileStore
 
-# Longer than every retry and every dead letter; whoever cleans up `claims/` goes by the date in the key.
-KEPT_DAYS = 30
-
 
 class ClaimTooLarge(ValueError):
     """The data of a message is at most 64 MiB; register it as an artifact and send its ref."""
@@ -30,13 +27,13 @@ class ClaimLost(Exception):
 
 
 class Claims:
-    """Offloads and brings back the data of large messages."""
+    """Storage of the data of large messages."""
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
 
     async def deposit(self, data: dict[str, Any]) -> str:
-        """Store the data; the key holds its digest, so doing it twice is as good as once.
+        """Store the data; the key holds its digest, so a repetition has no effect.
 
         Raises ClaimTooLarge; OSError where the store is away.
         """
@@ -81,15 +78,15 @@ class Requester(Protocol):
 
 
 class NoWayToClaims(OSError):
-    """Large data cannot be had or left here just now: storage, which would sign for it, says nothing, or no."""
+    """Large data can be neither read nor stored now: storage, which signs the addresses, is away or refuses."""
 
 
 class PresignedClaims(Claims):
-    """Asks storage where to leave large data, where to find it; the question itself is small.
+    """Claims over presigned addresses, which storage signs on request.
 
-    Whoever has a claim's key was told it with a message, or knows the data: the key holds its digest. That is all the
-    right it takes to read, as it is for who reads the store itself. What is left there is checked against the key: by
-    the store, which was signed for those bytes alone, and by everyone who reads it.
+    A claim's key holds the digest of the data and is known only from a message, or to a process that has the data;
+    knowing it is the right to read. The bytes are checked against it by the store, since the address is signed for
+    those bytes alone, and by every reader.
     """
 
     def __init__(self, courier: PresignedTransfer | None = None) -> None:
@@ -97,18 +94,18 @@ class PresignedClaims(Claims):
         self._client: Requester | None = None
 
     def ask_through(self, client: Requester) -> None:
-        """Speak to storage as this participant."""
+        """Set the client whose requests go to storage."""
         self._client = client
 
     async def _keep(self, content: bytes) -> str:
-        wanted = RequestClaim(size_bytes=len(content), checksum=f"sha256:{hashlib.sha256(content).hexdigest()}")
-        return await _once_more(lambda: self._leave(wanted, content))
+        request = RequestClaim(size_bytes=len(content), checksum=f"sha256:{hashlib.sha256(content).hexdigest()}")
+        return await _once_more(lambda: self._leave(request, content))
 
     async def _fetch(self, key: str) -> bytes:
         return await _once_more(lambda: self._find(key))
 
-    async def _leave(self, wanted: RequestClaim, content: bytes) -> str:
-        upload = await self._ask(wanted)
+    async def _leave(self, request: RequestClaim, content: bytes) -> str:
+        upload = await self._ask(request)
         if upload.presigned_put is None:
             raise NoWayToClaims(f"{NoWayToClaims.__doc__} (its store is a folder)")
         await self._courier.send(upload.presigned_put.url, upload.presigned_put.headers, _whole(content))
@@ -118,14 +115,14 @@ class PresignedClaims(Claims):
         signed = (await self._ask(OpenClaim(key=key))).presigned_url
         if signed is None:
             raise NoWayToClaims(f"{NoWayToClaims.__doc__} (its store is a folder)")
-        found = bytearray()
+        content = bytearray()
         async with self._courier.fetch(signed.url, 0, MAX_CLAIM_BYTES + 1) as pieces:
             async for piece in pieces:
-                found += piece
-        return bytes(found)
+                content += piece
+        return bytes(content)
 
     async def _ask(self, query: Query[ResultT]) -> ResultT:
-        """Apart from the story at hand: another delivery of its message may have nothing to ask."""
+        """Request outside the context of the current message: another delivery of it may need no request."""
         if self._client is None:
             raise NoWayToClaims(NoWayToClaims.__doc__)
         request = self._client.request(query, timeout_s=_PATIENCE_S)

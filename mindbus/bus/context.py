@@ -1,4 +1,4 @@
-"""Context of the message that is being handled, for its handler and whatever that calls."""
+"""Context of the message being handled, for its handler and the functions that it calls."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ _current: "ContextVar[MessageContext | None]" = ContextVar("message at hand", de
 
 @dataclass(slots=True)
 class MessageContext:
-    """One handling of one message; whatever it sends repeats the same ids when it is handled again."""
+    """One handling of one message; ids of the messages that it sends are equal when it is handled again."""
 
     envelope: Envelope
     consumer: str
@@ -32,19 +32,19 @@ class MessageContext:
         self.hops = self.envelope.mbhops + 1
 
     def require_operator(self) -> None:
-        """Raises Rejected unless a person or a service asks: an agent does not look after what others keep."""
+        """Raises Rejected unless the requester is a person or a service: an agent may not maintain others' data."""
         if not is_operator(self.requester):
             raise Rejected(
                 Code.UNAUTHORIZED, "this is for people and services, not for agents; ask whoever operates it"
             )
 
     async def say(self, text: str) -> None:
-        """Stream a part of the answer, such as a token, to the requester; transient, so the result must hold it all."""
+        """Stream a part of the reply, such as a token; parts are transient, so the result must hold the whole text."""
         if self.write is not None:
             await self.write(text)
 
     def begin_anew(self) -> None:
-        """Count hops from here: for a story whose length something else bounds, such as a card of so many steps."""
+        """Restart the count of hops, for a flow bounded otherwise, such as by the steps of a card."""
         self.hops = 0
 
     @property
@@ -74,7 +74,7 @@ class MessageContext:
     def next_id(self, wire_type: str) -> str:
         """UUIDv5 over the handled message, its consumer, the type, its ordinal among those of the type.
 
-        Each type counts for itself: a handler that resumes says less on the way, yet ends with the same message.
+        Each type has its own count: a handler that resumes sends fewer messages on the way, yet the same last one.
         """
         self.sent[wire_type] += 1
         return derived(self.envelope.id, self.consumer, wire_type, self.sent[wire_type])

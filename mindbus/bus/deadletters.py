@@ -1,4 +1,4 @@
-"""Dead letters: look, replay, drop."""
+"""Dead letters: listing, replay, deletion."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -46,7 +46,7 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """The dead queues of one broker; everything here takes messages one by one and gives back what stays."""
+    """The dead queues of one broker; every method takes messages one by one and returns those that stay."""
 
     def __init__(self, amqp_url: str) -> None:
         self._url = amqp_url
@@ -98,7 +98,7 @@ class DeadLetters:
 
 
 async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[AbstractIncomingMessage]:
-    """Each message that is there now, once."""
+    """The messages that are in the queue now, each once."""
     queue = await channel.declare_queue(queue_name, passive=True)
     for _ in range(queue.declaration_result.message_count or 0):
         message = await queue.get(no_ack=False, fail=False)
@@ -108,7 +108,7 @@ async def _messages(channel: AbstractChannel, queue_name: str) -> AsyncIterator[
 
 
 async def _give_back(channel: AbstractChannel, queue_name: str, seen: Sequence[AbstractIncomingMessage]) -> None:
-    """Until the queue has them again, so that whoever looks next sees them; somebody else may be faster."""
+    """Requeue the messages and wait until the queue has them, unless another consumer takes them."""
     await seen[-1].nack(multiple=True, requeue=True)
     with suppress(TimeoutError):
         async with asyncio.timeout(_GIVEN_BACK_WITHIN_S):

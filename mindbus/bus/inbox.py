@@ -18,10 +18,10 @@ class UnitOfWork(Protocol):
     """One open transaction over the effects of a group of messages."""
 
     async def record(self, outcomes: Outcomes) -> None:
-        """Keep by message id what each message of the group caused, so that its duplicate causes just that again."""
+        """Record the outcome of each message of the group by id, so that a duplicate repeats it."""
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        """Keep what no message caused, such as the result of a periodic task; there is no duplicate to recognise."""
+        """Record messages without a cause, such as those of a periodic task."""
 
 
 class Inbox(Protocol):
@@ -57,7 +57,7 @@ class MemoryInbox:
 
     @asynccontextmanager
     async def unit_of_work(self, consumer: str) -> AsyncIterator["_MemoryUnit"]:
-        """Remember the outcomes once everything went well."""
+        """Record the outcomes on success."""
         unit = _MemoryUnit()
         yield unit
         self._outcomes.update({(consumer, message_id): caused for message_id, caused in unit.outcomes.items()})

@@ -1,4 +1,4 @@
-"""The in-memory double of RabbitMQ, for tests without a broker."""
+"""In-memory double of RabbitMQ, for tests without a broker."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ class _Queue:
 
 
 class MemoryBroker:
-    """Exchanges, queues, bindings, delays in one process; share it among transports to make them meet."""
+    """Exchanges, queues, bindings, delays in one process; transports that share it are connected."""
 
     def __init__(self) -> None:
         self.queues: dict[str, _Queue] = {}

@@ -21,7 +21,7 @@ _BACKOFF_S = (0.05, 0.2, 0.5, 1.0)
 
 
 class RabbitTransport:
-    """Publishes and consumes on connections of their own, so that a blocked publisher never stops a consumer."""
+    """Publishes and consumes on separate connections, so that a blocked publisher never stops a consumer."""
 
     def __init__(self, url: str, name: str, publish_timeout_s: float = 10.0) -> None:
         self._user = URL(url).user or "guest"
@@ -58,7 +58,7 @@ class RabbitTransport:
             await declare(channel, topology)
 
     async def remove(self, queue: str) -> None:
-        """Delete a queue with all that is in it; it need not exist. Raises BusUnavailable."""
+        """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""
         async with self._administering() as channel:
             await channel.queue_delete(queue)
 
@@ -119,7 +119,7 @@ class RabbitTransport:
             return self._channel
 
     async def _ensure_exchange(self, channel: aio_pika.abc.AbstractChannel, name: str) -> None:
-        """A publish to an exchange that is missing would close the channel under everybody else's publishes."""
+        """Declare the exchange: a publish to a missing one would close the channel for all publishers."""
         async with self._opening:
             if name in self._exchanges:
                 return

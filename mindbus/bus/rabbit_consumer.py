@@ -1,4 +1,4 @@
-"""A RabbitMQ consumer that comes back."""
+"""A RabbitMQ consumer that restarts by itself."""
 
 import asyncio
 from collections.abc import Callable
@@ -99,7 +99,7 @@ class RabbitConsumer:
         return gone
 
     async def _until_gone(self, gone: asyncio.Event) -> None:
-        """Wait for the bad news; now and then ask, since some of it never comes."""
+        """Wait until the consumer is lost; poll as well, since some losses are not reported."""
         while not gone.is_set():
             delivered = self._delivered
             try:

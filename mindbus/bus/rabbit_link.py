@@ -25,7 +25,7 @@ CONNECTION_TROUBLE: tuple[type[BaseException], ...] = (
 
 
 class RabbitLink:
-    """Keeps at most one connection; whoever needs it next makes it anew."""
+    """Keeps at most one connection, opened anew on the next use after a loss."""
 
     def __init__(self, url: str, name: str) -> None:
         self._url = URL(url)
@@ -56,7 +56,7 @@ class RabbitLink:
 
 
 def requested_cancellation(trouble: BaseException) -> bool:
-    """Whether somebody has cancelled this task, as opposed to a dying connection that cancels its waiters."""
+    """Whether this task itself was cancelled, rather than by a closing connection that cancels its waiters."""
     task = asyncio.current_task()
     return isinstance(trouble, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 

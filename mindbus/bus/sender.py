@@ -27,7 +27,7 @@ class NoTarget(ValueError):
 class Coordinates(TypedDict, total=False):
     """Coordinates of a message; those left out are taken from the message being handled.
 
-    With a `message_id` of one's own the same can be said again, to have effect once.
+    A message sent again under an explicit `message_id` has effect once.
     """
 
     trace: str | None
@@ -38,9 +38,9 @@ class Coordinates(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Sender:
-    """A participant's name on the bus; `identity` is the requester of all that it says.
+    """A participant's name on the bus; `identity` is the requester of its messages.
 
-    `reply_key` is where answers to it go; who acts under another name still hears at the one place.
+    Replies go to `reply_key`, whatever the identity.
     """
 
     service: str
@@ -113,7 +113,7 @@ class Sender:
         context = current_message()
         cause = context.envelope if context else None
         if context is not None and context.hops > MAX_HOPS:
-            raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: this story goes in a circle", Code.INVALID)
+            raise PermanentFailure(f"{MAX_HOPS} hops from its beginning: the flow runs in a circle", Code.INVALID)
         parent = current_parent(cause)
         message_id = where.get("message_id") or (context.next_id(wire_type) if context else str(uuid7()))
         return Envelope(
@@ -146,7 +146,7 @@ class Sender:
 
 
 def in_time(timeout_s: float) -> datetime:
-    """The deadline that many seconds from now."""
+    """The moment `timeout_s` seconds from now."""
     return datetime.now(UTC) + timedelta(seconds=timeout_s)
 
 
@@ -154,10 +154,9 @@ PARTS_PER_S = 15
 
 
 class StreamWriter:
-    """Gathers text into at most fifteen parts a second; a part may get lost, the result holds it all.
+    """Gathers text into at most fifteen parts a second; a part may get lost, the result holds the whole text.
 
-    What is said is told within a fifteenth of a second, whether or not anything follows. Leave it before the result is
-    told, so that no part comes after.
+    Text is sent within a fifteenth of a second. Leave the block before the result is sent, so that no part follows it.
     """
 
     def __init__(self, sender: Sender, transport: Transport, command: Envelope) -> None:
@@ -183,7 +182,7 @@ class StreamWriter:
         self._unsent += text
         if self._command.mbreplyto is not None and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._send(), name="stream writer")
-            # The first word need not wait until its sender pauses.
+            # The first part need not wait until the writer pauses.
             await asyncio.sleep(0)
 
     async def _send(self) -> None:
@@ -194,7 +193,7 @@ class StreamWriter:
             try:
                 await self._transport.publish(await self._sender.reply(self._command, part, part=self._parts))
             except BusUnavailable as unavailable:
-                logger().debug("part not told", reason=str(unavailable))
+                logger().debug("part not sent", reason=str(unavailable))
             with suppress(TimeoutError):
                 async with asyncio.timeout(1 / PARTS_PER_S):
                     await self._is_leaving.wait()

@@ -49,7 +49,7 @@ def current_parent(inherited: Envelope | None) -> Parent:
 
 
 def is_tracing() -> bool:
-    """Whether somebody has set up OpenTelemetry tracing in this process."""
+    """Whether OpenTelemetry tracing is set up in this process."""
     return _OPEN_TELEMETRY in sys.modules and _has_provider()
 
 
@@ -94,7 +94,7 @@ _ALARM_S = 0.5
 
 
 async def watch_loop() -> None:
-    """Measure for ever; whoever blocks the loop for long is named by the time of the log line at least."""
+    """Measure the lag of the event loop for ever; log long blockages."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + _INTERVAL_S

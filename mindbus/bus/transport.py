@@ -12,7 +12,7 @@ from mindbus.bus.topology import Topology
 class Outgoing:
     """A message with its address; `body` is the envelope as bytes, within the size limit.
 
-    A transient one is not written to disk, and it is no error if nobody is there to hear it.
+    A transient one is not written to disk and needs no receiver.
     """
 
     exchange: str
@@ -25,7 +25,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class RawCopy:
-    """A message passed on as it came: body and properties untouched, our headers in place of the broker's."""
+    """A message passed on with body and properties unchanged; our headers replace the broker's."""
 
     exchange: str
     routing_key: str
@@ -36,7 +36,7 @@ class RawCopy:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The AMQP properties that copy what the envelope says, for operators' eyes."""
+    """AMQP properties copied from the envelope, for operators."""
 
     message_id: str | None = None
     type: str | None = None
@@ -70,7 +70,7 @@ class Incoming(Protocol):
 
 
 class Consumer(Protocol):
-    """A consumer that comes back by itself."""
+    """A consumer that reconnects by itself."""
 
     @property
     def ready(self) -> bool:
@@ -94,7 +94,7 @@ class Transport(Protocol):
         """Make sure that all of it exists."""
 
     async def remove(self, queue: str) -> None:
-        """Delete a queue with all that is in it; it need not exist. Raises BusUnavailable."""
+        """Delete a queue with its messages; it need not exist. Raises BusUnavailable."""
 
     def consume(self, topology: Topology, queue: str, prefetch: int, deliver: Callable[[Incoming], None]) -> Consumer:
         """Deliver from `queue`, re-declaring `topology` whenever the connection is new; `deliver` must not block."""

@@ -16,19 +16,19 @@ from mindbus.settings import Settings, SettingsT
 
 
 class Leadership(Protocol):
-    """A place for one; instances that do not have it stand by, to take over when it is free."""
+    """A lock held by one instance; the others stand by to take over."""
 
     async def try_acquire(self) -> bool:
         """Whether this instance holds the lock now. Raises OSError or a database error where it is unknown."""
 
     async def acquire(self) -> None:
-        """Wait, through whatever trouble, until it is ours."""
+        """Wait until this instance holds the lock, retrying after errors."""
 
     async def lost(self) -> None:
-        """Return once it is ours no more, as when the connection that holds it is gone."""
+        """Return once the lock is lost, as with the connection that holds it."""
 
     async def release(self) -> None:
-        """Leave it to the next one."""
+        """Release the lock."""
 
 
 CallNext = Callable[[], Awaitable[Sequence[Outgoing]]]
@@ -109,8 +109,8 @@ class Worker:
     def order_key(self, message: Message | Envelope) -> str | None:
         """Override to have messages of one key handled strictly one after the other, in the order they were sent.
 
-        Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message of no key
-        waits for nobody. One instance consumes while the others stand by.
+        Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message without a key
+        does not wait. One instance consumes while the others stand by.
         """
         return None
 

@@ -11,7 +11,7 @@ from mindbus.errors import Expired
 
 
 class Deadline:
-    """Raises Expired in the place of a handler that would begin too late; a duplicate never gets here."""
+    """Raises Expired instead of calling a handler after the deadline; duplicates are recognised before."""
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
         deadline = deadline_of(context.envelope)

@@ -10,9 +10,9 @@ from mindbus.bus.transport import Outgoing
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """Handles those messages of a group that the inbox does not know; the others cause again what they caused.
+    """Handles the messages of a group that the inbox does not know; for the others, repeats the recorded outcomes.
 
-    Queries change nothing, so they are answered afresh, outside the transaction.
+    Queries change nothing, so they are handled again, outside the transaction.
     """
 
     inbox: Inbox

@@ -39,7 +39,7 @@ class ErrorMapping:
         return await self.retry(error, incoming, message.envelope, message.attempt)
 
     async def retry(self, error: Exception, incoming: Incoming, envelope: Envelope | None, attempt: int) -> Outcome:
-        """Another attempt after a rung of the ladder, or a dead letter where the budget is spent."""
+        """Another attempt after a rung of the ladder, or a dead letter where no attempt is left."""
         rung = rung_for(attempt, self.ladder, getattr(error, "delay", None))
         reason = f"{type(error).__name__}: {error}"
         if is_bug(error):
@@ -53,7 +53,7 @@ class ErrorMapping:
         return Outcome("retried", copy=copy, again_in=rung.delay)
 
     async def dead_letter(self, incoming: Incoming, code: Code, reason: str, envelope: Envelope | None) -> Outcome:
-        """A copy in the service's dead queue, and an error reply where somebody waits for one."""
+        """A copy in the service's dead queue, and an error reply if a reply is expected."""
         logger().error("dead-lettered", queue=self.queue, id=incoming.properties.message_id, code=code, reason=reason)
         copy = dead_copy(incoming, self.worker.name, self.queue, code, reason)
         replies = await answer(self.sender, envelope, _error(code, reason, {})) if envelope else ()

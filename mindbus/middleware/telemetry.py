@@ -9,7 +9,7 @@ from mindbus.bus.worker import CallNext
 
 
 class Tracing:
-    """An OpenTelemetry consumer span whose parent is the sender's, where somebody has set up tracing."""
+    """An OpenTelemetry consumer span whose parent is the sender's, if tracing is set up."""
 
     async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
         # A span that records nothing would be the most expensive part of a delivery.

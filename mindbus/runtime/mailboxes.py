@@ -1,4 +1,4 @@
-"""Order where it matters: one mailbox per key, keys side by side."""
+"""Mailboxes: messages of one key in order, keys in parallel."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -14,7 +14,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Mailboxes:
-    """Sorts the deliveries of one queue by key as they come in; within a key, each waits for the one before it."""
+    """Deliveries of one queue by key; within a key, each waits for the one before it."""
 
     def __init__(self, processor: Processor, begin: Callable[[Incoming, Work], asyncio.Task[None]]) -> None:
         self._processor, self._begin = processor, begin
@@ -24,11 +24,11 @@ class Mailboxes:
         self._sorting = asyncio.create_task(self._sort_arrivals(), name=f"mailboxes of {processor.queue}")
 
     def deliver(self, incoming: Incoming) -> None:
-        """Take it in; must not block."""
+        """Accept a delivery without blocking."""
         self._arrived.put_nowait(incoming)
 
     async def close(self) -> None:
-        """Begin nothing more; what has not begun goes back, in its old order, when the consumer closes."""
+        """Start no further delivery; the waiting ones return to the queue, in order, when the consumer closes."""
         self._is_open = False
         await end(self._sorting)
 

@@ -56,7 +56,7 @@ class Processor:
             await self.execute(message, incoming)
 
     async def decode(self, incoming: Incoming) -> Decoded | None:
-        """Decode it; None for a delivery that cannot be decoded, which has been settled here."""
+        """The decoded message; None where a delivery cannot be decoded and has been settled here."""
         attempt = attempt_of(incoming)
         while True:
             try:
@@ -74,7 +74,7 @@ class Processor:
         return None
 
     async def execute(self, message: Decoded, incoming: Incoming) -> None:
-        """Handle it, however many attempts that takes, then settle it."""
+        """Handle a message, in as many attempts as it takes, then settle it."""
         await self._once(message, incoming)
         await incoming.ack()
 
@@ -85,16 +85,16 @@ class Processor:
             return await run_pipeline(self.middleware, context, lambda: self._call(message, context))
 
     async def publish(self, outcome: Outcome) -> None:
-        """Keep trying under the same ids: while the bus is away, there is nobody to give the message back to."""
+        """Publish, retrying under the same ids while the bus is away."""
         messages: list[Outgoing | RawCopy] = [*outcome.outgoing, *([outcome.copy] if outcome.copy else [])]
         while messages:
             results = await asyncio.gather(*map(self._try_to_publish, messages))
             messages = [message for message, was_sent in zip(messages, results, strict=True) if not was_sent]
 
     async def _once(self, message: Decoded, incoming: Incoming) -> None:
-        """A message that comes again while it is at work waits for that work to end.
+        """A redelivery of a message that is being handled waits for that handling to end.
 
-        A later attempt, back before the earlier one has been told that its copy is safe, is no duplicate of it.
+        A later attempt that arrives before the copy of the earlier one is confirmed is no duplicate of it.
         """
         while (first := self.at_work.get(message.envelope.id)) is not None:
             await asyncio.wait([first])

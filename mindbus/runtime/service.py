@@ -26,7 +26,7 @@ _LEAD_AGAIN_S = 1.0
 
 
 class Service:
-    """Runs a worker on a transport until it is drained; `report` hears of its state with every heartbeat.
+    """Runs a worker on a transport until it is drained; `report` is called with its state at every heartbeat.
 
     A worker with a leadership consumes while it leads; until then, and whenever it has lost it, it stands by.
     """

@@ -57,7 +57,7 @@ class WorkerTasks:
             await self._run_unit(method)
 
     async def _run_generator(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Resume it after each yield only once what it has yielded is safe; else raise there what went wrong."""
+        """Resume the generator after each yield once the yielded messages are safe; else raise the error at the yield."""
         has_yielded, is_over = False, False
 
         async def resume() -> Any:
@@ -85,7 +85,7 @@ class WorkerTasks:
             await self._publish(outgoing)
 
     async def _publish(self, messages: Sequence[Outgoing]) -> None:
-        """Keep trying under the same ids: while the bus is away, there is nobody to give the messages back to."""
+        """Publish, retrying under the same ids while the bus is away."""
         for message in messages:
             while True:
                 try:

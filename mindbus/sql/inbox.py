@@ -55,16 +55,16 @@ class SqlInbox:
         self._wake.set()
 
     async def forget(self, *names: str) -> None:
-        """Together with the message at hand: empty the outcomes that have one of these words, or all of them.
+        """Within the current transaction, empty the outcomes that contain one of these words, or all of them.
 
-        What was handled stays known as handled, so that nothing comes to life again with a message that comes again.
+        The messages stay recorded as handled, so that a redelivery has no effect.
         """
         inbox = self._tables.inbox
         words = [cast(inbox.c.outcome, Text).contains(f'\\"{name}\\"', autoescape=True) for name in names]
         await self.database.session.execute(update(inbox).where(or_(*words) if words else true()).values(outcome=[]))
 
     async def start(self, transport: Transport) -> None:
-        """Publish what an earlier process left behind, then whatever comes."""
+        """Publish the rows left by an earlier process, then new ones."""
         await self._forget_old()
         self._relay = asyncio.create_task(self._publish_for_ever(transport), name="outbox relay")
         self._wake.set()
@@ -90,7 +90,7 @@ class SqlInbox:
     async def relay(self, transport: Transport) -> None:
         """Send every row once, as `start` does again and again.
 
-        A command that nobody takes yet must not hold up those behind it. Raises BusUnavailable, DatabaseAway.
+        A command without a queue does not delay those behind it. Raises BusUnavailable, DatabaseAway.
         """
         outbox = self._tables.outbox
         last = 0

@@ -21,7 +21,7 @@ FROZEN_AFTER_S = 30.0
 
 
 def single_writer(database: Database) -> Leadership:
-    """PostgreSQL's advisory lock; beside a SQLite file, a lock on a file."""
+    """An advisory lock of PostgreSQL; for SQLite, a lock on a file beside the database."""
     if not database.is_sqlite:
         return AdvisoryLock(database)
     return FileLock(Path(f"{database.url.database}.writer"))
@@ -92,7 +92,7 @@ class AdvisoryLock:
 
 
 class FileLock:
-    """Held by this process through an open file; the operating system lets go of it however the process ends."""
+    """Held by this process through an open file; the operating system releases it however the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
