@@ -109,8 +109,8 @@ class Worker:
     def order_key(self, message: Message | Envelope) -> str | None:
         """Override to have messages of one key handled strictly one after the other, in the order they were sent.
 
-        Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message without a key
-        does not wait. One instance consumes while the others stand by.
+        Keys run side by side, up to `concurrency` messages in all, so give it room for many keys. A message without a
+        key does not wait. One instance consumes while the others stand by.
         """
         return None
 

@@ -57,7 +57,7 @@ class WorkerTasks:
             await self._run_unit(method)
 
     async def _run_generator(self, generator: AsyncGenerator[Any, None]) -> None:
-        """Resume the generator after each yield once the yielded messages are safe; else raise the error at the yield."""
+        """Resume the generator after each yield once its messages are safe; else raise the error there."""
         has_yielded, is_over = False, False
 
         async def resume() -> Any:
