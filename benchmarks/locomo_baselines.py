@@ -14,8 +14,8 @@ from memory.embedding.selection import configured_embedder
 from memory.lsm.search.ranking import fit_budget
 from memory.lsm.tables import TurnVectorRow
 from mindbus.sql.database import Database
+from retrieval.bm25 import SequencePostings
 from retrieval.segments import Segments
-from retrieval.sequence_postings import SequencePostings
 
 Verdicts = dict[int, list[tuple[str, bool, bool]]]
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from mindbus.testing.wait import eventually, until
-from mindbus_fleet.node.errors import RabbitMQMissing
+from mindbus_fleet.node.installation import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.management import Management
 

@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mindbus.cli.main import app
-from mindbus_fleet.node.errors import RabbitMQMissing
-from mindbus_fleet.node.installation import find_rabbitmq
+from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from tests.brokers import do_without
 
 

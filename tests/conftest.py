@@ -14,7 +14,7 @@ from redis import Redis
 from benchmarks.servers.postgres import PostgresMissing, PrivatePostgres
 from benchmarks.servers.seaweed import PrivateSeaweed, SeaweedMissing
 from mindbus.logs import configure_logs
-from mindbus_fleet.node.errors import RabbitMQMissing
+from mindbus_fleet.node.installation import RabbitMQMissing
 from mindbus_fleet.node.private import PrivateNode
 from tests.brokers import Broker, do_without, some_broker, started_node
 from tests.management import Management

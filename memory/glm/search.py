@@ -25,8 +25,7 @@ from memory.vectors.index import IndexAway, VectorIndex
 from mindbus.logs import logger
 from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
-from retrieval.fusion import best_first, fuse
-from retrieval.similarity import centred_cosines
+from retrieval.similarity import best_first, centred_cosines, fuse
 
 # The index is asked for more where rows rule out too many of its candidates.
 _GROWTH = 4

@@ -14,9 +14,9 @@ from bus_schema.history import (
     chat_key,
 )
 from mindbus.cli.console import say, show_json, show_table
-from mindbus.cli.data_owners import require_consent
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to
+from mindbus.cli.users import require_consent
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Look at what models are reminded of, clear it.")

@@ -1,18 +1,150 @@
-"""The command `send`: one command or event to the bus."""
+"""The command `send`: one command or event to the bus, read from names and fields or from JSON."""
 
+import difflib
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
-from bus_schema.messages import Command, Event, Message
+import bus_schema
+from bus_schema.envelope import explain
+from bus_schema.messages import Command, Event, Message, known_types
 from bus_schema.replies import Reply
+from bus_schema.strict_json import MalformedJson, parse_object
 from mindbus.cli.console import errors, say, show_json
 from mindbus.cli.errors import UsageError
-from mindbus.cli.message_input import class_named, learn_types, message_of, short_name
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
-from mindbus.registry import installed_workers
+from mindbus.registry import import_from, installed_workers
+
+_MAX_SUGGESTIONS = 3
+# What pydantic says of a text where it wants a mapping, a list, a model.
+_STRUCTURES = frozenset({"dict_type", "list_type", "tuple_type", "set_type", "frozen_set_type", "model_type"})
+
+
+def learn_types() -> None:
+    """Import all of `bus_schema`, so that its message classes are known."""
+    for module in pkgutil.iter_modules(bus_schema.__path__):
+        importlib.import_module(f"bus_schema.{module.name}")
+
+
+def class_named(name: str) -> type[Message]:
+    """The class behind `storage.get_artifact`, a whole wire type or `module:Class` here. Raises UsageError."""
+    if ":" in name:
+        return _class_at(name)
+    types = known_types()
+    if name in types:
+        return types[name]
+    for kind in ("cmd", "evt"):
+        pattern = re.compile(rf"mb\.{kind}\.{re.escape(name)}\.v\d+")
+        versions = [message for wire, message in types.items() if pattern.fullmatch(wire)]
+        if versions:
+            return max(versions, key=lambda message: message.wire.version)
+    short = sorted({".".join(wire.split(".")[2:4]) for wire in types})
+    near = difflib.get_close_matches(name.removeprefix("mb.cmd.").removeprefix("mb.evt."), short, _MAX_SUGGESTIONS)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(short)}"
+    raise UsageError(f"unknown type {name!r}: {hint}")
+
+
+def message_of(kind: type[Message], pairs: Iterable[str], file: Path | None = None) -> Message:
+    """Build a message from `key=value` pairs over the fields in a JSON file. Raises UsageError."""
+    given = dict(_fields_in(file)) if file is not None else {}
+    texts = dict(_split(pair) for pair in pairs)
+    _require_known(kind, [*given, *texts])
+    values = given | {key: _value_of(kind, key, text) for key, text in texts.items()}
+    try:
+        # Read as JSON where it came as JSON: only so may a time be a string and a tuple a list.
+        return kind.model_validate_json(json.dumps(values))
+    except ValidationError as invalid:
+        raise UsageError(f"{short_name(kind)}: {explain(invalid)}") from invalid
+
+
+def short_name(kind: type[Message]) -> str:
+    """What people type: `storage.get_artifact`."""
+    return ".".join(kind.wire.type.split(".")[2:4])
+
+
+def fields_of(kind: type[Message]) -> str:
+    """The known fields, the required ones first, the others with a question mark."""
+    fields = sorted(kind.model_fields.items(), key=lambda item: not item[1].is_required())
+    return ", ".join(name + ("" if field.is_required() else "?") for name, field in fields) or "none"
+
+
+def is_command(kind: type[Message]) -> bool:
+    """Whether it is an order; else it is a fact."""
+    return issubclass(kind, Command) and not issubclass(kind, Event)
+
+
+def _class_at(name: str) -> type[Message]:
+    module, _, attribute = name.partition(":")
+    found = getattr(import_from(Path(), module), attribute, None)
+    if not (isinstance(found, type) and issubclass(found, Message)):
+        raise UsageError(f"{attribute!r} is no message class of {module}")
+    return found
+
+
+def _split(pair: str) -> tuple[str, str]:
+    key, equals, value = pair.partition("=")
+    if not equals or not key:
+        raise UsageError(f"{pair!r} is not key=value")
+    return key, value
+
+
+def _require_known(kind: type[Message], keys: Iterable[str]) -> None:
+    unknown = [key for key in keys if key not in kind.model_fields]
+    if unknown:
+        raise UsageError(f"{short_name(kind)} has no field {', '.join(unknown)}; its fields are {fields_of(kind)}")
+
+
+def _value_of(kind: type[Message], key: str, text: str) -> Any:
+    if text.startswith("@@"):
+        text = text[1:]
+    elif text.startswith("@"):
+        text = _read_text(Path(text[1:]), key)
+    adapter: TypeAdapter[Any] = TypeAdapter(kind.model_fields[key].rebuild_annotation())
+    try:
+        return adapter.dump_python(_validated(adapter, key, text), mode="json")
+    except ValidationError as invalid:
+        raise UsageError(f"{key}: {explain(invalid).removeprefix('message: ')}") from invalid
+
+
+def _validated(adapter: TypeAdapter[Any], key: str, text: str) -> Any:
+    try:
+        return adapter.validate_python(text)
+    except ValidationError as not_as_text:
+        if not any(error["type"] in _STRUCTURES for error in not_as_text.errors()):
+            raise
+        try:
+            json.loads(text)
+        except ValueError:
+            raise UsageError(
+                f"{key}: {explain(not_as_text).removeprefix('message: ')}; write it as JSON"
+            ) from not_as_text
+        return adapter.validate_json(text)
+
+
+def _fields_in(file: Path) -> Mapping[str, Any]:
+    try:
+        return parse_object(sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes())
+    except OSError as unreadable:
+        raise UsageError(f"{file} cannot be read: {unreadable.strerror}") from unreadable
+    except MalformedJson as malformed:
+        raise UsageError(f"{file}: {malformed}") from malformed
+
+
+def _read_text(file: Path, key: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise UsageError(f"{key}: {file} cannot be read as text: {unreadable}") from unreadable
+
 
 app = typer.Typer()
 

@@ -19,8 +19,7 @@ from mindbus.cli.session import on_the_bus, run
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.cli.fleet import groups_of, until_told_to_stop
-from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start
-from mindbus_fleet.cli.process_view import step_table
+from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 from mindbus_fleet.supervision.run_folder import RunFolder
 from mindbus_fleet.supervision.supervisor import Supervisor, fleet_up
 

@@ -30,8 +30,7 @@ from mindbus.registry import installed_workers
 from mindbus.sql.database import Database
 from mindbus.version import __version__
 from mindbus_fleet.cli.service_checks import CheckResult, Status, dialogue_files, dialogue_queues, vectors_of_glm
-from mindbus_fleet.node.errors import RabbitMQMissing
-from mindbus_fleet.node.installation import find_rabbitmq
+from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from mindbus_fleet.supervision.run_folder import RunFolder
 
 app = typer.Typer()

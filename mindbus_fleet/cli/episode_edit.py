@@ -13,8 +13,7 @@ from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import WITHIN_S, progress_of
 from mindbus.cli.session import answer_to, on_the_bus, run
-from mindbus_fleet.cli.episode_options import EpisodeIdArgument, Now
-from mindbus_fleet.cli.episode_view import show_pack, show_tuning, show_turns
+from mindbus_fleet.cli.episode_view import EpisodeIdArgument, Now, show_pack, show_tuning, show_turns
 from mindbus_fleet.cli.memory_options import valid
 
 _AT_ONCE = 50

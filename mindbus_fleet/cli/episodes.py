@@ -13,8 +13,20 @@ from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
-from mindbus_fleet.cli.episode_options import AnyChat, Chat, EpisodeIdArgument, Layers, Now, Since, Tags, Until
-from mindbus_fleet.cli.episode_view import show_episode, show_episodes, show_found, show_stats
+from mindbus_fleet.cli.episode_view import (
+    AnyChat,
+    Chat,
+    EpisodeIdArgument,
+    Layers,
+    Now,
+    Since,
+    Tags,
+    Until,
+    show_episode,
+    show_episodes,
+    show_found,
+    show_stats,
+)
 from mindbus_fleet.cli.memory_options import valid
 
 _PAGE = 200

@@ -12,12 +12,12 @@ from bus_schema.data import ClearData
 from config.settings import FleetSettings
 from gateway.access_tokens import Token, token_of
 from mindbus.cli.console import errors, say, show_json
-from mindbus.cli.data_owners import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, Json
 from mindbus.cli.pages import WITHIN_S
 from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.users import CLEAR, RemovalOutcome, ask_owners, others_that_take, require_consent
 from mindbus.registry import WorkerRegistry, installed_workers
 from mindbus.worker_host import stop_on_signals
 from mindbus_fleet.cli.background import ReadinessReport, end_fleet, start_detached

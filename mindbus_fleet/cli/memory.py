@@ -15,8 +15,17 @@ from mindbus.sdk.kem_filters import Filter
 from mindbus.terminal import escape_controls
 from mindbus_fleet.cli.memory_edit import add, rm, update
 from mindbus_fleet.cli.memory_import import import_
-from mindbus_fleet.cli.memory_options import FilterText, KemIdArgument, filter_of, get_kem, query_of
-from mindbus_fleet.cli.memory_view import found_json, show_found, show_kem, show_stats
+from mindbus_fleet.cli.memory_options import (
+    FilterText,
+    KemIdArgument,
+    filter_of,
+    found_json,
+    get_kem,
+    query_of,
+    show_found,
+    show_kem,
+    show_stats,
+)
 from mindbus_fleet.cli.memory_watch import Watch
 
 

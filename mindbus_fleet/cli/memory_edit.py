@@ -17,7 +17,7 @@ from mindbus_fleet.cli.memory_options import (
     KemIdArgument,
     Meta,
     Reader,
-    Text,
+    TextOption,
     Visibility,
     Writer,
     content_of,
@@ -25,13 +25,13 @@ from mindbus_fleet.cli.memory_options import (
     given,
     parse_metadata,
     rights_of,
+    show_kem,
     valid,
 )
-from mindbus_fleet.cli.memory_view import show_kem
 
 
 def add(
-    text: Text = None,
+    text: TextOption = None,
     file: File = None,
     meta: Meta = None,
     kem_id: Annotated[str | None, typer.Option("--id", help="An id of your own: repeating replaces.")] = None,
@@ -63,7 +63,7 @@ def add(
 
 def update(
     kem_id: KemIdArgument,
-    text: Text = None,
+    text: TextOption = None,
     file: File = None,
     meta: Meta = None,
     content_type: ContentType = None,

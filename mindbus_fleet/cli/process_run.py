@@ -1,4 +1,4 @@
-"""One run of a process card, from the brief to its end."""
+"""One run of a process card, from the brief to its end, and its display."""
 
 import asyncio
 import sys
@@ -9,21 +9,66 @@ from pathlib import Path
 
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from agents.configuration.prompts import role_names
 from agents.processes.cards import card_from_file, shipped_card
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
-from bus_schema.process import BRIEF, Card, GetProcess, Run, StartProcess
+from bus_schema.process import BRIEF, Card, GetProcess, Run, RunStatus, StartProcess, Step, StepStatus
 from bus_schema.replies import Code
 from mindbus.bus.client import Client, EventSubscription
 from mindbus.cli.artifacts import put_or_fail
-from mindbus.cli.console import errors
+from mindbus.cli.console import errors, table
 from mindbus.cli.errors import CommandError
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.sdk.artifacts import Artifacts
-from mindbus_fleet.cli.process_view import OVER, step_table
+
+_COLOURS = {
+    StepStatus.RUNNING: "cyan",
+    StepStatus.COMPLETED: "green",
+    StepStatus.PENDING_STORAGE: "yellow",
+    StepStatus.FAILED: "red",
+    StepStatus.CANCELLED: "red",
+}
+OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+def step_table(run: Run, notes: Mapping[str, str] | None = None) -> Table:
+    """Who did what, with which model, in how many seconds, and what came of it."""
+    title = f"{run.run_id}  {run.card_name}  {run.status.value}"
+    columns = ("step", "role", "status", "model", "seconds", "artifact", "sha256")
+    if notes is None:
+        return table(columns, (_row(step) for step in run.steps), title)
+    rows = ((*_row(step)[:5], notes.get(step.step_id, "")) for step in run.steps)
+    return table((*columns[:5], "note"), rows, title)
+
+
+def _row(step: Step) -> tuple[object, ...]:
+    status = Text(step.status.value, style=_COLOURS.get(step.status, "dim"))
+    if step.attempt > 1:
+        status.append(f" (attempt {step.attempt})")
+    model = step.context.model_name if step.context else None
+    artifact = step.artifact
+    return (
+        step.step_id,
+        step.role,
+        status,
+        model or "",
+        _seconds(step),
+        artifact.artifact_id if artifact else step.reason,
+        artifact.sha256 if artifact else "",
+    )
+
+
+def _seconds(step: Step) -> str:
+    if step.context is not None and step.context.execution_time_ms is not None:
+        return f"{step.context.execution_time_ms / 1000:.1f}"
+    if step.started_at is not None and step.finished_at is not None:
+        return f"{(step.finished_at - step.started_at).total_seconds():.1f}"
+    return ""
+
 
 # Events tell at once; asking is for those that are told while the connection is lost.
 _ASK_EVERY_S = 1.0

@@ -16,8 +16,7 @@ from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
-from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start
-from mindbus_fleet.cli.process_view import step_table
+from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 
 app = typer.Typer(no_args_is_help=True, help="Run Process Cards and look at their runs.")
 

@@ -8,8 +8,7 @@ import shutil
 from pathlib import Path
 
 from mindbus_fleet.node.address import LOOPBACK, NodeAddress
-from mindbus_fleet.node.errors import NodeAlreadyRunning
-from mindbus_fleet.node.installation import Installation
+from mindbus_fleet.node.installation import Installation, NodeAlreadyRunning
 
 # Mnesia writes the node's name into its files; on an epmd of its own the same name serves every folder.
 NODE_NAME = "mindbus@localhost"

@@ -12,10 +12,16 @@ from types import TracebackType
 from typing import Self
 
 from mindbus_fleet.node.address import LOOPBACK, NodeAddress, knows_names, lets_in, speaks_amqp
-from mindbus_fleet.node.errors import CtlFailed, NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning
 from mindbus_fleet.node.folder import NodeFolder
 from mindbus_fleet.node.guarded_process import Guarded, send_to_group, wait_for_exit
-from mindbus_fleet.node.installation import Installation, find_rabbitmq
+from mindbus_fleet.node.installation import (
+    CtlFailed,
+    Installation,
+    NodeAlreadyRunning,
+    NodeDidNotStart,
+    NodeNotRunning,
+    find_rabbitmq,
+)
 
 # How long a predecessor that is just ending may hold the folder.
 LOCK_WITHIN_S = 2

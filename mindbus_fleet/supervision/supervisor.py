@@ -18,7 +18,7 @@ from mindbus.files.disk import write_private
 from mindbus.health import HealthFolder
 from mindbus.logs import logger
 from mindbus.management import management_file
-from mindbus_fleet.node.errors import NodeError
+from mindbus_fleet.node.installation import NodeError
 from mindbus_fleet.node.private import PrivateNode
 from mindbus_fleet.supervision.children import LONGEST_DELAY_S, Child, Group, Launch
 from mindbus_fleet.supervision.run_folder import RunFolder, UpState, WorkerProcess

@@ -13,8 +13,7 @@ from bus_schema.process import ExecuteStep, Run, StepCompleted, StepPendingStora
 from bus_schema.storage import ArtifactRegistered
 from mindbus.bus.deadletters import DeadLetters
 from mindbus.testing.wait import until
-from mindbus_fleet.node.errors import RabbitMQMissing
-from mindbus_fleet.node.installation import find_rabbitmq
+from mindbus_fleet.node.installation import RabbitMQMissing, find_rabbitmq
 from tests.brokers import do_without
 from tests.llm_server import Call
 from tests.whole_runs import WholeFleet, WholeRun, inputs_of, whole_fleet_on

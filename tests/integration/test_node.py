@@ -21,8 +21,14 @@ from pamqp.common import FieldTable
 
 from mindbus.testing.wait import until
 from mindbus_fleet.node.address import NodeAddress, speaks_amqp
-from mindbus_fleet.node.errors import NodeAlreadyRunning, NodeDidNotStart, NodeNotRunning, RabbitMQMissing
-from mindbus_fleet.node.installation import Installation, find_rabbitmq
+from mindbus_fleet.node.installation import (
+    Installation,
+    NodeAlreadyRunning,
+    NodeDidNotStart,
+    NodeNotRunning,
+    RabbitMQMissing,
+    find_rabbitmq,
+)
 from mindbus_fleet.node.private import PrivateNode, running_node
 from tests.brokers import Broker, do_without, registered
 from tests.management import Management

@@ -12,7 +12,7 @@ from bus_schema.dialogue import CheckTimeouts, DialogueFragment, EndDialogue, Me
 from bus_schema.notification import NotificationGenerated, Urgency
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimState, StartSim
-from mindbus.cli.data_owners import CLEAR
+from mindbus.cli.users import CLEAR
 from mindbus.errors import ReplyError
 from tests.dialogue_kit import RUNTIME, Runtime, dialogue_settings, runtime
 from tests.simulated_days import require_whole, whole_day

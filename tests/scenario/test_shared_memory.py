@@ -16,7 +16,7 @@ from bus_schema.kps import ProcessRawData
 from bus_schema.process import Card, CardStep, ProcessCompleted, StartProcess
 from bus_schema.storage import GetArtifact
 from config.settings import FleetSettings
-from mindbus.cli.data_owners import FORGET
+from mindbus.cli.users import FORGET
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.testing.wait import until
 from tests.dialogue_kit import Runtime, dialogue_settings, runtime

@@ -18,8 +18,8 @@ from bus_schema.dialogue import MessageKind
 from language.words import stems
 from memory.lsm.tables import TurnRow, TurnVectorRow
 from mindbus.sql.database import Database
+from retrieval.bm25 import SequencePostings
 from retrieval.segments import Segments
-from retrieval.sequence_postings import SequencePostings
 from retrieval.sequence_vectors import SequenceVectors
 
 # Where messages do not name their speaker, the text may: «Anna: I moved to Riga.»

@@ -15,8 +15,8 @@ from language.dates.intervals import Interval, interval_in
 from language.words import query_stems
 from memory.lsm.search.chat_index import ChatIndex
 from retrieval.blas import single_blas_thread
+from retrieval.bm25 import CONTEXT
 from retrieval.segments import Scores
-from retrieval.sequence_postings import CONTEXT
 from retrieval.sequence_vectors import Similarities
 
 _CLAUSE_END = re.compile(r"[?;]\s+|,?\s+(?:and|or|as well as|but|и|или|а также|но)\s+", re.IGNORECASE)

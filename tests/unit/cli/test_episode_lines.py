@@ -11,7 +11,7 @@ import typer
 from bus_schema.lsm import MAX_RECORDED
 from mindbus.cli.errors import UsageError
 from mindbus_fleet.cli.episode_import import batches_of, read_turns
-from mindbus_fleet.cli.episode_options import moment
+from mindbus_fleet.cli.episode_view import moment
 
 HELLO = {"chat_id": "anna", "role": "user", "content": "Привет", "time": "2026-01-10T12:00:00+05:00"}
 

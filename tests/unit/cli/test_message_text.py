@@ -6,7 +6,7 @@ import pytest
 from bus_schema.process import ExecuteStep, StartProcess
 from bus_schema.storage import GetArtifact, SearchArtifacts, SetTraceMembers
 from mindbus.cli.errors import UsageError
-from mindbus.cli.message_input import class_named, fields_of, learn_types, message_of
+from mindbus.cli.send import class_named, fields_of, learn_types, message_of
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from bus_schema.data import ClearData, DeleteUser
 from config.settings import FleetSettings
 from mindbus.bus.connection import open_transport
-from mindbus.cli.data_owners import CLEAR, FORGET, others_that_take
+from mindbus.cli.users import CLEAR, FORGET, others_that_take
 from mindbus.runtime.service import build
 from tests.installed import FLEET
 from tests.third_party import ECHO, install

@@ -1,7 +1,7 @@
 """Lexical scores, semantic scores and what they come to together."""
 
 from retrieval.bm25 import lexical_scores
-from retrieval.fusion import best_first, fuse
+from retrieval.similarity import best_first, fuse
 
 
 def test_a_rare_word_weighs_more_than_a_common_one() -> None:
