@@ -1,9 +1,9 @@
 """Inbox of a worker: the messages that it has handled, with what each caused, so that a duplicate has no effect."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, Self
 
 from cachetools import TTLCache
 
@@ -55,12 +55,14 @@ class MemoryInbox:
         known = {message_id: self._outcomes.get((consumer, message_id)) for message_id in message_ids}
         return {message_id: outgoing for message_id, outgoing in known.items() if outgoing is not None}
 
-    @asynccontextmanager
-    async def unit_of_work(self, consumer: str) -> AsyncIterator["_MemoryUnit"]:
-        """Record the outcomes on success."""
-        unit = _MemoryUnit()
-        yield unit
-        self._outcomes.update({(consumer, message_id): caused for message_id, caused in unit.outcomes.items()})
+    def unit_of_work(self, consumer: str) -> "_MemoryUnit":
+        """Remember the outcomes once everything went well."""
+        return _MemoryUnit(self, consumer)
+
+    def remember(self, consumer: str, outcomes: Outcomes) -> None:
+        """Answer the duplicates of these messages with these outcomes from now on."""
+        for message_id, outgoing in outcomes.items():
+            self._outcomes[consumer, message_id] = outgoing
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
@@ -70,11 +72,19 @@ class MemoryInbox:
 
 
 class _MemoryUnit:
-    def __init__(self) -> None:
-        self.outcomes: dict[str, Sequence[Outgoing]] = {}
+    def __init__(self, inbox: MemoryInbox, consumer: str) -> None:
+        self._inbox, self._consumer = inbox, consumer
+        self._outcomes: Outcomes = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        if kind is None:
+            self._inbox.remember(self._consumer, self._outcomes)
 
     async def record(self, outcomes: Outcomes) -> None:
-        self.outcomes.update(outcomes)
+        self._outcomes = {**self._outcomes, **outcomes} if self._outcomes else outcomes
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         """Nothing to keep: the runtime publishes it."""

@@ -21,17 +21,21 @@ class Deduplication:
     async def __call__(
         self, group: Sequence[Decoded], handle: Callable[[Decoded], Awaitable[Sequence[Outgoing]]]
     ) -> Mapping[str, Sequence[Outgoing]]:
-        caused = {message.envelope.id: await handle(message) for message in group if message.is_query}
-        commands = [message for message in group if not message.is_query]
+        caused: dict[str, Sequence[Outgoing]] = {}
+        commands: list[Decoded] = []
+        for message in group:
+            if message.is_query:
+                caused[message.envelope.id] = await handle(message)
+            else:
+                commands.append(message)
         if not commands:
             return caused
         known = await self.inbox.outcomes_of(self.consumer, [message.envelope.id for message in commands])
-        new = [message for message in commands if message.envelope.id not in known]
-        if not new:
-            return {**caused, **known}
-        async with self.inbox.unit_of_work(self.consumer) as unit:
-            effects = {message.envelope.id: await handle(message) for message in new}
-            await unit.record(effects)
-        if self.inbox.publishes:
-            effects = dict.fromkeys(effects, ())
-        return {**caused, **known, **effects}
+        caused.update(known)
+        new = [message for message in commands if message.envelope.id not in known] if known else commands
+        if new:
+            async with self.inbox.unit_of_work(self.consumer) as unit:
+                effects = {message.envelope.id: await handle(message) for message in new}
+                await unit.record(effects)
+            caused.update(dict.fromkeys(effects, ()) if self.inbox.publishes else effects)
+        return caused

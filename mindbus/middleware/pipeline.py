@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points
 
 from mindbus.bus.context import MessageContext
@@ -32,8 +32,12 @@ async def run_pipeline(
     """Handle one message within all middleware, the first of them outermost."""
     call = handle
     for layer in reversed(middleware):
-        call = partial(layer, context, call)
+        call = _wrapped(layer, context, call)
     return await call()
+
+
+def _wrapped(layer: Middleware, context: MessageContext, call_next: CallNext) -> CallNext:
+    return lambda: layer(context, call_next)
 
 
 @cache

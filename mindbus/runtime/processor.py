@@ -46,6 +46,11 @@ class Processor:
         return (Deadline(), Tracing(), Metrics(), *fleet_middleware(), *self.worker.middleware)
 
     @cached_property
+    def deduplication(self) -> Deduplication:
+        """The deduplication and the unit of work of the worker."""
+        return Deduplication(self.worker.inbox, self.worker.name)
+
+    @cached_property
     def errors(self) -> ErrorMapping:
         return ErrorMapping(self.worker, self.sender, self.ladder, self.queue)
 
@@ -120,7 +125,7 @@ class Processor:
     async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
         """Handle it once within the whole pipeline, error mapping included."""
         try:
-            caused = await Deduplication(self.worker.inbox, self.worker.name)([message], self.handle)
+            caused = await self.deduplication([message], self.handle)
         except Exception as error:  # noqa: BLE001  # the one place where a handler's bug is caught
             return replace(await self.errors.outcome_of(error, incoming, message), error=error)
         return Outcome("handled", caused[message.envelope.id])
