@@ -120,5 +120,4 @@ class RedisLink:
                 return
 
     async def close(self) -> None:
-        """Close every connection."""
         await self.client.aclose()

@@ -7,8 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.context_window import ContextWindow
-from retrieval.segments import Scores, Segments
+from retrieval.segments import ContextWindow, Scores, Segments
 from retrieval.similarity import EPSILON, Moments, as_floats, moments, normalized
 
 Rows = NDArray[np.float32]

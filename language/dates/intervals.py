@@ -1,11 +1,12 @@
-"""The past time that a question is about."""
+"""Times in a text: the past interval that a question is about; spans of dates and deadlines, however vague."""
 
 import re
 from calendar import monthrange
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from language.dates.vocabulary import COUNTS, EN_MONTHS, RU_MONTH, UNITS, either, month_of
+from language.dates.vocabulary import COUNTS, EN_MONTHS, EN_WEEKDAYS, MONTHS, RU_MONTH, UNITS, either, month_of
 
 _YEAR = r"(?:19|20)\d\d"
 _MONTH_DATE = re.compile(
@@ -95,3 +96,73 @@ def _calendar(year: int, month: int, day: str | None, at: datetime) -> Interval 
         return None
     begin = datetime(year, month, number, tzinfo=at.tzinfo)
     return Interval(begin, begin + (1 if day else monthrange(year, month)[1]) * _DAY)
+
+
+_EN_MONTH = rf"(?:{either(name.capitalize() for name in MONTHS if name.isascii())})\b\.?"
+_EN_DAY = rf"(?:{either(EN_WEEKDAYS)})"
+_EN_UNIT = r"(?:minute|hour|day|night|week|weekend|month|quarter|year|summer|winter|spring|fall|autumn)"
+_RU_DAY = r"(?:понедельник\w*|вторник\w*|сред[уеы]|четверг\w*|пятниц\w*|суббот\w*|воскресень\w*)"
+_RU_ORDINAL = (
+    r"(?:(?:двадцать |тридцать )?(?:перв|втор|треть|четв[её]рт|пят|шест|седьм|восьм|девят|десят|\w{4,10}надцат|"
+    r"двадцат|тридцат)(?:ого|его|ое|ому|ый|ий))"
+)
+_RU_UNIT = r"(?:минут\w*|час\w{0,2}|дн[яей]\w*|день|сут\w+|недел\w+|месяц\w*|квартал\w*|год[аеуы]?|лет)"
+_RU_WHICH = r"(?:следующ|прошл|прошедш|ближайш|будущ|минувш|эт|текущ|позапрошл)"
+_COUNT = rf"(?:\d+|few|couple|several|{either(COUNTS)})"
+
+# Of two that overlap the earlier in these lists is taken. A group `date` leaves out the preposition before it.
+_AS_WRITTEN = (
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?",
+    r"\d{1,2}\.\d{1,2}\.(?:\d{4}|\d\d)|\d{1,2}/\d{1,2}/(?:\d{4}|\d\d)",
+    rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_EN_MONTH}(?:,? \d{{4}})?",
+    rf"{_EN_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|{_EN_MONTH}(?: of)? \d{{4}}",
+    rf"(?:end|close|beginning|start|middle) of (?:the |this |next )?(?:{_EN_UNIT}|{_EN_MONTH})|mid-{_EN_MONTH}",
+)
+_IN_ANY_CASE = (
+    rf"(?:next|last|this|past|coming|following|every|each) (?:{_EN_UNIT}s?|{_EN_DAY}|{_EN_MONTH})",
+    rf"(?:in|within) {_COUNT} {_EN_UNIT}s?|{_COUNT} {_EN_UNIT}s? (?:ago|from now|later|before|after)",
+    r"(?:the )?day (?:after tomorrow|before yesterday)|tomorrow|yesterday|tonight",
+    rf"(?:\d{{1,2}}(?:-?го|-?е|-?му)?|{_RU_ORDINAL}) {RU_MONTH}(?: \d{{4}}(?: г(?:од[ау]?|\.)?)?)?",
+    rf"(?:начал[еоау]|конец|конц[аеу]|середин[аеуы]) (?:{_RU_WHICH}\w+ )?(?:{_RU_UNIT}|{RU_MONTH})",
+    rf"{_RU_WHICH}\w{{1,3}} (?:{_RU_UNIT}|{_RU_DAY}|выходн\w+|лет\w+|зим\w+|весн\w+|осен\w+|{RU_MONTH})",
+    rf"(?:через|спустя) (?:{_COUNT} )?{_RU_UNIT}|(?:{_COUNT} )?{_RU_UNIT} (?:тому )?назад",
+    r"через пол(?:года|часа)|послезавтра|позавчера|завтра|вчера",
+    rf"(?:во?|ко?|до|со?|на|по|кажд\w+) (?P<date>{_RU_DAY})",
+    rf"(?:во?|к|до|с|на|по|за) (?P<date>{RU_MONTH}(?: \d{{4}}(?: года?)?)?)",
+    rf"{_EN_DAY}s?",
+)
+# These are words of another kind where they are written small.
+_CAPITALISED = (
+    r"January|February|April|June|July|August|September|October|November|December",
+    r"(?:[iI]n|[bB]y|[sS]ince|[uU]ntil) (?P<date>March|May)",
+    r"(?:Q[1-4]|[1-4]Q)(?: \d{4})?",
+)
+_LEAST = (
+    r"(?:[1-4]|перв\w+|втор\w+|трет\w+|четв[её]рт\w+|I{1,3}|IV)(?:-?[мй])? квартал\w*(?: \d{4}(?: года?)?)?",
+    r"(?:19|20)\d\d(?: год[ауе]?м?| г\.)?",
+    r"\d{1,2}(?::\d\d)? ?[ap]\.?m\.?|\d{1,2}:\d\d|\d{1,2} (?:утра|вечера|дня|ночи)",
+    r"\d{1,2}(?:-?го|-?му) числ[ау]|\d{1,2} числа|the \d{1,2}(?:st|nd|rd|th)",
+)
+
+
+def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> Iterator[re.Pattern[str]]:
+    return (re.compile(rf"(?<![\w.-])(?:{each})(?!\w)", flags) for each in patterns)
+
+
+_PATTERNS = (
+    *_compiled(_AS_WRITTEN, re.NOFLAG),
+    *_compiled(_IN_ANY_CASE, re.IGNORECASE),
+    *_compiled(_CAPITALISED, re.NOFLAG),
+    *_compiled(_LEAST, re.IGNORECASE),
+)
+
+
+def date_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the dates that a text names, without the prepositions that lead to them."""
+    taken: list[tuple[int, int]] = []
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            start, end = match.span("date" if match.groupdict().get("date") else 0)
+            if not any(start < other_end and other < end for other, other_end in taken):
+                taken.append((start, end))
+                yield start, end

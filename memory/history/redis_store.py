@@ -50,7 +50,6 @@ class RedisStore:
         await self._link.open("histories")
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._link.close()
 
     async def read(self, key: str, known: str | None) -> bytes | None:

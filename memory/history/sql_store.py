@@ -54,7 +54,6 @@ class SqlStore:
         await upgrade(self._database, MIGRATIONS)
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._database.dispose()
 
     async def read(self, key: str, known: str | None) -> bytes | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bus_schema.episodes import Entity, RawTurn
-from language.dates.mentions import date_spans
+from language.dates.intervals import date_spans
 from language.names import NameFinder, is_person, is_place
 from language.words import stem_key
 from memory.packing.sentences import sentences_of

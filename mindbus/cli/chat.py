@@ -1,22 +1,157 @@
-"""The command `chat`: one message to the assistant, or a session at the terminal."""
+"""The command `chat`: one message to the assistant, or a session with streamed answers and notifications."""
 
+import asyncio
+import os
 import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
+from pydantic import ValidationError
+from rich.text import Text
 
+from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
-from mindbus.cli.chat_session import AssistantClient, ChatSession, invocation_of
-from mindbus.cli.console import show_json
+from bus_schema.envelope import explain
+from bus_schema.ids import mint
+from bus_schema.notification import NotificationSent
+from mindbus.bus.client import Client, EventSubscription
+from mindbus.cli.console import errors, show, show_json, write
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
+from mindbus.errors import BusUnavailable, ReplyError
+from mindbus.settings import Settings
+from mindbus.terminal import escape_controls
+
+_MAX_INPUT_BYTES = 4 * MAX_MESSAGE_CHARS
+_CHUNK_BYTES = 4096
+
+
+class AssistantClient:
+    """Says what a user says; `within_s` is how long an answer may take."""
+
+    def __init__(self, bus: Client, settings: Settings) -> None:
+        self._bus = bus
+        self.within_s = settings.llm_timeout_s + settings.request_timeout_s
+
+    async def say_aloud(self, said: Invoke) -> Answered:
+        """Print the answer while it grows. Raises ReplyError, BusUnavailable."""
+        shown = ""
+        pieces = self._bus.stream(said, trace=conversation_trace(said.user_id), timeout_s=self.within_s)
+        async with aclosing(cast("AsyncGenerator[str | Answered]", pieces)):
+            async for piece in pieces:
+                if isinstance(piece, Answered):
+                    write(_rest(piece.response, shown) + "\n")
+                    return piece
+                shown += piece
+                write(piece)
+        raise AssertionError("unreachable: a stream ends with its result")
+
+
+class ChatSession:
+    """What is typed and what is told come in one after the other, so that neither is printed into the other."""
+
+    def __init__(self, bus: Client, speaker: AssistantClient, user_id: str) -> None:
+        self._bus, self._speaker, self._user_id = bus, speaker, user_id
+        self._next: asyncio.Queue[bytes | NotificationSent | None] = asyncio.Queue()
+        self._is_prompting = sys.stdin.isatty() and sys.stderr.isatty()
+
+    async def go_on(self) -> None:
+        """Until the input ends."""
+        trace = conversation_trace(self._user_id)
+        async with self._bus.subscribe(NotificationSent, trace=trace) as told:
+            hearing = asyncio.create_task(self._hear(told))
+            _read_aside(asyncio.get_running_loop(), self._next)
+            if self._is_prompting:
+                errors().print(f"You are {self._user_id}. Ctrl-D ends the talk.", markup=False)
+            try:
+                self._prompt()
+                while (came := await self._next.get()) is not None:
+                    await self._take(came)
+                    self._prompt()
+            finally:
+                hearing.cancel()
+                await asyncio.gather(hearing, return_exceptions=True)
+
+    async def _hear(self, told: EventSubscription[NotificationSent]) -> None:
+        async for sent in told:
+            if sent.to_user == self._user_id:
+                self._next.put_nowait(sent)
+
+    async def _take(self, came: bytes | NotificationSent) -> None:
+        try:
+            if isinstance(came, NotificationSent):
+                await self._show(came)
+            elif came.strip():
+                await self._speaker.say_aloud(invocation_of(self._user_id, came.decode(), stream=True))
+        except UnicodeDecodeError:
+            _complain("that is not text in UTF-8; set the terminal to that encoding")
+        except (UsageError, ReplyError, BusUnavailable) as trouble:
+            _complain(str(trouble))
+
+    async def _show(self, sent: NotificationSent) -> None:
+        if self._is_prompting:
+            # The cursor stands behind the prompt.
+            errors().print()
+        wanted = GetMessage(user_id=self._user_id, message_id=sent.message_id)
+        message = await self._bus.request(wanted, trace=conversation_trace(self._user_id))
+        show(Text.assemble(("notification: ", "bold yellow"), escape_controls(message.content or "")))
+
+    def _prompt(self) -> None:
+        if self._is_prompting:
+            errors().print(f"{self._user_id}> ", end="", markup=False)
+
+
+def _complain(trouble: str) -> None:
+    errors().print(Text.assemble(("error: ", "bold red"), escape_controls(trouble)), soft_wrap=True)
+
+
+def _read_aside(loop: asyncio.AbstractEventLoop, lines: "asyncio.Queue[bytes | NotificationSent | None]") -> None:
+    """Hand over what is typed, line by line, then None."""
+
+    def tell(line: bytes | None) -> None:
+        with suppress(RuntimeError):  # the talk is over, its loop closed
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    # Nothing can interrupt a thread that waits for input: as a daemon it does not hold up the end. Not through
+    # sys.stdin: a thread inside its lock would spoil the interpreter's own end.
+    threading.Thread(target=partial(_read_lines, tell), name="typed lines", daemon=True).start()
+
+
+def _read_lines(tell: Callable[[bytes | None], None]) -> None:
+    rest = b""
+    while chunk := os.read(0, _CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            tell(line)
+        # Too long for a message already, however it goes on.
+        rest = rest[: _MAX_INPUT_BYTES + _CHUNK_BYTES]
+    if rest:
+        tell(rest)
+    tell(None)
+
+
+def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
+    """Raises UsageError where it cannot be said."""
+    try:
+        return Invoke(user_id=user_id, message=text, message_id=mint("msg"), stream=stream)
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from invalid
+
+
+def _rest(response: str, shown: str) -> str:
+    """What of the answer is not shown yet: pieces may get lost, the whole never does."""
+    return response.removeprefix(shown) if response.startswith(shown) else f"\n{response}"
+
 
 app = typer.Typer()
 
-_LONGEST_BYTES = 4 * MAX_MESSAGE_CHARS
 _INTERRUPTED = 130
 
 
@@ -86,7 +221,7 @@ def _text(message: str | None, file: Path | None) -> str | None:
     name = "standard input" if file is None or str(file) == "-" else str(file)
     try:
         content = _read(None if name == "standard input" else file)
-        if len(content) > _LONGEST_BYTES:
+        if len(content) > _MAX_INPUT_BYTES:
             raise UsageError(f"{name} is longer than a message, which has {MAX_MESSAGE_CHARS} characters at most")
         return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except OSError as unreadable:
@@ -97,6 +232,6 @@ def _text(message: str | None, file: Path | None) -> str | None:
 
 def _read(file: Path | None) -> bytes:
     if file is None:
-        return sys.stdin.buffer.read(_LONGEST_BYTES + 1)
+        return sys.stdin.buffer.read(_MAX_INPUT_BYTES + 1)
     with file.open("rb") as source:
-        return source.read(_LONGEST_BYTES + 1)
+        return source.read(_MAX_INPUT_BYTES + 1)

@@ -136,7 +136,7 @@ def _app(name: str, place: Place) -> typer.Typer:
 
 
 def main() -> None:
-    """What the `mindbus` executable runs."""
+    """Entry point of the `mindbus` executable."""
     app()
 
 

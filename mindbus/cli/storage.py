@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def show_garbage(report: GarbageReport) -> None:
-    """What a collection did, or would do, with examples."""
+    """Show the result of a collection, or of its dry run, with examples."""
     tallies = [(kind, *_KINDS[kind], getattr(report, kind)) for kind in _KINDS]
     show_table(
         ("kind", "what", "what becomes of it", "how many", "size"),
@@ -59,7 +59,7 @@ def show_garbage(report: GarbageReport) -> None:
 
 
 def show_audit(found: dict[str, Any]) -> None:
-    """What an audit found wrong, or that nothing is."""
+    """Show the findings of an audit."""
     troubles = [
         (kind, x.artifact_id, x.key, x.problem) for kind in ("missing", "damaged", "restored") for x in found[kind]
     ]
@@ -77,7 +77,7 @@ def show_audit(found: dict[str, Any]) -> None:
 
 
 def show_rebuild(found: dict[str, Any]) -> None:
-    """What a rebuild brought back."""
+    """Show the counts of a rebuild."""
     if found["lost"]:
         show_table(("lost", "reason"), ((lost.key, lost.reason) for lost in found["lost"]))
     done = "would be restored" if found["dry_run"] else "restored"
@@ -88,7 +88,7 @@ def show_rebuild(found: dict[str, Any]) -> None:
 
 
 def show_stats(found: StorageStats) -> None:
-    """How much there is."""
+    """Show the amounts stored, by kind."""
     rows = [
         ("artifacts", found.artifacts),
         ("expired", found.expired),
