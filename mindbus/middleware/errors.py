@@ -14,7 +14,7 @@ from mindbus.bus.transport import Incoming, Outgoing
 from mindbus.bus.worker import Worker
 from mindbus.errors import Ending, Expired, MindBusError, Rejected
 from mindbus.logs import logger
-from mindbus.middleware.deadline import deadline_of
+from mindbus.middleware.pipeline import deadline_of
 
 
 @dataclass(frozen=True, slots=True)

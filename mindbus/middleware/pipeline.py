@@ -1,14 +1,16 @@
 """The pipeline of middleware that wraps one message, and how a worker or a whole fleet adds its own."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import entry_points
 
+from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.context import MessageContext
+from mindbus.bus.telemetry import TOOK, handling_span, is_tracing, series
 from mindbus.bus.transport import Outgoing
 from mindbus.bus.worker import CallNext, Middleware
-from mindbus.errors import TemporaryFailure
+from mindbus.errors import Expired, TemporaryFailure
 
 GROUP = "mindbus.middleware"
 
@@ -49,3 +51,37 @@ def fleet_middleware() -> tuple[Middleware, ...]:
     """
     points = sorted({(point.name, point.value): point for point in entry_points(group=GROUP)}.items())
     return tuple(point.load()() for _, point in points)
+
+
+class Deadline:
+    """Raises Expired instead of calling a handler after the deadline; duplicates are recognised before."""
+
+    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+        deadline = deadline_of(context.envelope)
+        if deadline is not None and deadline <= datetime.now(UTC):
+            raise Expired(message=f"its deadline was {deadline.isoformat()}")
+        return await call_next()
+
+
+def deadline_of(envelope: Envelope | None) -> datetime | None:
+    """A command's deadline; an event stays true however late it is received."""
+    return envelope.expirytime if envelope is not None and envelope.mbkind is Kind.COMMAND else None
+
+
+class Tracing:
+    """An OpenTelemetry consumer span whose parent is the sender's, if tracing is set up."""
+
+    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+        # A span that records nothing would be the most expensive part of a delivery.
+        if not is_tracing():
+            return await call_next()
+        with handling_span(context.envelope, context.consumer):
+            return await call_next()
+
+
+class Metrics:
+    """The time in the handler, per service and message type."""
+
+    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+        with series(TOOK, context.consumer, context.envelope.type).time():
+            return await call_next()

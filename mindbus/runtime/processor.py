@@ -16,11 +16,9 @@ from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
 from mindbus.bus.worker import Middleware, Worker
 from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
 from mindbus.logs import logger
-from mindbus.middleware.deadline import Deadline
 from mindbus.middleware.deduplication import Deduplication
 from mindbus.middleware.errors import ErrorMapping
-from mindbus.middleware.pipeline import fleet_middleware, run_pipeline
-from mindbus.middleware.telemetry import Metrics, Tracing
+from mindbus.middleware.pipeline import Deadline, Metrics, Tracing, fleet_middleware, run_pipeline
 
 
 @dataclass(frozen=True)
