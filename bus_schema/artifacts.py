@@ -42,7 +42,7 @@ class ArtifactRef(BaseModel):
 
 
 class AIContext(BaseModel):
-    """How a model made the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost."""
+    """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     prompt_version: str | None = Field(default=None, max_length=64)

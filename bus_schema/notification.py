@@ -11,7 +11,7 @@ from bus_schema.messages import Event
 
 
 class Urgency(StrEnum):
-    """How much it may disturb: `high` breaks into quiet hours, `low` waits for a pause in the conversation."""
+    """Urgency of a notification: `high` breaks into quiet hours, `low` waits for a pause in the conversation."""
 
     LOW = "low"
     NORMAL = "normal"

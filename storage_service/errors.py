@@ -31,7 +31,7 @@ class StagedFileMissing(Rejected):
 
 
 class NotAPlainFile(Rejected):
-    """What lies at the staging address is no plain file of its own: a link, a folder, a pipe; stage a plain copy."""
+    """The staging address holds no regular file but a link, a folder or a pipe; stage a plain copy."""
 
 
 class ContentMismatch(Rejected):

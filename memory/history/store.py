@@ -15,7 +15,7 @@ from mindbus.errors import Rejected, TemporaryFailure
 
 
 class BrokenHistory(Rejected):
-    """What is kept under this key is no list of messages; see who else writes there, then clear it."""
+    """The value under this key is not a list of messages; find out which program writes it, then clear the key."""
 
     code = Code.CONFLICT
 

@@ -55,7 +55,7 @@ class AssistantClient:
 
 
 class ChatSession:
-    """What is typed and what is told come in one after the other, so that neither is printed into the other."""
+    """A conversation at the terminal; typed lines and incoming messages never mix."""
 
     def __init__(self, bus: Client, speaker: AssistantClient, user_id: str) -> None:
         self._bus, self._speaker, self._user_id = bus, speaker, user_id
@@ -146,7 +146,7 @@ def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
 
 
 def _rest(response: str, shown: str) -> str:
-    """What of the answer is not shown yet: pieces may get lost, the whole never does."""
+    """The part of the answer that the streamed pieces have not shown; pieces may be lost, the whole answer never is."""
     return response.removeprefix(shown) if response.startswith(shown) else f"\n{response}"
 
 
@@ -213,7 +213,7 @@ async def _talk(user_id: str) -> None:
 
 
 def _text(message: str | None, file: Path | None) -> str | None:
-    """What is to be said; None: it will be typed. Raises UsageError."""
+    """The message given by option or file, None for an interactive session. Raises UsageError."""
     if message is not None and file is not None:
         raise UsageError("give the message by --message or by --file, not by both")
     if message != "-" and file is None:

@@ -67,7 +67,7 @@ def message_of(kind: type[Message], pairs: Iterable[str], file: Path | None = No
 
 
 def short_name(kind: type[Message]) -> str:
-    """What people type: `storage.get_artifact`."""
+    """Short form of a wire type, such as `storage.get_artifact`."""
     return ".".join(kind.wire.type.split(".")[2:4])
 
 
@@ -78,7 +78,7 @@ def fields_of(kind: type[Message]) -> str:
 
 
 def is_command(kind: type[Message]) -> bool:
-    """Whether it is an order; else it is a fact."""
+    """Whether a message class is a command rather than an event."""
     return issubclass(kind, Command) and not issubclass(kind, Event)
 
 

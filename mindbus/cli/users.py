@@ -50,7 +50,7 @@ def others_that_take(command: type[Command[Removed]], settings: Settings) -> lis
 
 @dataclass
 class RemovalOutcome:
-    """What is gone, by owner and kind; `failed` says of the others why not."""
+    """Number of removed items by owner and kind; `failed` gives the reason for each owner that did not remove any."""
 
     removed: dict[str, dict[str, int]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

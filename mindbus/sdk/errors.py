@@ -14,7 +14,7 @@ class StorageFailed(StorageAway):
 
 
 class StagedCopyLost(MindBusError):
-    """What was staged is not there, or not whole; it is staged anew from the buffer."""
+    """The staged copy is missing or incomplete; it is staged again from the buffer."""
 
 
 class BufferFull(TemporaryFailure):

@@ -28,7 +28,7 @@ _LOOKS_S = 0.1
 
 
 class ReadinessReport:
-    """What the workers themselves report, for whoever watches a fleet come up."""
+    """Prints each worker as it reports that it is ready, while a fleet starts."""
 
     def __init__(self, settings: FleetSettings, workers: Collection[str], *, is_silent: bool) -> None:
         self._health = HealthFolder(settings)

@@ -30,7 +30,7 @@ _CARD = "article"
 
 @dataclass(frozen=True)
 class DemoOutcome:
-    """What a demonstration ends with."""
+    """Result of the demo."""
 
     run: Run
     article: Path | None

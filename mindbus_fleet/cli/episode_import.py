@@ -31,7 +31,7 @@ _OWN_ID = "msg_"
 
 
 class EpisodesImported(BaseModel):
-    """How much of a file is in the log for good, how much of it since now."""
+    """Result of importing a file: messages in the log, and how many of them are new."""
 
     messages: int
     new: int
@@ -39,7 +39,7 @@ class EpisodesImported(BaseModel):
 
 
 class TurnLine(BaseModel):
-    """Who said what when, in which chat; whatever else the line has is not looked at."""
+    """One line of an import: speaker, text, time and chat; other keys are ignored."""
 
     model_config = ConfigDict(frozen=True)
     chat_id: UserId
@@ -75,12 +75,11 @@ class TurnBatch:
 
     @property
     def command(self) -> RecordExchange:
-        """What is sent."""
         return RecordExchange(chat_id=self.said[0].chat_id, messages=tuple(each.message for each in self.said))
 
     @property
     def lines(self) -> str:
-        """Where it is in the file."""
+        """Its line numbers in the file."""
         numbers = [each.line for each in self.said]
         first, last = min(numbers), max(numbers)
         return f"line {first}" if first == last else f"lines {first} to {last}"

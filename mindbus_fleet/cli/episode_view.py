@@ -75,7 +75,7 @@ def show_episode(episode: Episode) -> None:
 
 
 def show_turns(turns: Iterable[RawTurn]) -> None:
-    """What was said, with the time."""
+    """Print turns with their times."""
     for turn in turns:
         line = Text(f"{_at(turn.time)}  ", style="dim")
         show(
@@ -106,7 +106,7 @@ def show_found(found: FoundEpisodes, *, is_explained: bool) -> None:
 
 
 def show_stats(found: EpisodeStats) -> None:
-    """What there is by layer, how it does."""
+    """Print the statistics of each layer."""
     columns = ("layer", "episodes", "words", "were", "denser", "packs", "hits", "of use")
     rows = ((name, found.layers[name]) for name in Layer if name in found.layers)
     show_table(
@@ -130,7 +130,7 @@ def show_stats(found: EpisodeStats) -> None:
 
 
 def show_pack(packed: Packed) -> None:
-    """What became of one episode."""
+    """Print the result of packing one episode."""
     said = {
         "packed": f"is {packed.layer.value} now, {_times(packed.compression)} denser, verified",
         "unchanged": f"is {packed.layer.value}, as before",

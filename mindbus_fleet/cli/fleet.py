@@ -53,7 +53,7 @@ class DataClearing:
 
     @property
     def question(self) -> str:
-        """What has to be agreed to."""
+        """The confirmation prompt."""
         settings = self.settings
         urls = {settings.database_of(name) for name in self.owners if name != "sim"}
         databases = sorted(make_url(url).render_as_string(hide_password=True) for url in urls)
@@ -172,7 +172,7 @@ async def _stay_up(
 
 
 def _clearing(settings: FleetSettings, groups: Sequence[Group], *, is_agreed: bool) -> DataClearing:
-    """What is to be done once the workers are ready, agreed to before anything is started."""
+    """The clearing to do once the workers are ready, confirmed before anything is started."""
     folder = RunFolder(settings)
     if folder.is_taken():
         raise AlreadyUp(folder.data_dir, folder.supervisor_pid())

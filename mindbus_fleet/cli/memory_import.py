@@ -57,7 +57,7 @@ class NotImported(BaseModel):
 
 
 class Report(BaseModel):
-    """What has become of a folder; `skipped` are files that are no documents by their names."""
+    """Result of importing a folder; `skipped` are files whose names are not those of documents."""
 
     documents: list[DocumentsImported] = []
     failed: list[NotImported] = []
@@ -65,12 +65,12 @@ class Report(BaseModel):
 
     @property
     def kems(self) -> int:
-        """How many units there are of all that was imported."""
+        """Number of units over all imported documents."""
         return sum(document.kems for document in self.documents)
 
 
 class Wanted(BaseModel):
-    """What is the same for all documents of one import."""
+    """Options common to all documents of one import."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
     root: Path
@@ -163,7 +163,7 @@ async def _import(
 
 
 async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> DocumentsImported | NotImported:
-    """What one document cannot do others can; that a service is away ends it all, to be repeated later."""
+    """Import one document. A rejected document does not stop the others; an unavailable service does."""
     about = wanted_path(wanted, path)
     try:
         ref = await _artifact(path, wanted, artifacts, bus)
@@ -182,7 +182,7 @@ async def _learn(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) 
 
 
 async def _artifact(path: Path, wanted: Wanted, artifacts: Artifacts, bus: Client) -> ArtifactRef:
-    """The same file is the same artifact, of which each change is a version."""
+    """Register a file: the same path is the same artifact, changed content a new version of it."""
     content = await asyncio.to_thread(path.read_bytes)
     digest = hashlib.sha256(content).hexdigest()
     place = str(await asyncio.to_thread(path.resolve))

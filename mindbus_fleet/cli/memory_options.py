@@ -42,7 +42,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def content_of(text: str | None, file: Path | None) -> str:
-    """What a unit is to say. Raises UsageError."""
+    """The content given by option or file. Raises UsageError."""
     if (text is None) == (file is None):
         raise UsageError("say what it is to say: by --text, or by --file")
     if file is None:
@@ -131,7 +131,7 @@ _SHOWN_CHARACTERS = 160
 
 
 def found_json(found: FoundKem) -> dict[str, Any]:
-    """What a search prints of each unit."""
+    """A search result as `--json` prints it."""
     kem = found.kem.model_dump(mode="json", include={"content", "metadata", "source"})
     explained = {} if found.explain is None else {"explain": found.explain.model_dump(mode="json")}
     return {"kem_id": found.kem.id, "score": found.score, **kem, **explained}
@@ -165,7 +165,7 @@ def show_kem(kem: Kem, *, as_json: bool, with_vector: bool = False) -> None:
 
 
 def show_stats(found: MemoryStats) -> None:
-    """How much there is that the asker may read."""
+    """Print the statistics of shared memory for the requester."""
     rows = {
         "units that you may read": found.kems,
         "your own": found.own,

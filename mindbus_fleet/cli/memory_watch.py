@@ -17,7 +17,7 @@ _REMEMBERED = 10_000
 
 
 class Watch:
-    """What has happened to units that meet a filter; of a unit that is hidden from the watcher there is no word."""
+    """Changes of the units that match a filter; units hidden from the requester are left out."""
 
     def __init__(self, bus: Client, wanted: Filter) -> None:
         self._bus, self._wanted = bus, wanted

@@ -36,7 +36,7 @@ OVER = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 def step_table(run: Run, notes: Mapping[str, str] | None = None) -> Table:
-    """Who did what, with which model, in how many seconds, and what came of it."""
+    """A run as a table: step, role, status, model, seconds, artifact, digest."""
     title = f"{run.run_id}  {run.card_name}  {run.status.value}"
     columns = ("step", "role", "status", "model", "seconds", "artifact", "sha256")
     if notes is None:
@@ -87,7 +87,7 @@ class InvalidBrief(CommandError):
 
 @dataclass
 class RunRequest:
-    """What is to be run; read and checked whole before anything is written anywhere."""
+    """A run to start; read and validated completely before anything is written."""
 
     card: Card | None
     card_name: str | None

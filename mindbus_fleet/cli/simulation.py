@@ -203,7 +203,7 @@ def _told(state: SimState) -> list[tuple[str, object]]:
 
 
 async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: bool) -> SimCounts:
-    """What it has come to. Raises ReplyError; CommandError where it is not there any more."""
+    """Wait for the end of a simulation; its counts. Raises ReplyError, CommandError if it no longer exists."""
     with _progress(limit, is_silent=is_silent) as tell:
         while True:
             state = await _look(bus)

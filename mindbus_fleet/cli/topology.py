@@ -121,7 +121,7 @@ async def _broker() -> AsyncIterator[_Broker]:
 
 
 async def _wanted(settings: FleetSettings) -> Topology:
-    """What the whole fleet needs; its workers are built, none is started."""
+    """The topology of all installed workers; they are built, but not started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
     for name, make in installed_workers().checked().entries.items():
         service = build(make, name, settings, open_transport(settings, name))

@@ -40,11 +40,11 @@ class NodeAddress(BaseModel):
         return cls(username="mindbus", password=secrets.token_urlsafe(24), **_free_ports(_PORT_FIELDS))
 
     def on_free_ports(self) -> Self:
-        """The same address, with another port wherever somebody has taken ours."""
+        """A copy with another port wherever one is taken."""
         return self.model_copy(update=_free_ports([f for f in _PORT_FIELDS if not _is_free(getattr(self, f))]))
 
     def on_new_ports(self) -> Self:
-        """The same password, on ports that are free now."""
+        """A copy with the same password on free ports."""
         return self.model_copy(update=_free_ports(_PORT_FIELDS))
 
     @property

@@ -51,7 +51,7 @@ class NodeFolder:
         return False
 
     def address(self) -> NodeAddress | None:
-        """Where the node of this folder listens, or did when it ran last."""
+        """Address of the node of this folder, running or not; None if it never ran."""
         file = self.root / "node.json"
         return NodeAddress.model_validate_json(file.read_bytes()) if file.exists() else None
 
@@ -98,7 +98,7 @@ class NodeFolder:
         }
 
     def last_words(self) -> str:
-        """What the processes said since the last start, for an error message."""
+        """Tail of the logs since the last start, for an error message."""
         logs = [log for log in (self.epmd_log, self.console) if log.exists() and log.stat().st_size]
         return "\n".join([*(f"--- {log}\n{_telling_lines(log)}" for log in logs), f"--- more in {self.root / 'log'}"])
 

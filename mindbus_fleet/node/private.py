@@ -59,7 +59,7 @@ class PrivateNode:
 
     @property
     def address(self) -> NodeAddress:
-        """Where it listens; unless somebody takes a port meanwhile, the same after every start."""
+        """Its address; stays the same over restarts unless a port is taken meanwhile."""
         if self._address is None:
             raise NodeNotRunning
         return self._address
@@ -138,7 +138,7 @@ class PrivateNode:
         send_to_group(self._running_broker(), signal.SIGCONT)
 
     async def ctl(self, *arguments: str) -> str:
-        """What rabbitmqctl prints. Raises CtlFailed."""
+        """Run rabbitmqctl and return its output. Raises CtlFailed."""
         installation = self._find()
         environment = self._folder.environment(self.address, installation)
         command = [str(installation.ctl), *arguments]
@@ -202,6 +202,6 @@ class PrivateNode:
 
 
 def running_node(folder: Path) -> NodeAddress | None:
-    """Where the private node of a data folder listens, if one runs there; it may still be starting."""
+    """Address of the private node running in a data folder, possibly still starting; None if there is none."""
     known = NodeFolder(folder)
     return known.address() if known.is_taken() else None

@@ -31,7 +31,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a worker process is started; without a log it talks to the terminal."""
+    """Command, environment and log of a worker process; without a log it writes to the terminal."""
 
     command: Sequence[str]
     environment: Mapping[str, str]

@@ -98,7 +98,7 @@ class RunFolder:
         return False
 
     def supervisor_pid(self, lock: int | None = None) -> int | None:
-        """Who took the lock; only to be trusted while it is taken."""
+        """Process id in the lock file; valid only while the lock is held."""
         text = os.pread(lock, 32, 0).decode() if lock is not None else self._lock.read_text(encoding="ascii")
         return int(text) if text.isdecimal() else None
 
@@ -107,7 +107,7 @@ class RunFolder:
         write_private(self._state, state.model_dump_json(indent=2) + "\n")
 
     def state(self) -> UpState | None:
-        """What `up` last said of itself."""
+        """The last state that `up` has written."""
         try:
             return UpState.model_validate_json(self._state.read_bytes())
         except FileNotFoundError:
