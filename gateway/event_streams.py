@@ -18,10 +18,8 @@ _KEEP_ALIVE = format_sse_event(comment="alive")
 _RETRY_MS = 2000
 
 
-class TooManyStreams(MindBusError):
+class TooManyStreams(MindBusError, code=Code.UNAVAILABLE):
     """As many streams of events are open as the gateway keeps; close one, or raise MINDBUS_GATEWAY_MAX_STREAMS."""
-
-    code = Code.UNAVAILABLE
 
 
 class ChunkedResponse(StreamingResponse):

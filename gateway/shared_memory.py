@@ -29,16 +29,12 @@ _KEPT: Final = 50
 _TIMEOUT_S: Final = 10.0
 
 
-class SlowSubscriber(MindBusError):
+class SlowSubscriber(MindBusError, code=Code.UNAVAILABLE):
     """Changes came faster than they were taken; search again to see what is missing."""
 
-    code = Code.UNAVAILABLE
 
-
-class KemNotFound(Rejected):
+class KemNotFound(Rejected, code=Code.NOT_FOUND):
     """There is no such unit, or it is not yours to read."""
-
-    code = Code.NOT_FOUND
 
 
 class FacetValue(BaseModel):

@@ -28,10 +28,8 @@ _POLL_EVERY_S = 5.0
 _UNKNOWN = -1
 
 
-class UnknownCursor(Rejected):
+class UnknownCursor(Rejected, code=Code.NOT_FOUND):
     """The timeline has no such place, or none any more: begin without a cursor."""
-
-    code = Code.NOT_FOUND
 
 
 class TimelineReader:

@@ -4,40 +4,28 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 
-class NoSuchKem(Rejected):
+class NoSuchKem(Rejected, code=Code.NOT_FOUND):
     """There is no such unit, or it is not yours to read."""
 
-    code = Code.NOT_FOUND
 
-
-class KemIdTaken(Rejected):
+class KemIdTaken(Rejected, code=Code.CONFLICT):
     """A unit of this id is not yours to write; leave the id out to get one."""
 
-    code = Code.CONFLICT
 
-
-class NotYoursToWrite(Rejected):
+class NotYoursToWrite(Rejected, code=Code.UNAUTHORIZED):
     """Only its owner, or a writer that its owner has named, changes a unit; store one of your own."""
 
-    code = Code.UNAUTHORIZED
 
-
-class NotYoursToShare(Rejected):
+class NotYoursToShare(Rejected, code=Code.UNAUTHORIZED):
     """Only its owner says who may read or write a unit."""
 
-    code = Code.UNAUTHORIZED
 
-
-class NotTheOwner(Rejected):
+class NotTheOwner(Rejected, code=Code.UNAUTHORIZED):
     """A unit belongs to whoever stores it; leave the owner out, or be it."""
 
-    code = Code.UNAUTHORIZED
 
-
-class KemVersionDiffers(Rejected):
+class KemVersionDiffers(Rejected, code=Code.CONFLICT):
     """The unit has changed since it was read; read it again, then decide anew."""
-
-    code = Code.CONFLICT
 
 
 class ChangesDoNotFit(Rejected):
@@ -48,7 +36,5 @@ class WrongVector(Rejected):
     """Memory compares vectors of one model alone; leave the vector out, or make it with this model."""
 
 
-class AnotherModel(Rejected):
+class AnotherModel(Rejected, code=Code.CONFLICT):
     """Memory goes over to the model of its settings alone; set MINDBUS_EMBEDDING_MODEL for it, start it anew."""
-
-    code = Code.CONFLICT

@@ -24,10 +24,8 @@ _ASK_AGAIN_S = 1.0
 _CONNECTIONS = 32
 
 
-class RedisAway(MindBusError):
+class RedisAway(MindBusError, code=Code.UNAVAILABLE):
     """Redis does not answer; start it, or wait for it."""
-
-    code = Code.UNAVAILABLE
 
 
 class WrongRedis(Exception):

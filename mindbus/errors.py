@@ -21,11 +21,17 @@ class MindBusError(Exception):
     """MindBus could not do what it was asked.
 
     `code` is what the asker reads; `ending` is what becomes of the message that was being handled; `details` travel
-    with an error reply. Without a message of its own, an error says its docstring.
+    with an error reply. Without a message of its own, an error says its docstring. A subclass names its code in its
+    first line: `class NoSuchKem(Rejected, code=Code.NOT_FOUND)`.
     """
 
     code: Code = Code.INTERNAL
     ending: ClassVar[Ending] = Ending.RETRY
+
+    def __init_subclass__(cls, *, code: Code | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
 
     def __init__(
         self, message: str | None = None, *, code: Code | None = None, details: Mapping[str, Any] | None = None
@@ -41,13 +47,12 @@ class MindBusError(Exception):
         return self.code.retryable
 
 
-class Rejected(MindBusError):
+class Rejected(MindBusError, code=Code.INVALID):
     """The request is refused with a code: the asker hears it, nothing is retried, nothing has been written.
 
     `is_denied`, which would tell the absent from the hidden, goes to the log alone; other keywords are `details`.
     """
 
-    code = Code.INVALID
     ending = Ending.REFUSE
 
     def __init__(
@@ -63,16 +68,13 @@ class Rejected(MindBusError):
         self.is_denied = is_denied
 
 
-class Expired(Rejected):
+class Expired(Rejected, code=Code.EXPIRED):
     """The deadline of this command has passed; it has not been carried out."""
 
-    code = Code.EXPIRED
 
-
-class TemporaryFailure(MindBusError):
+class TemporaryFailure(MindBusError, code=Code.UNAVAILABLE):
     """Something that is needed is not there just now; the message is tried again within its budget, after `delay`."""
 
-    code = Code.UNAVAILABLE
     ending = Ending.RETRY
     delay: timedelta | None = None
 
@@ -82,10 +84,9 @@ class TemporaryFailure(MindBusError):
             self.delay = delay
 
 
-class PermanentFailure(MindBusError):
+class PermanentFailure(MindBusError, code=Code.INTERNAL):
     """This message can never succeed; it is dead-lettered with the reason."""
 
-    code = Code.INTERNAL
     ending = Ending.DEAD_LETTER
 
     def __init__(self, message: str | None = None, code: Code | None = None) -> None:

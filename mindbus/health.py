@@ -24,10 +24,8 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class WorkerUnhealthy(MindBusError):
+class WorkerUnhealthy(MindBusError, code=Code.UNAVAILABLE):
     """No worker of this name is ready on this host."""
-
-    code = Code.UNAVAILABLE
 
 
 class Health(BaseModel):

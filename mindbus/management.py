@@ -13,10 +13,8 @@ from mindbus.errors import MindBusError
 from mindbus.settings import Settings
 
 
-class ManagementUnavailable(MindBusError):
+class ManagementUnavailable(MindBusError, code=Code.UNAVAILABLE):
     """The management API does not answer: enable the plugin rabbitmq_management, or set MINDBUS_MANAGEMENT_URL."""
-
-    code = Code.UNAVAILABLE
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,14 @@ FLEET_PACKAGE = "mindbus_fleet"
 Factory = Callable[[WorkerContext], Worker]
 
 
-class UnknownWorker(MindBusError, LookupError):
+class UnknownWorker(MindBusError, LookupError, code=Code.INVALID):
     """There is no such worker."""
 
-    code = Code.INVALID
     exit_code = 2
 
 
-class BrokenWorker(MindBusError):
+class BrokenWorker(MindBusError, code=Code.INVALID):
     """This worker cannot be used; mend or uninstall its package."""
-
-    code = Code.INVALID
 
 
 @dataclass(frozen=True)

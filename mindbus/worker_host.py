@@ -25,10 +25,8 @@ from mindbus.settings import Settings
 _BROKER_WITHIN_S = 180.0
 
 
-class WorkerMisnamed(MindBusError):
+class WorkerMisnamed(MindBusError, code=Code.INVALID):
     """A worker's `name` must be the name under which it is in the fleet, since its queues are called by it."""
-
-    code = Code.INVALID
 
 
 async def host(

@@ -14,10 +14,8 @@ from mindbus.errors import MindBusError
 _PACKAGES = Path(__file__).parent / "packages"
 
 
-class NameTaken(MindBusError):
+class NameTaken(MindBusError, code=Code.CONFLICT):
     """Another package of that name is imported in this process already."""
-
-    code = Code.CONFLICT
 
 
 def _add_packages() -> None:

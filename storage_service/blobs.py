@@ -41,10 +41,8 @@ class StoredFile:
     modified: datetime
 
 
-class NotGuaranteed(MindBusError):
+class NotGuaranteed(MindBusError, code=Code.INVALID):
     """The store overwrites objects: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
-
-    code = Code.INVALID
 
 
 class ObjectDamaged(OSError):

@@ -4,10 +4,8 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 
-class NotTheProducer(Rejected):
+class NotTheProducer(Rejected, code=Code.UNAUTHORIZED):
     """An artifact is registered by whoever made it: `created_by` must be the requester, `owner` its owner."""
-
-    code = Code.UNAUTHORIZED
 
 
 class NotAStagingAddress(Rejected):
@@ -18,117 +16,81 @@ class SecretInParameters(Rejected):
     """`model_params` are kept for ever, readable by others; leave out what looks like a secret."""
 
 
-class ArtifactTooLarge(Rejected):
+class ArtifactTooLarge(Rejected, code=Code.TOO_LARGE):
     """The artifact is larger than storage takes; split it, or have the limit raised."""
 
-    code = Code.TOO_LARGE
 
-
-class StagedFileMissing(Rejected):
+class StagedFileMissing(Rejected, code=Code.FILE_NOT_FOUND):
     """There is no file at the staging address; stage it, then register again."""
-
-    code = Code.FILE_NOT_FOUND
 
 
 class NotAPlainFile(Rejected):
     """The staging address holds no regular file but a link, a folder or a pipe; stage a plain copy."""
 
 
-class ContentMismatch(Rejected):
+class ContentMismatch(Rejected, code=Code.CHECKSUM_MISMATCH):
     """The staged bytes are not those that the manifest describes; stage them again, or correct size and checksum."""
 
-    code = Code.CHECKSUM_MISMATCH
 
-
-class IdTaken(Rejected):
+class IdTaken(Rejected, code=Code.CONFLICT):
     """An artifact of this id exists with other bytes or another owner, or has expired; mint a new id."""
 
-    code = Code.CONFLICT
 
-
-class Forked(Rejected):
+class Forked(Rejected, code=Code.CONFLICT):
     """Another artifact supersedes this one already; supersede the newest version instead."""
-
-    code = Code.CONFLICT
 
 
 class NotTheNextVersion(Rejected):
     """`version` must be one more than that of the artifact it supersedes."""
 
 
-class NotYoursToSupersede(Rejected):
+class NotYoursToSupersede(Rejected, code=Code.UNAUTHORIZED):
     """Only its owner, or whoever takes part in its trace, may supersede an artifact; register one of your own."""
 
-    code = Code.UNAUTHORIZED
 
-
-class NoSuchArtifact(Rejected):
+class NoSuchArtifact(Rejected, code=Code.NOT_FOUND):
     """There is no such artifact, or it is not yours to read."""
 
-    code = Code.NOT_FOUND
 
-
-class NoSuchInput(Rejected):
+class NoSuchInput(Rejected, code=Code.NOT_FOUND):
     """Some of `input_artifacts` do not exist, or are not yours to read; register them first."""
 
-    code = Code.NOT_FOUND
 
-
-class NotAService(Rejected):
+class NotAService(Rejected, code=Code.UNAUTHORIZED):
     """Only a service says who takes part in a trace."""
 
-    code = Code.UNAUTHORIZED
 
-
-class LineageTooLarge(Rejected):
+class LineageTooLarge(Rejected, code=Code.TOO_LARGE):
     """The lineage has more artifacts than one answer holds; ask for less depth, or from a nearer artifact."""
 
-    code = Code.TOO_LARGE
 
-
-class MessageIdTaken(Rejected):
+class MessageIdTaken(Rejected, code=Code.CONFLICT):
     """A message of this id exists with another content; messages never change, so mint a new id."""
 
-    code = Code.CONFLICT
 
-
-class NoSuchMessage(Rejected):
+class NoSuchMessage(Rejected, code=Code.NOT_FOUND):
     """There is no message of this id in the dialogue of this user."""
 
-    code = Code.NOT_FOUND
 
-
-class NoSuchFragment(Rejected):
+class NoSuchFragment(Rejected, code=Code.NOT_FOUND):
     """There is no fragment of this id."""
 
-    code = Code.NOT_FOUND
 
-
-class FragmentMismatch(Rejected):
+class FragmentMismatch(Rejected, code=Code.CONFLICT):
     """A fragment is made of the next messages in its user's buffer; ask for the active dialogues again."""
 
-    code = Code.CONFLICT
 
-
-class AgentDatumConflict(Rejected):
+class AgentDatumConflict(Rejected, code=Code.CONFLICT):
     """The value has changed since it was read; read it again, then decide anew."""
 
-    code = Code.CONFLICT
 
-
-class NotAnOperator(Rejected):
+class NotAnOperator(Rejected, code=Code.UNAUTHORIZED):
     """Only people and services look after the store; ask whoever operates it."""
 
-    code = Code.UNAUTHORIZED
 
-
-class TooMuchGarbage(Rejected):
+class TooMuchGarbage(Rejected, code=Code.CONFLICT):
     """This run would take away more than the settings allow at once; if it is right, allow so many by max_objects."""
 
-    code = Code.CONFLICT
 
-
-class DatabaseBehindStore(Rejected):
+class DatabaseBehindStore(Rejected, code=Code.CONFLICT):
     """The store remembers artifacts that the database does not; restore a newer backup, or rebuild the manifests."""
-
-    code = Code.CONFLICT

@@ -26,10 +26,9 @@ class ModelFailure(MindBusError):
         return type(self), (self.detail,), self.__dict__
 
 
-class ModelUnavailable(ModelFailure, TemporaryFailure):
+class ModelUnavailable(ModelFailure, TemporaryFailure, code=Code.UNAVAILABLE):
     """The model's endpoint did not answer, or asked for patience, and the retries are used up; try again later."""
 
-    code = Code.UNAVAILABLE
     ending = Ending.RETRY
 
     def __init__(self, detail: str = "", delay: timedelta | None = None) -> None:

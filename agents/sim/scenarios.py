@@ -93,10 +93,8 @@ class InvalidScenario(InvalidFile):
     """The scenario cannot be played; each line says where, what is wrong, what to do."""
 
 
-class UnknownScenario(Rejected, LookupError):
+class UnknownScenario(Rejected, LookupError, code=Code.NOT_FOUND):
     """There is no such scenario; add a file to config/sim/scenarios."""
-
-    code = Code.NOT_FOUND
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(message=f"there is no scenario {name!r}; there are {', '.join(known)}")

@@ -64,10 +64,8 @@ class InvalidTeam(InvalidFile):
     """These people cannot be simulated; each line says where, what is wrong, what to do."""
 
 
-class UnknownTeam(Rejected, LookupError):
+class UnknownTeam(Rejected, LookupError, code=Code.NOT_FOUND):
     """There is no such team; add a file to config/sim/profiles."""
-
-    code = Code.NOT_FOUND
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(message=f"there is no team {name!r}; there are {', '.join(known)}")

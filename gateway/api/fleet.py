@@ -26,16 +26,12 @@ DEAD_SUFFIX = ".dead"
 _MAX_LETTERS = 10_000
 
 
-class NoSuchDeadLetter(Rejected):
+class NoSuchDeadLetter(Rejected, code=Code.NOT_FOUND):
     """There is no such dead letter (any more)."""
 
-    code = Code.NOT_FOUND
 
-
-class NoSuchService(Rejected):
+class NoSuchService(Rejected, code=Code.NOT_FOUND):
     """No service of this name has dead letters; look at the queues for those that do."""
-
-    code = Code.NOT_FOUND
 
 
 class WorkerInfo(BaseModel):

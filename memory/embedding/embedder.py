@@ -20,10 +20,8 @@ from memory.errors import WrongVector
 from mindbus.errors import MindBusError, Rejected, TemporaryFailure
 
 
-class EmbedderFailure(MindBusError):
+class EmbedderFailure(MindBusError, code=Code.UNAVAILABLE):
     """No vectors were made; texts are still found by their words."""
-
-    code = Code.UNAVAILABLE
 
     def __init__(self, detail: str = "") -> None:
         message = (type(self).__doc__ or "").split("\n")[0]

@@ -17,10 +17,8 @@ from mindbus.sql.database import Database
 _BATCH = 500
 
 
-class IndexGone(MindBusError):
+class IndexGone(MindBusError, code=Code.FILE_NOT_FOUND):
     """Units have vectors but their index is not there; bring it back, or make it anew: mindbus glm rebuild."""
-
-    code = Code.FILE_NOT_FOUND
 
 
 class VectorRelay:

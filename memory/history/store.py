@@ -14,16 +14,12 @@ from memory.redis_link import RedisAway
 from mindbus.errors import Rejected, TemporaryFailure
 
 
-class BrokenHistory(Rejected):
+class BrokenHistory(Rejected, code=Code.CONFLICT):
     """The value under this key is not a list of messages; find out which program writes it, then clear the key."""
 
-    code = Code.CONFLICT
 
-
-class NotForAgents(Rejected):
+class NotForAgents(Rejected, code=Code.UNAUTHORIZED):
     """Services write histories, people look after them; a sub-agent is given what it is to know."""
-
-    code = Code.UNAUTHORIZED
 
 
 class HistoriesAway(TemporaryFailure, RedisAway):

@@ -31,26 +31,20 @@ class NoTextFound(Rejected):
     """There are no words in the document; of scanned pages or pictures make text first, by OCR."""
 
 
-class DocumentTooLarge(Rejected):
+class DocumentTooLarge(Rejected, code=Code.TOO_LARGE):
     """The document has more bytes than are read; split it, or raise MINDBUS_KPS_MAX_BYTES."""
 
-    code = Code.TOO_LARGE
 
-
-class ExtractionTooLarge(Rejected):
+class ExtractionTooLarge(Rejected, code=Code.TOO_LARGE):
     """Reading the document takes too long, or unpacks far more than is read; split it, or export it more simply."""
-
-    code = Code.TOO_LARGE
 
 
 class MetadataFull(Rejected):
     """The initial metadata leaves no room for part, page and section; have less of it, the content can say it."""
 
 
-class SourceDiffers(Rejected):
+class SourceDiffers(Rejected, code=Code.CHECKSUM_MISMATCH):
     """The artifact is not the one that the ref describes; take the ref from storage."""
-
-    code = Code.CHECKSUM_MISMATCH
 
 
 MAX_TEXT_CHARS = 8_000_000

@@ -4,28 +4,20 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 
 
-class NoSuchEpisode(Rejected):
+class NoSuchEpisode(Rejected, code=Code.NOT_FOUND):
     """There is no such episode; mindbus episodes ls lists those that exist."""
 
-    code = Code.NOT_FOUND
 
-
-class MessageDiffers(Rejected):
+class MessageDiffers(Rejected, code=Code.CONFLICT):
     """The log has a message of this id with another text; messages never change, so use a new id."""
 
-    code = Code.CONFLICT
 
-
-class EpisodeHasChanged(Rejected):
+class EpisodeHasChanged(Rejected, code=Code.CONFLICT):
     """The episode has changed since it was read; read it again, then pack its current version."""
 
-    code = Code.CONFLICT
 
-
-class NotTheNextLayer(Rejected):
+class NotTheNextLayer(Rejected, code=Code.CONFLICT):
     """Episodes go down one layer at a time: from hot to warm, from warm to cold."""
-
-    code = Code.CONFLICT
 
 
 class AnchorsStay(Rejected):
@@ -36,10 +28,8 @@ class PackRejected(Rejected):
     """The pack does not match the episode; make it again from the raw turns. The episode has not changed."""
 
 
-class NoSuchSearch(Rejected):
+class NoSuchSearch(Rejected, code=Code.NOT_FOUND):
     """There is no such search of yours; only the requester of a search gives feedback on it."""
-
-    code = Code.NOT_FOUND
 
 
 class NotFoundBySearch(Rejected):

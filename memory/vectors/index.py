@@ -76,10 +76,8 @@ class IndexAway(TemporaryFailure):
         super().__init__(message, timedelta(seconds=1))
 
 
-class IndexOfAnotherSpace(MindBusError):
+class IndexOfAnotherSpace(MindBusError, code=Code.CONFLICT):
     """The index holds vectors of another model; set that model again, or make another index: mindbus glm rebuild."""
-
-    code = Code.CONFLICT
 
 
 class VectorIndex(Protocol):

@@ -19,10 +19,8 @@ STORAGE = "storage"
 _memory_brokers: dict[str, MemoryBroker] = {}
 
 
-class NoBroker(MindBusError):
+class NoBroker(MindBusError, code=Code.UNAVAILABLE):
     """No RabbitMQ is known here: run `mindbus up` in another shell, or set MINDBUS_AMQP_URL."""
-
-    code = Code.UNAVAILABLE
 
 
 def connect(identity: str = "user.local", *, settings: Settings | None = None, service: str = "client") -> Client:

@@ -22,10 +22,8 @@ _GIVEN_BACK_WITHIN_S = 2.0
 _LOOK_AGAIN_S = 0.02
 
 
-class CannotReplay(MindBusError):
+class CannotReplay(MindBusError, code=Code.CONFLICT):
     """The queue that this message comes from is gone; start its worker once, or drop the message."""
-
-    code = Code.CONFLICT
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,8 @@ _PASSING = ("mb.reply.", "mb.tap.", "mb.sub.")
 _MOVING = ".moving"
 
 
-class StillInUse(MindBusError):
+class StillInUse(MindBusError, code=Code.CONFLICT):
     """This queue has consumers; stop its worker first, so that nothing is handled while messages move."""
-
-    code = Code.CONFLICT
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ class CommandError(MindBusError):
         super().__init__(message, code=code)
 
 
-class UsageError(MindBusError):
+class UsageError(MindBusError, code=Code.INVALID):
     """The command line itself is wrong; exit code 2."""
 
-    code = Code.INVALID
     exit_code = 2
 
 

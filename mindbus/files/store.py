@@ -10,10 +10,8 @@ from mindbus.errors import MindBusError
 from mindbus.settings import Settings
 
 
-class StoreNotSupported(MindBusError, ValueError):
+class StoreNotSupported(MindBusError, ValueError, code=Code.INVALID):
     """MINDBUS_ARTIFACTS_URL names no store that is supported; use file:///absolute/path or s3://bucket/prefix."""
-
-    code = Code.INVALID
 
 
 class FileStore(Protocol):

@@ -50,16 +50,12 @@ class ArtifactConflict(ArtifactRejected):
         self.existing = existing
 
 
-class ArtifactNotFound(ArtifactError):
+class ArtifactNotFound(ArtifactError, code=Code.NOT_FOUND):
     """There is no such artifact, or it is not yours to read."""
 
-    code = Code.NOT_FOUND
 
-
-class ArtifactUnreadable(ArtifactError):
+class ArtifactUnreadable(ArtifactError, code=Code.FILE_NOT_FOUND):
     """An artifact is known, but its bytes cannot be had."""
-
-    code = Code.FILE_NOT_FOUND
 
 
 class BytesMissing(ArtifactUnreadable):
@@ -78,10 +74,8 @@ class PresigningUnavailable(ArtifactUnreadable):
     """Storage keeps its files in a folder, for which nothing is signed; set MINDBUS_ARTIFACTS_ACCESS=direct here."""
 
 
-class ArtifactTooLong(ArtifactUnreadable):
+class ArtifactTooLong(ArtifactUnreadable, code=Code.TOO_LARGE):
     """The artifact is larger than the caller takes in one piece; use `open` or `save`."""
-
-    code = Code.TOO_LARGE
 
 
 class NoSuchRange(ArtifactError, ValueError):

@@ -10,10 +10,8 @@ from bus_schema.replies import Code
 from mindbus.errors import MindBusError
 
 
-class NodeError(MindBusError):
+class NodeError(MindBusError, code=Code.UNAVAILABLE):
     """The private RabbitMQ node cannot be used."""
-
-    code = Code.UNAVAILABLE
 
     def __init__(self, detail: str = "") -> None:
         message = cleandoc(type(self).__doc__ or "")

@@ -21,13 +21,11 @@ _DIES_WITHIN_S = 1.0
 _LOOK_AGAIN_S = 0.05
 
 
-class AlreadyUp(MindBusError):
+class AlreadyUp(MindBusError, code=Code.CONFLICT):
     """MindBus runs on this data folder already.
 
     Use it as it is, end it with `mindbus down`, or set MINDBUS_DATA_DIR to another folder for a second one.
     """
-
-    code = Code.CONFLICT
 
     def __init__(self, folder: Path, pid: int | None) -> None:
         who = f"process {pid}" if pid else "a process that is just ending"

@@ -30,10 +30,8 @@ _POLL_S = 0.1
 _TRIES_TO_START = 3
 
 
-class WorkersDidNotStart(MindBusError):
+class WorkersDidNotStart(MindBusError, code=Code.UNAVAILABLE):
     """Not every worker became ready."""
-
-    code = Code.UNAVAILABLE
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{cleandoc(type(self).__doc__ or '')}\n{detail}")
