@@ -3,10 +3,11 @@
 import logging
 import re
 import sys
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger, Processor
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 _SIGNED_QUERY = re.compile(r"\?[^\s'\"<>]*X-Amz-[^\s'\"<>]*", re.IGNORECASE)
 # They log whole addresses, or messages that may contain one.
@@ -41,12 +42,34 @@ def configure_logs(level: str, log_format: str) -> None:
 
 
 def logger() -> "FilteringBoundLogger":
-    """A logger; fields go beside the event name."""
+    """A logger; fields go beside the event name.
+
+    Where nobody has configured structlog, as in a program that only uses the library, events go to the logger `mindbus`
+    of the standard library, which shows warnings and errors alone unless the program says otherwise.
+    """
     # Imported here: it brings the formatting of tracebacks along, which takes longer than the rest of the library.
     import structlog
 
-    log: FilteringBoundLogger = structlog.get_logger()
+    log: FilteringBoundLogger = structlog.get_logger() if structlog.is_configured() else _standard_logger()
     return log
+
+
+@cache
+def _standard_logger() -> "FilteringBoundLogger":
+    import structlog
+
+    log: FilteringBoundLogger = structlog.wrap_logger(
+        logging.getLogger("mindbus"),
+        processors=[structlog.stdlib.filter_by_level, structlog.contextvars.merge_contextvars, _as_record],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    return log
+
+
+def _as_record(_logger: object, _method: str, fields: "EventDict") -> tuple[tuple[str], dict[str, Any]]:
+    event, exc_info = str(fields.pop("event")), fields.pop("exc_info", None)
+    line = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
+    return (line,), {"exc_info": exc_info} if exc_info else {}
 
 
 def without_signatures(text: str) -> str:

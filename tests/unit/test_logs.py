@@ -1,0 +1,53 @@
+"""Logs of the library where the program that uses it has configured none."""
+
+import subprocess
+import sys
+
+BEGIN = "from mindbus.logs import configure_logs, logger\n"
+EVENTS = "logger().debug('fine'); logger().info('connected'); logger().warning('lost', reason='no reply', tries=3)\n"
+CLIENT = """
+import asyncio
+from mindbus import Settings, connect
+
+async def main():
+    async with connect("user.anna", settings=Settings(amqp_url="memory://silent")) as bus:
+        async with bus.subscribe("#"):
+            pass
+
+asyncio.run(main())
+"""
+
+
+def printed_by(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def test_a_client_of_ones_own_prints_nothing() -> None:
+    assert not printed_by(CLIENT)
+
+
+def test_warnings_alone_are_shown_by_default() -> None:
+    assert printed_by(BEGIN + EVENTS) == "lost reason='no reply' tries=3\n"
+
+
+def test_a_program_gets_all_events_through_its_own_logging() -> None:
+    assert "INFO:mindbus:connected\n" in printed_by(
+        "import logging; logging.basicConfig(level='INFO')\n" + BEGIN + EVENTS
+    )
+
+
+def test_an_error_has_one_traceback() -> None:
+    program = "try:\n    1 / 0\nexcept ZeroDivisionError:\n    logger().exception('failed', step=1)\n"
+
+    printed = printed_by(BEGIN + program)
+
+    assert printed.startswith("failed step=1\nTraceback")
+    assert printed.count("Traceback") == 1
+
+
+def test_workers_and_commands_keep_their_logs() -> None:
+    printed = printed_by(BEGIN + "configure_logs('INFO', 'console')\n" + EVENTS)
+
+    assert "connected" in printed
+    assert "lost" in printed
