@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, JsonValue, StringConstraints
 from pydantic_core import to_json
 
 from bus_schema.identities import ServiceName
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command, Page, Query, Value
 
 MAX_VALUE_BYTES = 256 * 1024
 
@@ -21,10 +21,9 @@ def _of_bearable_size(value: JsonValue) -> JsonValue:
     return value
 
 
-class Version(BaseModel):
+class Version(Value):
     """The current version of a value; 0 means that there is none."""
 
-    model_config = ConfigDict(frozen=True)
     version: int
 
 
@@ -41,22 +40,17 @@ class PutAgentData(Command[Version], domain="storage", action="put_agent_data"):
     expected_version: int | None = Field(default=None, ge=0)
 
 
-class AgentDatum(BaseModel):
+class AgentDatum(Value):
     """One value with its version."""
 
-    model_config = ConfigDict(frozen=True)
     key: DataKey
     value: JsonValue
     version: int = Field(ge=1)
     updated_at: AwareDatetime
 
 
-class AgentDataPage(BaseModel):
+class AgentDataPage(Page[AgentDatum]):
     """Values in key order with the cursor of the next page; empty for a key that does not exist."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[AgentDatum, ...]
-    next_cursor: str | None = None
 
 
 class GetAgentData(Query[AgentDataPage], domain="storage", action="get_agent_data"):

@@ -16,6 +16,7 @@ from pydantic import (
 
 from bus_schema.identities import Identity, owner_of
 from bus_schema.links import KemId
+from bus_schema.messages import StrictValue
 
 ArtifactId = Annotated[str, StringConstraints(pattern=r"^art_[A-Za-z0-9_-]{1,64}$")]
 TraceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,127}$")]
@@ -41,10 +42,9 @@ class ArtifactRef(BaseModel):
     content_type: ContentType
 
 
-class AIContext(BaseModel):
+class AIContext(StrictValue):
     """Model parameters behind the artifact (spec 003 §10.2): enough to reproduce it and to compute its cost."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     prompt_version: str | None = Field(default=None, max_length=64)
     model_name: str | None = Field(default=None, max_length=200)
     model_params: dict[str, str | int | float | bool | None] = Field(default={}, max_length=50)
@@ -53,14 +53,13 @@ class AIContext(BaseModel):
     execution_time_ms: int | None = Field(default=None, ge=0)
 
 
-class Manifest(BaseModel):
+class Manifest(StrictValue):
     """Artifact Manifest v0.2 (spec 003 §11), immutable once stored.
 
     `uri` is the staging address in the register command, the permanent key once stored; `created_by` names the
     instance, `owner` does not.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: ArtifactId
     version: int = Field(default=1, ge=1)
     supersedes: ArtifactId | None = None

@@ -1,6 +1,7 @@
 """Every message that MindBus itself defines."""
 
-from bus_schema import (
+# A message is known once its module is imported.
+from bus_schema import (  # noqa: F401
     agent_data,
     context,
     conversations,
@@ -29,35 +30,6 @@ from bus_schema import (
 )
 from bus_schema.messages import Command, Event, Message, known_types
 
-# A message is known once its module is imported.
-MODULES = (
-    agent_data,
-    context,
-    conversations,
-    data,
-    dialogue,
-    fleet,
-    glm,
-    history,
-    kps,
-    lsm,
-    lsm_statistics,
-    lsm_events,
-    lsm_packing,
-    lsm_search,
-    notification,
-    packer,
-    process,
-    processing,
-    sim,
-    storage,
-    storage_maintenance,
-    subagent,
-    swm,
-    timeline,
-    uploads,
-)
-
 
 def commands() -> list[type[Command]]:  # type: ignore[type-arg]  # of any result
     """All commands, by wire type."""
@@ -70,5 +42,4 @@ def events() -> list[type[Event]]:
 
 
 def _ours() -> list[type[Message]]:
-    names = {module.__name__ for module in MODULES}
-    return [message for message in known_types().values() if message.__module__ in names]
+    return [message for message in known_types().values() if message.__module__.startswith(f"{__package__}.")]

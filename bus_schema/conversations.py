@@ -2,17 +2,16 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, DialogueMessageId, DialogueState, FragmentId
 from bus_schema.identities import UserId
-from bus_schema.messages import Command, Event, Query
+from bus_schema.messages import Command, Event, Page, Query, Value
 
 
-class Saved(BaseModel):
+class Saved(Value):
     """The message is stored; `buffered` counts the messages that are in no fragment yet."""
 
-    model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
     is_new: bool = True
     buffered: int = Field(default=0, ge=0)
@@ -22,12 +21,8 @@ class SaveMessage(DialogueMessage, Command[Saved], domain="storage", action="sav
     """Store a message; repeating the id is a no-op with the same words, a conflict with others."""
 
 
-class MessagePage(BaseModel):
+class MessagePage(Page[DialogueMessage]):
     """Messages in the order in which they were stored, or reversed, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[DialogueMessage, ...]
-    next_cursor: str | None = None
 
 
 class GetMessages(Query[MessagePage], domain="storage", action="get_messages"):
@@ -47,10 +42,9 @@ class GetMessage(Query[DialogueMessage], domain="storage", action="get_message")
     message_id: DialogueMessageId
 
 
-class FragmentSaved(BaseModel):
+class FragmentSaved(Value):
     """The fragment is stored; its messages belong to no other fragment."""
 
-    model_config = ConfigDict(frozen=True)
     fragment_id: FragmentId
 
 
@@ -66,12 +60,8 @@ class GetDialogueFragment(Query[DialogueFragment], domain="storage", action="get
     fragment_id: FragmentId
 
 
-class ActiveDialogues(BaseModel):
+class ActiveDialogues(Page[DialogueState]):
     """Dialogues with messages that are in no fragment yet, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[DialogueState, ...]
-    next_cursor: str | None = None
 
 
 class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="get_all_active_dialogues"):
@@ -83,22 +73,17 @@ class GetAllActiveDialogues(Query[ActiveDialogues], domain="storage", action="ge
     limit: int = Field(default=20, ge=1, le=100)
 
 
-class Dialogue(BaseModel):
+class Dialogue(Value):
     """A dialogue with one user: number of messages; `is_active` while some of them are in no fragment yet."""
 
-    model_config = ConfigDict(frozen=True)
     user_id: UserId
     last_activity: AwareDatetime
     messages: int = Field(ge=0)
     is_active: bool
 
 
-class DialoguePage(BaseModel):
+class DialoguePage(Page[Dialogue]):
     """Dialogues, most recently active first, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[Dialogue, ...]
-    next_cursor: str | None = None
 
 
 class ListDialogues(Query[DialoguePage], domain="storage", action="list_dialogues"):

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
-
 from bus_schema.identities import UserId
-from bus_schema.messages import Command
+from bus_schema.messages import Command, Value
 
 
-class Removed(BaseModel):
+class Removed(Value):
     """Number of removed items by kind."""
 
-    model_config = ConfigDict(frozen=True)
     counts: dict[str, int]
 
     @classmethod

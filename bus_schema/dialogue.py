@@ -3,12 +3,12 @@
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, TraceId
 from bus_schema.identities import UserId
 from bus_schema.links import KemId
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Command, Event, Value
 
 MAX_MESSAGE_CHARS = 32_000
 MAX_PREVIEW_CHARS = 280
@@ -76,13 +76,12 @@ def _own_trace(fields: dict[str, str]) -> str:
     return conversation_trace(fields.get("user_id", ""))
 
 
-class DialogueMessage(BaseModel):
+class DialogueMessage(Value):
     """Something was said at a time, by a user or to them; text too long for a message is an artifact.
 
     `kem_ids` are the units of memory that an answer was made with.
     """
 
-    model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
     user_id: UserId
     role: Role
@@ -104,10 +103,9 @@ class DialogueMessage(BaseModel):
         return self
 
 
-class Transcript(BaseModel):
+class Transcript(Value):
     """Content of the artifact that holds a large fragment."""
 
-    model_config = ConfigDict(frozen=True)
     messages: tuple[DialogueMessage, ...] = Field(min_length=1, max_length=MAX_FRAGMENT_MESSAGES)
 
 
@@ -140,20 +138,18 @@ class DialogueFragment(Event, topic="raw", name="dialogue_fragment"):
         return tuple(each for each in self.messages if each.role == "user" and each.kind in own and each.content)
 
 
-class DialogueState(BaseModel):
+class DialogueState(Value):
     """State of a dialogue (spec 004 §3.4); the buffer holds the messages that are in no fragment yet, oldest first."""
 
-    model_config = ConfigDict(frozen=True)
     user_id: UserId
     buffer: tuple[DialogueMessage, ...]
     last_activity: AwareDatetime
     is_active: bool = True
 
 
-class Answered(BaseModel):
+class Answered(Value):
     """The assistant's answer, stored like the message it answers; `kem_ids` are the memory units it used."""
 
-    model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
     response_id: DialogueMessageId
     response: str
@@ -179,10 +175,9 @@ class Invoke(Command[Answered], domain="dialogue", action="invoke"):
         return self
 
 
-class Delivered(BaseModel):
+class Delivered(Value):
     """The assistant has delivered the notification to the user."""
 
-    model_config = ConfigDict(frozen=True)
     message_id: DialogueMessageId
 
 
@@ -196,10 +191,9 @@ class DeliverNotification(Command[Delivered], domain="dialogue", action="deliver
     merged: tuple[NotificationId, ...] = ()
 
 
-class Ended(BaseModel):
+class Ended(Value):
     """The dialogue is at rest; without a fragment there were no messages to make one of."""
 
-    model_config = ConfigDict(frozen=True)
     fragment_id: FragmentId | None = None
 
 
@@ -214,18 +208,16 @@ class EndDialogue(Command[Ended], domain="dialogue", action="end"):
     silent_since: AwareDatetime | None = None
 
 
-class ExpiredDialogue(BaseModel):
+class ExpiredDialogue(Value):
     """A dialogue whose silence exceeded the timeout."""
 
-    model_config = ConfigDict(frozen=True)
     user_id: UserId
     fragment_id: FragmentId
 
 
-class TimeoutsChecked(BaseModel):
+class TimeoutsChecked(Value):
     """The dialogues that this check has ended."""
 
-    model_config = ConfigDict(frozen=True)
     expired: tuple[ExpiredDialogue, ...]
 
 

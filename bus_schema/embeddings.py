@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
+
+from bus_schema.messages import StrictValue
 
 MAX_DIM = 4096
 FLOAT_BYTES = 4
@@ -17,10 +19,9 @@ FLOAT_BYTES = 4
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_./:@+-]{0,127}$")]
 
 
-class Embedding(BaseModel):
+class Embedding(StrictValue):
     """A vector made by `model`: `dim` little-endian float32 in base64, all finite, not all zero."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
     model: ModelName
     dim: int = Field(ge=1, le=MAX_DIM)
     data: str = Field(max_length=MAX_DIM * 6, repr=False, json_schema_extra={"contentEncoding": "base64"})

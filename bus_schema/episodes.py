@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     StringConstraints,
@@ -16,6 +14,7 @@ from pydantic import (
 
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import UserId
+from bus_schema.messages import Value
 
 EpisodeId = Annotated[str, StringConstraints(pattern=r"^ep_[A-Za-z0-9_-]{1,64}$")]
 RawLogId = Annotated[str, StringConstraints(pattern=r"^raw_[A-Za-z0-9_-]{1,64}$")]
@@ -40,11 +39,7 @@ class AnchorReason(StrEnum):
     SYSTEM = "system"
 
 
-class _Kept(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class RawTurn(_Kept):
+class RawTurn(Value):
     """One message of the raw log; `speaker` is the display name where the message has one."""
 
     raw_log_id: RawLogId
@@ -54,7 +49,7 @@ class RawTurn(_Kept):
     speaker: str | None = None
 
 
-class Entity(_Kept):
+class Entity(Value):
     """A named person or thing in an episode, as written in the text, with the turns that name it."""
 
     name: str
@@ -62,14 +57,14 @@ class Entity(_Kept):
     raw_log_ids: RawLogIds
 
 
-class Decision(_Kept):
+class Decision(Value):
     """A decision in the words in which it was made, with the turns that state it."""
 
     text: str
     raw_log_ids: RawLogIds
 
 
-class _OfALayer(_Kept):
+class _OfALayer(Value):
     layer: str
 
     @model_serializer(mode="wrap")
@@ -117,7 +112,7 @@ class ColdContent(_OfALayer):
 Content = Annotated[HotContent | WarmContent | ColdContent, Field(discriminator="layer")]
 
 
-class EpisodeHead(_Kept):
+class EpisodeHead(Value):
     """An episode without its content; `version` grows with every change.
 
     `words` are those of its raw text, `kept_words` those of its layer.

@@ -2,14 +2,14 @@
 
 from typing import Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding, ModelName
 from bus_schema.kem import Content, Kem, KemDraft, KemNotice, KemSource, KemVisibility, Metadata, People
 from bus_schema.kem_query import KemQuery
 from bus_schema.links import KemId
-from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.messages import Command, Event, Nothing, Page, Query, StrictValue, Value
 from bus_schema.replies import Code
 
 MAX_BATCH = 1000
@@ -22,10 +22,9 @@ class StoreKem(Command[Kem], domain="glm", action="store_kem"):
     kem: KemDraft
 
 
-class BatchItem(BaseModel):
+class BatchItem(Value):
     """Result of one unit of a batch; where it was rejected or failed, an existing unit is unchanged."""
 
-    model_config = ConfigDict(frozen=True)
     kem_id: KemId
     status: Literal["stored", "replaced", "refused", "failed"]
     created_at: AwareDatetime | None = None
@@ -35,15 +34,14 @@ class BatchItem(BaseModel):
     error: str | None = None
 
 
-class BatchReport(BaseModel):
+class BatchReport(Value):
     """One item per unit, in the order in which they were sent."""
 
-    model_config = ConfigDict(frozen=True)
     items: tuple[BatchItem, ...]
 
 
-class BatchStoreKems(Command[BatchReport], domain="glm", action="batch_store_kems"):
-    """Store many units independently of one another; `ref` is an artifact with one draft per line."""
+class KemBatch(Value):
+    """Units to be stored, or an artifact with one draft per line."""
 
     kems: tuple[KemDraft, ...] = Field(default=(), max_length=MAX_BATCH)
     ref: ArtifactRef | None = None
@@ -55,33 +53,32 @@ class BatchStoreKems(Command[BatchReport], domain="glm", action="batch_store_kem
         return self
 
 
-class Explanation(BaseModel):
+class BatchStoreKems(KemBatch, Command[BatchReport], domain="glm", action="batch_store_kems"):
+    """Store many units independently of one another; `ref` is an artifact with one draft per line."""
+
+
+class Explanation(Value):
     """Parts of a score: similarity of meaning, lexical match, and the matching words."""
 
-    model_config = ConfigDict(frozen=True)
     dense: float | None = None
     lexical: float | None = None
     words: tuple[str, ...] = ()
 
 
-class FoundKem(BaseModel):
+class FoundKem(Value):
     """A unit that the requester may read; `score` where the query ranks by similarity."""
 
-    model_config = ConfigDict(frozen=True)
     kem: Kem
     score: float | None = None
     explain: Explanation | None = None
 
 
-class KemPage(BaseModel):
+class KemPage(Page[FoundKem]):
     """Units in the requested order with the cursor of the next page, valid for the same query only.
 
     `is_degraded` where a text was compared by its words alone, since what tells its meaning was away.
     """
 
-    model_config = ConfigDict(frozen=True)
-    items: tuple[FoundKem, ...]
-    next_cursor: str | None = None
     is_degraded: bool = False
 
 
@@ -94,10 +91,9 @@ class RetrieveKems(Query[KemPage], domain="glm", action="retrieve_kems"):
     explain: bool = False
 
 
-class KemChanges(BaseModel):
+class KemChanges(StrictValue):
     """Fields to set; others keep their values. New content without a vector removes the old vector."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     content_type: ContentType | None = None
     content: Content | None = None
     ref: ArtifactRef | None = None
@@ -137,10 +133,9 @@ class DeleteKem(Command[Nothing], domain="glm", action="delete_kem"):
     kem_id: KemId
 
 
-class MemoryReport(BaseModel):
+class MemoryReport(Value):
     """Differences between rows and vectors; `waiting` counts vectors not yet computed; samples are named."""
 
-    model_config = ConfigDict(frozen=True)
     kems: int
     with_vector: int
     vectors: int
@@ -159,10 +154,9 @@ class CheckMemory(Command[MemoryReport], domain="glm", action="check"):
     """Compare rows with vectors."""
 
 
-class MemoryStats(BaseModel):
+class MemoryStats(Value):
     """Number of units that the requester may read and owns; vectors are counted for the current model."""
 
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
     kems: int
     own: int
     with_vector: int
@@ -176,10 +170,9 @@ class GetMemoryStats(Query[MemoryStats], domain="glm", action="stats"):
     """Count the units that the requester may read."""
 
 
-class ReindexProgress(BaseModel):
+class ReindexProgress(Value):
     """Number of units that have a vector of the new model."""
 
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
     model: ModelName
     done: int
     total: int
@@ -188,7 +181,6 @@ class ReindexProgress(BaseModel):
 class Reindex(Command[ReindexProgress], domain="glm", action="reindex"):
     """Compute vectors of another model for all units, continuing an interrupted run."""
 
-    model_config = ConfigDict(protected_namespaces=())
     model: ModelName
 
 

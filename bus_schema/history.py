@@ -3,19 +3,10 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef
-from bus_schema.messages import Command, Nothing, Query
+from bus_schema.messages import Command, Nothing, Page, Query, Value
 
 MAX_APPENDED = 200
 MAX_CONTENT_CHARS = 64_000
@@ -73,27 +64,24 @@ def subagent_of(key: str) -> str | None:
     return between[0] if kind == "subagent" else None
 
 
-class FunctionCall(BaseModel):
+class FunctionCall(Value):
     """Tool name and arguments: the JSON text exactly as the model wrote it."""
 
-    model_config = ConfigDict(frozen=True)
     name: str = Field(min_length=1, max_length=128)
     arguments: str = Field(max_length=MAX_CONTENT_CHARS)
 
 
-class HistoryToolCall(BaseModel):
+class HistoryToolCall(Value):
     """A tool call in OpenAI's chat format."""
 
-    model_config = ConfigDict(frozen=True)
     id: str = Field(min_length=1, max_length=128)
     type: Literal["function"] = "function"
     function: FunctionCall
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(Value):
     """A message in OpenAI's chat format; `ref` points to content too long for a message."""
 
-    model_config = ConfigDict(frozen=True)
     role: Literal["system", "user", "assistant", "tool"]
     content: str | None = Field(default=None, max_length=MAX_CONTENT_CHARS)
     tool_calls: tuple[HistoryToolCall, ...] | None = Field(default=None, min_length=1, max_length=64)
@@ -124,10 +112,9 @@ class HistoryMessage(ChatMessage):
         return {name: value for name, value in fields.items() if value is not None or name == "content"}
 
 
-class Appended(BaseModel):
+class Appended(Value):
     """The messages are stored; `length` counts all messages under the key."""
 
-    model_config = ConfigDict(frozen=True)
     length: int = Field(ge=0)
 
 
@@ -138,10 +125,9 @@ class AppendHistory(Command[Appended], domain="history", action="append"):
     messages: tuple[HistoryMessage, ...] = Field(min_length=1, max_length=MAX_APPENDED)
 
 
-class ChatHistory(BaseModel):
+class ChatHistory(Value):
     """The last messages of a history; `length` counts all that are stored."""
 
-    model_config = ConfigDict(frozen=True)
     key: HistoryKey
     messages: tuple[ChatMessage, ...]
     length: int = Field(ge=0)
@@ -154,10 +140,9 @@ class GetHistory(Query[ChatHistory], domain="history", action="get"):
     context_window: int | None = Field(default=None, ge=1, le=MAX_WINDOW)
 
 
-class StoredHistory(BaseModel):
+class StoredHistory(Value):
     """All messages under a key, with ids and timestamps."""
 
-    model_config = ConfigDict(frozen=True)
     key: HistoryKey
     messages: tuple[HistoryMessage, ...]
 
@@ -168,21 +153,16 @@ class ShowHistory(Query[StoredHistory], domain="history", action="show"):
     key: HistoryKey
 
 
-class HistorySummary(BaseModel):
+class HistorySummary(Value):
     """Length and last timestamp of a history; no length where the value is not a readable history."""
 
-    model_config = ConfigDict(frozen=True)
     key: HistoryKey
     length: int | None = Field(ge=0)
     last: AwareDatetime | None = None
 
 
-class HistoryPage(BaseModel):
+class HistoryPage(Page[HistorySummary]):
     """Histories in key order with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[HistorySummary, ...]
-    next_cursor: str | None = None
 
 
 class ListHistories(Query[HistoryPage], domain="history", action="list"):

@@ -3,23 +3,14 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 from pydantic_core import PydanticSerializationError, to_json
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.embeddings import Embedding
 from bus_schema.identities import Identity, owner_of
 from bus_schema.links import KemId, Link
-from bus_schema.messages import Event
+from bus_schema.messages import Event, StrictValue
 
 MAX_CONTENT_BYTES = 64 * 1024
 MAX_METADATA_BYTES = 16 * 1024
@@ -70,20 +61,18 @@ People = Annotated[tuple[Owner, ...], Field(max_length=100)]
 KemVisibility = Literal["private", "readers", "public"]
 
 
-class KemSource(BaseModel):
+class KemSource(StrictValue):
     """Origin of the knowledge: characters `start` to `end` of an artifact, or the messages or facts behind it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     artifact: ArtifactRef | None = None
     start: int | None = Field(default=None, ge=0)
     end: int | None = Field(default=None, ge=0)
     links: tuple[Link, ...] = Field(default=(), max_length=50)
 
 
-class KemRights(BaseModel):
+class KemRights(StrictValue):
     """Readers and writers: `private` the owner, `readers` also those named, `public` all; writers may also read."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     visibility: KemVisibility = "public"
     readers: People = ()
     writers: People = ()

@@ -19,6 +19,7 @@ from typing_extensions import TypeAliasType
 from bus_schema.embeddings import Embedding
 from bus_schema.kem import MetadataKey
 from bus_schema.links import KemId
+from bus_schema.messages import StrictValue
 
 MAX_DEPTH = 8
 MAX_CONDITIONS = 64
@@ -31,10 +32,9 @@ Scalar = StrictBool | FilterText | FilterNumber
 OrderBy = Literal["created_at asc", "created_at desc", "updated_at asc", "updated_at desc", "id asc", "id desc"]
 
 
-class OneOf(BaseModel):
+class OneOf(StrictValue):
     """The value is one of these."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     any_of: tuple[Scalar, ...] = Field(min_length=1, max_length=100)
 
 
@@ -54,24 +54,21 @@ class Between(BaseModel):
         return self
 
 
-class AllOf(BaseModel):
+class AllOf(StrictValue):
     """All of these hold."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     AND: tuple["MetadataFilter", ...] = Field(min_length=1, max_length=MAX_CONDITIONS)
 
 
-class AnyOf(BaseModel):
+class AnyOf(StrictValue):
     """At least one of these holds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     OR: tuple["MetadataFilter", ...] = Field(min_length=1, max_length=MAX_CONDITIONS)
 
 
-class NoneOf(BaseModel):
+class NoneOf(StrictValue):
     """None of these holds; true for a unit without the key."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     NOT: "MetadataFilter"
 
 
@@ -107,10 +104,9 @@ MetadataFilter = TypeAliasType(
 )
 
 
-class KemQuery(BaseModel):
+class KemQuery(StrictValue):
     """Conditions on units, combined with AND; both ends of a time range are included."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     ids: tuple[KemId, ...] = Field(default=(), max_length=1000)
     text_query: str | None = Field(default=None, min_length=1, max_length=2000)
     embedding_query: Embedding | None = None

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import ArtifactRef, ContentType
 from bus_schema.kem import Content, KemRights, Metadata
 from bus_schema.links import KemId, Link
-from bus_schema.messages import Command, Event
+from bus_schema.messages import Command, Event, StrictValue, Value
 
 
 def _sayable(content: str) -> str:
@@ -19,10 +19,9 @@ def _sayable(content: str) -> str:
 TextKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@/-]{0,159}$")]
 
 
-class Chunking(BaseModel):
+class Chunking(StrictValue):
     """Chunk length and overlap of consecutive chunks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     max_chars: int = Field(default=1200, ge=200, le=8000)
     overlap_chars: int = Field(default=120, ge=0, le=1000)
 
@@ -33,10 +32,9 @@ class Chunking(BaseModel):
         return self
 
 
-class ProcessedData(BaseModel):
+class ProcessedData(Value):
     """Units created, in the order of the text; `unchanged` where they existed already."""
 
-    model_config = ConfigDict(frozen=True)
     kem_ids: tuple[KemId, ...]
     status: Literal["stored", "unchanged"]
 

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import StringConstraints
+
+from bus_schema.messages import Value
 
 KemId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,127}$")]
 
 
-class Link(BaseModel):
+class Link(Value):
     """A pointer to an object by its id."""
 
-    model_config = ConfigDict(frozen=True)
     kind: Literal["message", "fragment", "task", "fact", "artifact", "notification"]
     id: Annotated[str, StringConstraints(pattern=r"^[a-z]+_[A-Za-z0-9_-]{1,64}$")]

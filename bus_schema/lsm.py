@@ -3,21 +3,12 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
 from bus_schema.dialogue import DialogueMessageId, MessageText
-from bus_schema.episodes import (
-    AnchorReason,
-    Episode,
-    EpisodeHead,
-    EpisodeId,
-    HotContent,
-    Layer,
-    RawLogIds,
-    Speaker,
-)
+from bus_schema.episodes import AnchorReason, Episode, EpisodeHead, EpisodeId, HotContent, Layer, RawLogIds, Speaker
 from bus_schema.identities import UserId
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command, Page, Query, StrictValue, Value
 
 MAX_RECORDED = 200
 MAX_PAGE = 200
@@ -36,10 +27,9 @@ Moment = Annotated[AwareDatetime, AfterValidator(_in_bounds)]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 
 
-class SaidMessage(BaseModel):
+class SaidMessage(StrictValue):
     """A message with the time at which it was said; a repeated `message_id` of a chat is the same message."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     message_id: DialogueMessageId | None = None
     role: Speaker
     content: MessageText
@@ -47,10 +37,9 @@ class SaidMessage(BaseModel):
     speaker: str | None = Field(default=None, min_length=1, max_length=80)
 
 
-class Recorded(BaseModel):
+class Recorded(Value):
     """The messages are in the log; `new` counts those added now, `episode_id` is the episode of the last."""
 
-    model_config = ConfigDict(frozen=True)
     raw_log_ids: RawLogIds
     episode_id: EpisodeId
     new: int = 0
@@ -70,12 +59,8 @@ class GetEpisode(Query[Episode], domain="lsm", action="get_episode"):
     at: Moment | None = None
 
 
-class EpisodePage(BaseModel):
+class EpisodePage(Page[EpisodeHead]):
     """Episodes, latest first, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[EpisodeHead, ...]
-    next_cursor: str | None = None
 
 
 class ListEpisodes(Query[EpisodePage], domain="lsm", action="list_episodes"):

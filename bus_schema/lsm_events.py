@@ -8,57 +8,52 @@ from bus_schema.lsm_search import SearchId
 from bus_schema.messages import Event
 
 
-class EpisodeOpened(Event, topic="episode", name="opened"):
-    """A new episode was opened in a chat."""
+class EpisodeEvent(Event):
+    """Base of events about an episode of a chat."""
 
     episode_id: EpisodeId
     chat_id: UserId
+
+
+class EpisodeOpened(EpisodeEvent, topic="episode", name="opened"):
+    """A new episode was opened in a chat."""
+
     continues_from: EpisodeId | None = None
 
 
-class EpisodeRecorded(Event, topic="episode", name="recorded"):
+class EpisodeRecorded(EpisodeEvent, topic="episode", name="recorded"):
     """Turns were added to an episode; `fragment_id` where a dialogue fragment has ended."""
 
-    episode_id: EpisodeId
-    chat_id: UserId
     raw_log_ids: RawLogIds
     version: int
     fragment_id: FragmentId | None = None
 
 
-class EpisodeTouched(Event, topic="episode", name="touched"):
+class EpisodeTouched(EpisodeEvent, topic="episode", name="touched"):
     """A search has used the episode."""
 
-    episode_id: EpisodeId
-    chat_id: UserId
     search_id: SearchId
     layer: Layer
 
 
-class EpisodePacked(Event, topic="episode", name="packed"):
+class EpisodePacked(EpisodeEvent, topic="episode", name="packed"):
     """An episode was packed into a lower layer; `layer_before` is the layer it came from."""
 
-    episode_id: EpisodeId
-    chat_id: UserId
     layer_before: Layer
     layer: Layer
     version: int
     report: PackReport
 
 
-class EpisodeReactivated(Event, topic="episode", name="reactivated"):
+class EpisodeReactivated(EpisodeEvent, topic="episode", name="reactivated"):
     """An episode is hot again."""
 
-    episode_id: EpisodeId
-    chat_id: UserId
     layer_before: Layer
     version: int
 
 
-class EpisodeAnchored(Event, topic="episode", name="anchored"):
+class EpisodeAnchored(EpisodeEvent, topic="episode", name="anchored"):
     """An episode has become an anchor, or has ceased to be one."""
 
-    episode_id: EpisodeId
-    chat_id: UserId
     is_anchor: bool
     reason: AnchorReason | None = None

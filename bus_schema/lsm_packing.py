@@ -2,17 +2,16 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from bus_schema.episodes import ColdContent, EpisodeHead, EpisodeId, Layer, WarmContent
 from bus_schema.lsm import MAX_PAGE, Moment
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command, Query, Value
 
 
-class PackReport(BaseModel):
+class PackReport(Value):
     """Report of a pack: words before and after, items restored and items removed by the check."""
 
-    model_config = ConfigDict(frozen=True)
     maker: str = Field(min_length=1, max_length=120)
     words_before: int = Field(ge=0)
     words_after: int = Field(ge=0)
@@ -46,10 +45,9 @@ class ApplyPack(Command[EpisodeHead], domain="lsm", action="apply_pack"):
         return self
 
 
-class DueEpisode(BaseModel):
+class DueEpisode(Value):
     """An episode that is to be packed: its time trigger has fired and its priority allows it."""
 
-    model_config = ConfigDict(frozen=True)
     episode_id: EpisodeId
     version: int
     layer: Layer
@@ -57,10 +55,9 @@ class DueEpisode(BaseModel):
     trigger: Literal["age", "tokens"]
 
 
-class DueEpisodes(BaseModel):
+class DueEpisodes(Value):
     """Episodes due for packing, longest overdue first; ask again once these are packed."""
 
-    model_config = ConfigDict(frozen=True)
     items: tuple[DueEpisode, ...]
 
 

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.episodes import EpisodeId, Layer, RawLogIds, RawTurn
 from bus_schema.identities import UserId
 from bus_schema.lsm import Moment, Tag
-from bus_schema.messages import Command, Nothing, Query
+from bus_schema.messages import Command, Nothing, Query, Value
 
 MAX_QUERY_CHARS = 4000
 MAX_BUDGET_WORDS = 20_000
@@ -15,21 +15,19 @@ MAX_BUDGET_WORDS = 20_000
 SearchId = Annotated[str, StringConstraints(pattern=r"^srch_[A-Za-z0-9_-]{1,64}$")]
 
 
-class ScoreParts(BaseModel):
+class ScoreParts(Value):
     """Parts of an episode's score, weights applied; `priority` only reorders."""
 
-    model_config = ConfigDict(frozen=True)
     signals: dict[str, float]
     words: tuple[str, ...] = ()
 
 
-class FoundEpisode(BaseModel):
+class FoundEpisode(Value):
     """An episode with those of its turns that fit the word budget, in their order.
 
     `text` is what its layer says of it, where that was enough; then there are no turns.
     """
 
-    model_config = ConfigDict(frozen=True)
     episode_id: EpisodeId
     layer: Layer
     headline: str
@@ -40,14 +38,13 @@ class FoundEpisode(BaseModel):
     explain: ScoreParts | None = None
 
 
-class FoundEpisodes(BaseModel):
+class FoundEpisodes(Value):
     """Search result: episodes, best first, within the word budget.
 
     `unpacked` where raw turns of a warm or a cold episode were read; `is_degraded` where words alone were compared;
     no `search_id` where nothing was searched for.
     """
 
-    model_config = ConfigDict(frozen=True)
     search_id: SearchId | None = None
     confidence: Literal["found", "weak", "nothing"]
     unpacked: bool
@@ -98,13 +95,12 @@ class Feedback(Command[Nothing], domain="lsm", action="feedback"):
     used: RawLogIds = Field(default=(), max_length=1000)
 
 
-class TuneReport(BaseModel):
+class TuneReport(Value):
     """Weights before and after, with recall of used turns on held-out queries.
 
     `applied` where the new ones were better and were to be kept.
     """
 
-    model_config = ConfigDict(frozen=True)
     queries: int
     held_out: int
     weights_before: dict[str, float]

@@ -1,17 +1,12 @@
 """Queries about the state of long-term memory: priorities, layers, statistics (spec 002 L9)."""
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
-from bus_schema.episodes import (
-    Episode,
-    EpisodeId,
-    Layer,
-    RawTurn,
-)
+from bus_schema.episodes import Episode, EpisodeId, Layer, RawTurn
 from bus_schema.identities import UserId
 from bus_schema.lsm import Moment
 from bus_schema.lsm_packing import PackReport
-from bus_schema.messages import Query
+from bus_schema.messages import Query, Value
 
 # Largest value of each term of an episode's priority (spec 002 §4.4).
 RECENCY_WEIGHT = 0.3
@@ -20,10 +15,9 @@ IMPORTANCE_WEIGHT = 0.3
 RELEVANCE_WEIGHT = 0.2
 
 
-class PriorityTerms(BaseModel):
+class PriorityTerms(Value):
     """Terms of a priority, each with its weight applied; `floor` is the minimum for an anchor."""
 
-    model_config = ConfigDict(frozen=True)
     recency: float
     frequency: float
     importance: float
@@ -31,21 +25,19 @@ class PriorityTerms(BaseModel):
     floor: float | None = None
 
 
-class NextLayer(BaseModel):
+class NextLayer(Value):
     """The next lower layer of an episode, and the earliest time of the transition if it is not used."""
 
-    model_config = ConfigDict(frozen=True)
     layer: Layer
     at: AwareDatetime
 
 
-class ExplainedEpisode(BaseModel):
+class ExplainedEpisode(Value):
     """An episode with its raw turns, the report of its last pack, and the terms of its priority.
 
     `kept_words` are those of its layer; nothing is `next` where it stays as it is.
     """
 
-    model_config = ConfigDict(frozen=True)
     episode: Episode
     turns: tuple[RawTurn, ...]
     kept_words: int = Field(ge=0)
@@ -61,19 +53,17 @@ class ExplainEpisode(Query[ExplainedEpisode], domain="lsm", action="explain_epis
     at: Moment | None = None
 
 
-class LayerMoment(BaseModel):
+class LayerMoment(Value):
     """Words per layer at a time, and words recorded by then."""
 
-    model_config = ConfigDict(frozen=True)
     at: AwareDatetime
     words: dict[Layer, int]
     raw_words: int
 
 
-class LayerHistory(BaseModel):
+class LayerHistory(Value):
     """Words per layer over time, from the first recorded word."""
 
-    model_config = ConfigDict(frozen=True)
     points: tuple[LayerMoment, ...]
 
 
@@ -85,10 +75,9 @@ class GetLayerHistory(Query[LayerHistory], domain="lsm", action="layer_history")
     steps: int = Field(default=60, ge=2, le=400)
 
 
-class LayerStats(BaseModel):
+class LayerStats(Value):
     """Statistics of one layer: episodes, words, packs that led to it, search hits."""
 
-    model_config = ConfigDict(frozen=True)
     episodes: int = 0
     words: int = 0
     raw_words: int = 0
@@ -102,10 +91,9 @@ class LayerStats(BaseModel):
         return self.raw_words / self.words if self.words else None
 
 
-class EpisodeStats(BaseModel):
+class EpisodeStats(Value):
     """Statistics of long-term memory that tuning uses (spec 002 L9)."""
 
-    model_config = ConfigDict(frozen=True)
     chats: int
     turns: int
     episodes: int

@@ -1,4 +1,4 @@
-"""Base classes of messages: commands, queries and events."""
+"""Base classes of messages: commands, queries and events; and of the values within them."""
 
 import re
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bus_schema.identities import SERVICE_NAME
 
+ItemT = TypeVar("ItemT", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
 # `Wire.type` is a field, so `type[…]` needs another name in there.
@@ -26,10 +27,27 @@ class UnknownType(KeyError):
     """No message class of this name is known here; check the spelling or install the package that defines it."""
 
 
-class Nothing(BaseModel):
-    """The result of a command whose success is the whole answer."""
+class Value(BaseModel):
+    """Immutable data within messages; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class StrictValue(Value):
+    """Immutable data in which an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Page(Value, Generic[ItemT]):
+    """A page of a list; the cursor is that of the next page."""
+
+    items: tuple[ItemT, ...]
+    next_cursor: str | None = None
+
+
+class Nothing(Value):
+    """The result of a command whose success is the whole answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +61,9 @@ class Wire:
     result: ResultClass = Nothing
 
 
-class Message(BaseModel):
+class Message(Value):
     """Base class: data as fields, wire names in `wire`."""
 
-    model_config = ConfigDict(frozen=True)
     wire: ClassVar[Wire]
 
     def __init_subclass__(cls, **_names: Any) -> None:
@@ -61,7 +78,7 @@ class Command(Message, Generic[ResultT]):
     `service=` names another one, `service=None` leaves it to the sender's `to=`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
     @classmethod
     def __pydantic_init_subclass__(
@@ -86,7 +103,7 @@ class Query(Command[ResultT], Generic[ResultT]):
 class Event(Message):
     """A fact, published to all listeners; unknown fields are ignored, so that newer publishers may add some."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     @classmethod
     def __pydantic_init_subclass__(cls, *, topic: str = "", name: str = "", version: int = 1, **options: Any) -> None:

@@ -2,17 +2,16 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bus_schema.episodes import EpisodeId, Layer
 from bus_schema.lsm import Moment
-from bus_schema.messages import Command
+from bus_schema.messages import Command, Value
 
 
-class Packed(BaseModel):
+class Packed(Value):
     """Result for one episode: `unchanged` where it was that dense already, or has changed meanwhile."""
 
-    model_config = ConfigDict(frozen=True)
     episode_id: EpisodeId
     outcome: Literal["packed", "unchanged", "refused"]
     layer: Layer
@@ -31,10 +30,9 @@ class PackEpisode(Command[Packed], domain="packer", action="pack"):
     at: Moment | None = None
 
 
-class PackRun(BaseModel):
+class PackRun(Value):
     """Report of one run; `is_done` when nothing is due any more, otherwise the next run continues."""
 
-    model_config = ConfigDict(frozen=True)
     warm: int = 0
     cold: int = 0
     refused: int = 0

@@ -3,11 +3,11 @@
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from bus_schema.artifacts import AIContext, ArtifactRef, ArtifactType, Retention, StepId
 from bus_schema.identities import Identity, ServiceName
-from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.messages import Command, Event, Nothing, Page, Query, StrictValue, Value
 
 RunId = Annotated[str, StringConstraints(pattern=r"^run_[A-Za-z0-9_-]{1,64}$")]
 CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
@@ -15,10 +15,9 @@ CardName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 BRIEF = "brief"
 
 
-class CardStep(BaseModel):
+class CardStep(StrictValue):
     """One step of a card; `inputs` names earlier steps, or `brief` for the input of the run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: StepId
     role: ServiceName
     instructions: str = Field(min_length=1, max_length=4000)
@@ -29,13 +28,12 @@ class CardStep(BaseModel):
     attempts: int = Field(default=3, ge=1, le=10)
 
 
-class Card(BaseModel):
+class Card(StrictValue):
     """A process card: roles, steps and their inputs; steps without a path between them run in parallel.
 
     `retention` is how long a run's artifacts are kept after its end, at most.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: CardName
     description: str = Field(default="", max_length=1000)
     steps: tuple[CardStep, ...] = Field(min_length=1, max_length=50)
@@ -65,10 +63,9 @@ class StepStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Step(BaseModel):
+class Step(Value):
     """A step of a run; at `due_at` it times out, is retried, or its artifact is reported missing."""
 
-    model_config = ConfigDict(frozen=True)
     step_id: StepId
     role: ServiceName
     status: StepStatus = StepStatus.PENDING
@@ -82,10 +79,9 @@ class Step(BaseModel):
     reason: str = ""
 
 
-class Run(BaseModel):
+class Run(Value):
     """A run in the orchestrator's database; its id is its trace."""
 
-    model_config = ConfigDict(frozen=True)
     run_id: RunId
     card_name: CardName
     status: RunStatus
@@ -93,17 +89,16 @@ class Run(BaseModel):
     started_at: AwareDatetime
     finished_at: AwareDatetime | None = None
     inputs: tuple[ArtifactRef, ...]
-    params: dict[str, str] = {}
+    params: dict[str, str] = Field(default={})
     retention: Retention | None = None
     steps: tuple[Step, ...]
     result: ArtifactRef | None = None
     reason: str = ""
 
 
-class Started(BaseModel):
+class Started(Value):
     """The run that was started, now or by an earlier delivery of the same command."""
 
-    model_config = ConfigDict(frozen=True)
     run_id: RunId
 
 
@@ -129,12 +124,8 @@ class GetProcess(Query[Run], domain="process", action="get", service="orchestrat
     run_id: RunId
 
 
-class RunPage(BaseModel):
+class RunPage(Page[Run]):
     """Runs, newest first, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[Run, ...]
-    next_cursor: str | None = None
 
 
 class ListProcesses(Query[RunPage], domain="process", action="list", service="orchestrator"):
@@ -153,10 +144,9 @@ class CancelProcess(Command[Run], domain="process", action="cancel", service="or
     reason: str = Field(default="", max_length=1000)
 
 
-class NamedInput(BaseModel):
+class NamedInput(Value):
     """An input under its name in the card: `brief`, or the step that produced it."""
 
-    model_config = ConfigDict(frozen=True)
     name: StepId
     artifact: ArtifactRef
 
@@ -183,50 +173,43 @@ class ProcessStarted(Event, topic="process", name="started"):
     members: tuple[Identity, ...]
 
 
-class StepStarted(Event, topic="process", name="step_started"):
-    """An attempt of a step was sent to its role."""
+class StepEvent(Event):
+    """Base of events about one attempt of a step."""
 
     run_id: RunId
     step_id: StepId
     attempt: int
+
+
+class StepStarted(StepEvent, topic="process", name="step_started"):
+    """An attempt of a step was sent to its role."""
+
     role: ServiceName
 
 
-class StepProgress(Event, topic="process", name="step_progress"):
+class StepProgress(StepEvent, topic="process", name="step_progress"):
     """A role reports progress within its attempt."""
 
-    run_id: RunId
-    step_id: StepId
-    attempt: int
     note: str
 
 
-class StepCompleted(Event, topic="process", name="step_completed"):
+class StepCompleted(StepEvent, topic="process", name="step_completed"):
     """An attempt has ended with a registered artifact."""
 
-    run_id: RunId
-    step_id: StepId
-    attempt: int
     artifact: ArtifactRef
     context: AIContext
 
 
-class StepFailed(Event, topic="process", name="step_failed"):
+class StepFailed(StepEvent, topic="process", name="step_failed"):
     """An attempt has ended without an artifact."""
 
-    run_id: RunId
-    step_id: StepId
-    attempt: int
     retryable: bool
     reason: str
 
 
-class StepPendingStorage(Event, topic="process", name="step_pending_storage"):
+class StepPendingStorage(StepEvent, topic="process", name="step_pending_storage"):
     """An attempt is done, but storage is unavailable: its artifact is in the role's durable buffer."""
 
-    run_id: RunId
-    step_id: StepId
-    attempt: int
     artifact: ArtifactRef
     context: AIContext
 

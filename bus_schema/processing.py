@@ -3,12 +3,12 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from bus_schema.dialogue import DialogueMessageId, FragmentId
 from bus_schema.identities import ServiceName, UserId
 from bus_schema.links import Link
-from bus_schema.messages import Event
+from bus_schema.messages import Event, Value
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^task_[A-Za-z0-9_-]{1,64}$")]
 FactId = Annotated[str, StringConstraints(pattern=r"^fact_[A-Za-z0-9_-]{1,64}$")]
@@ -23,13 +23,12 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Task(BaseModel):
+class Task(Value):
     """A task; `owner` is the name as mentioned, `owner_id` the user behind it, where known.
 
     A due date without a time means the end of that day where its user lives; `due_said` is how they put it.
     """
 
-    model_config = ConfigDict(frozen=True)
     task_id: TaskId
     text: str = Field(min_length=1, max_length=500)
     owner: str | None = Field(default=None, max_length=100)
@@ -43,10 +42,9 @@ class Task(BaseModel):
     message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
 
 
-class TaskUpdate(BaseModel):
+class TaskUpdate(Value):
     """A change of a task, with the task as it is now."""
 
-    model_config = ConfigDict(frozen=True)
     change: Literal["found", "done", "moved", "cancelled", "reassigned"]
     task: Task
 
@@ -60,10 +58,9 @@ class FactKind(StrEnum):
     ROLE = "role"
 
 
-class Fact(BaseModel):
+class Fact(Value):
     """A fact in the words in which it was stated, valid until another fact supersedes it."""
 
-    model_config = ConfigDict(frozen=True)
     fact_id: FactId
     kind: FactKind
     text: str = Field(min_length=1, max_length=1000)
@@ -75,18 +72,16 @@ class Fact(BaseModel):
     message_ids: tuple[DialogueMessageId, ...] = Field(min_length=1)
 
 
-class FactUpdate(BaseModel):
+class FactUpdate(Value):
     """A change of the facts; `confirmed` was known and is stated again, `superseded` is no longer valid."""
 
-    model_config = ConfigDict(frozen=True)
     change: Literal["found", "confirmed", "superseded"]
     fact: Fact
 
 
-class Mood(BaseModel):
+class Mood(Value):
     """Sentiment of a user from −1 to 1, relative to their usual one; `evidence` are quotes."""
 
-    model_config = ConfigDict(frozen=True)
     tone: Tone
     usual: Tone
     is_sharp_turn: bool = False

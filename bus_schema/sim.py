@@ -2,19 +2,18 @@
 
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
-from bus_schema.messages import Command, Event, Query
+from bus_schema.messages import Command, Event, Query, Value
 
 SimId = Annotated[str, StringConstraints(pattern=r"^sim_[A-Za-z0-9_-]{1,64}$")]
 SimFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 MAX_SIM_MESSAGES = 100_000
 
 
-class Simulation(BaseModel):
+class Simulation(Value):
     """The simulation that was started."""
 
-    model_config = ConfigDict(frozen=True)
     sim_id: SimId
 
 
@@ -31,10 +30,9 @@ class StartSim(Command[Simulation], domain="sim", action="start"):
     limit: int | None = Field(default=None, ge=1, le=MAX_SIM_MESSAGES)
 
 
-class SimCounts(BaseModel):
+class SimCounts(Value):
     """Counts of a simulation; a message counts once the dialogue has answered it."""
 
-    model_config = ConfigDict(frozen=True)
     sim_id: SimId
     sent: int = Field(ge=0)
     answered: int = Field(ge=0)
@@ -47,10 +45,9 @@ class StopSim(Command[SimCounts], domain="sim", action="stop"):
     sim_id: SimId | None = None
 
 
-class SimState(BaseModel):
+class SimState(Value):
     """The running simulation, or the last one; no counts if none has run."""
 
-    model_config = ConfigDict(frozen=True)
     is_running: bool = False
     profiles: SimFile | None = None
     scenario: SimFile | None = None

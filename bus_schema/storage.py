@@ -2,27 +2,17 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
-from bus_schema.artifacts import (
-    ArtifactId,
-    ArtifactRef,
-    ArtifactType,
-    Manifest,
-    Retention,
-    StepId,
-    TraceId,
-    Visibility,
-)
+from bus_schema.artifacts import ArtifactId, ArtifactRef, ArtifactType, Manifest, Retention, StepId, TraceId, Visibility
 from bus_schema.identities import Identity
-from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.messages import Command, Event, Nothing, Page, Query, Value
 from bus_schema.uploads import FoundManifest
 
 
-class Registration(BaseModel):
+class Registration(Value):
     """The artifact is registered: its manifest is committed."""
 
-    model_config = ConfigDict(frozen=True)
     artifact_id: ArtifactId
     version: int
     sha256: str
@@ -45,12 +35,8 @@ class GetArtifact(Query[FoundManifest], domain="storage", action="get_artifact")
     presigned: bool = False
 
 
-class ManifestPage(BaseModel):
+class ManifestPage(Page[Manifest]):
     """Manifests in order of commit, with the cursor of the next page."""
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[Manifest, ...]
-    next_cursor: str | None = None
 
 
 class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_artifacts"):
@@ -66,10 +52,9 @@ class SearchArtifacts(Query[ManifestPage], domain="storage", action="search_arti
     limit: int = Field(default=50, ge=1, le=200)
 
 
-class Versions(BaseModel):
+class Versions(Value):
     """The versions of an artifact, oldest first."""
 
-    model_config = ConfigDict(frozen=True)
     items: tuple[Manifest, ...]
 
 
@@ -79,18 +64,16 @@ class GetVersions(Query[Versions], domain="storage", action="get_versions"):
     artifact_id: ArtifactId
 
 
-class LineageEdge(BaseModel):
+class LineageEdge(Value):
     """`source` was an input of `target`."""
 
-    model_config = ConfigDict(frozen=True)
     source: ArtifactId
     target: ArtifactId
 
 
-class Lineage(BaseModel):
+class Lineage(Value):
     """The requested part of the provenance graph."""
 
-    model_config = ConfigDict(frozen=True)
     nodes: tuple[Manifest, ...]
     edges: tuple[LineageEdge, ...]
 

@@ -2,35 +2,33 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from bus_schema.artifacts import ArtifactId, ArtifactRef, ArtifactType, StepId, TraceId
 from bus_schema.identities import Identity
-from bus_schema.messages import Command, Event, Query
+from bus_schema.messages import Command, Event, Query, Value
 
 ExpiryReason = Literal["own", "type", "process"]
 OrphanReason = Literal["unused", "outdated", "unknown", "unregistered"]
 
 
-class Example(BaseModel):
+class Example(Value):
     """A sample item with the reason why it is listed."""
 
-    model_config = ConfigDict(frozen=True)
     key: str
     size_bytes: int
     reason: str
 
 
-class Tally(BaseModel):
+class Tally(Value):
     """Count and size of a kind, with the first few items."""
 
-    model_config = ConfigDict(frozen=True)
     count: int = 0
     size_bytes: int = 0
     examples: tuple[Example, ...] = ()
 
 
-class GarbageReport(BaseModel):
+class GarbageReport(Value):
     """Report of a garbage collection, or of its dry run.
 
     `expired` artifacts can be read no more; `unused` contents have no artifact any more, `unknown` objects never had
@@ -40,7 +38,6 @@ class GarbageReport(BaseModel):
     `is_complete` is false there is more than one run takes: run it again.
     """
 
-    model_config = ConfigDict(frozen=True)
     dry_run: bool
     expired: Tally = Tally()
     unused: Tally = Tally()
@@ -68,19 +65,17 @@ class CollectGarbage(Command[GarbageReport], domain="storage", action="collect_g
     max_objects: int | None = Field(default=None, ge=0)
 
 
-class Trouble(BaseModel):
+class Trouble(Value):
     """A problem with the bytes of an artifact."""
 
-    model_config = ConfigDict(frozen=True)
     artifact_id: ArtifactId
     key: str
     problem: str
 
 
-class AuditPage(BaseModel):
+class AuditPage(Value):
     """Result of one page of an audit; `restored` bytes were found among the orphans or under another key."""
 
-    model_config = ConfigDict(frozen=True)
     checked: int
     hashed_bytes: int = 0
     total: int
@@ -102,18 +97,16 @@ class Audit(Command[AuditPage], domain="storage", action="audit"):
     rehash: bool = True
 
 
-class Lost(BaseModel):
+class Lost(Value):
     """An artifact that could not be restored, with the reason."""
 
-    model_config = ConfigDict(frozen=True)
     key: str
     reason: str
 
 
-class RebuildPage(BaseModel):
+class RebuildPage(Value):
     """Result of one page of a rebuild; `recovered` artifacts had bytes but no copy of their manifest."""
 
-    model_config = ConfigDict(frozen=True)
     dry_run: bool
     looked_at: int
     present: int = 0
@@ -134,18 +127,16 @@ class Rebuild(Command[RebuildPage], domain="storage", action="rebuild"):
     deep: bool = False
 
 
-class Amount(BaseModel):
+class Amount(Value):
     """Number and total size."""
 
-    model_config = ConfigDict(frozen=True)
     count: int = 0
     size_bytes: int = 0
 
 
-class StorageStats(BaseModel):
+class StorageStats(Value):
     """Statistics of the store; `by_state` counts contents, the others artifacts, except staging and orphans."""
 
-    model_config = ConfigDict(frozen=True)
     artifacts: Amount
     expired: Amount
     by_state: dict[str, Amount]

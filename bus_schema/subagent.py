@@ -1,10 +1,10 @@
 """Commands and events of sub-agents (spec 001)."""
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.history import ChatId, ChatMessage, HistoryToolCall, SubagentName
-from bus_schema.messages import Command, Event, Nothing
+from bus_schema.messages import Command, Event, Nothing, Value
 
 MAX_TASK_CHARS = 32_000
 MAX_SHOWN_CHARS = 4000
@@ -25,10 +25,9 @@ class TaskStep(ChatMessage):
     ref: ArtifactRef | None = None
 
 
-class TaskDone(BaseModel):
+class TaskDone(Value):
     """The sub-agent's answer, with the tool calls that led to it, each with its result."""
 
-    model_config = ConfigDict(frozen=True)
     response: str = Field(min_length=1, max_length=MAX_TASK_CHARS)
     steps: tuple[TaskStep, ...] = Field(default=(), max_length=MAX_STEPS)
 
@@ -59,10 +58,9 @@ class CancelTask(Command[Nothing], domain="subagent", action="cancel_task", serv
     delegation_id: str = Field(min_length=1, max_length=128)
 
 
-class SubagentEvent(BaseModel):
+class SubagentEvent(Event):
     """Base of sub-agent events: sub-agent, chat, delegation; `position` orders them within a delegation."""
 
-    model_config = ConfigDict(frozen=True)
     chat_id: ChatId
     subagent: SubagentName
     delegation_id: str
@@ -70,20 +68,20 @@ class SubagentEvent(BaseModel):
     time: AwareDatetime
 
 
-class SubagentDelegation(SubagentEvent, Event, topic="subagent", name="subagent_delegation"):
+class SubagentDelegation(SubagentEvent, topic="subagent", name="subagent_delegation"):
     """The master has given a task to a sub-agent."""
 
     task: str = Field(max_length=MAX_SHOWN_CHARS)
 
 
-class SubagentAssistantWithTools(SubagentEvent, Event, topic="subagent", name="subagent_assistant_with_tools"):
+class SubagentAssistantWithTools(SubagentEvent, topic="subagent", name="subagent_assistant_with_tools"):
     """The sub-agent has called tools."""
 
     content: str = Field(default="", max_length=MAX_SHOWN_CHARS)
     tool_calls: tuple[HistoryToolCall, ...]
 
 
-class SubagentToolResult(SubagentEvent, Event, topic="subagent", name="subagent_tool_result"):
+class SubagentToolResult(SubagentEvent, topic="subagent", name="subagent_tool_result"):
     """A tool has returned; content too long is at `ref`."""
 
     tool_call_id: str
@@ -93,14 +91,14 @@ class SubagentToolResult(SubagentEvent, Event, topic="subagent", name="subagent_
     is_error: bool = False
 
 
-class SubagentCompletion(SubagentEvent, Event, topic="subagent", name="subagent_completion"):
+class SubagentCompletion(SubagentEvent, topic="subagent", name="subagent_completion"):
     """The sub-agent has answered, or has failed (`is_error`)."""
 
     response: str = Field(max_length=MAX_SHOWN_CHARS)
     is_error: bool = False
 
 
-class SubagentTool(SubagentEvent, Event, topic="subagent", name="subagent_tool"):
+class SubagentTool(SubagentEvent, topic="subagent", name="subagent_tool"):
     """A tool is running; for people who watch, part of no history."""
 
     name: str

@@ -2,15 +2,14 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from bus_schema.artifacts import ArtifactRef
-from bus_schema.glm import MAX_BATCH, MAX_PAGE, BatchReport, KemPage
+from bus_schema.glm import MAX_PAGE, BatchReport, KemBatch, KemPage
 from bus_schema.identities import Identity
 from bus_schema.kem import Kem, KemDraft, KemNotice
 from bus_schema.kem_query import KemQuery
 from bus_schema.links import KemId
-from bus_schema.messages import Command, Event, Nothing, Query
+from bus_schema.messages import Command, Event, Nothing, Query, StrictValue, Value
 
 MAX_LEASE_MS = 60 * 60 * 1000
 MAX_WAIT_MS = 10 * 60 * 1000
@@ -30,18 +29,10 @@ class PublishKem(Command[Kem], domain="swm", action="publish_kem"):
     persist_to_glm_if_new_or_updated: bool = False
 
 
-class PublishKems(Command[BatchReport], domain="swm", action="publish_kems"):
+class PublishKems(KemBatch, Command[BatchReport], domain="swm", action="publish_kems"):
     """Share many units independently of one another; `ref` is an artifact with one draft per line."""
 
-    kems: tuple[KemDraft, ...] = Field(default=(), max_length=MAX_BATCH)
-    ref: ArtifactRef | None = None
     persist_to_glm_if_new_or_updated: bool = False
-
-    @model_validator(mode="after")
-    def _has_units(self) -> Self:
-        if bool(self.kems) == (self.ref is not None):
-            raise ValueError("a batch has either units or a ref to them")
-        return self
 
 
 class QuerySwm(Query[KemPage], domain="swm", action="query"):
@@ -58,10 +49,9 @@ class QuerySwm(Query[KemPage], domain="swm", action="query"):
         return self
 
 
-class LoadedKems(BaseModel):
+class LoadedKems(Value):
     """The units loaded into the working memory."""
 
-    model_config = ConfigDict(frozen=True)
     kem_ids: tuple[KemId, ...]
 
 
@@ -72,18 +62,16 @@ class LoadKemsFromGlm(Command[LoadedKems], domain="swm", action="load_kems_from_
     limit: int = Field(default=50, ge=1, le=MAX_PAGE)
 
 
-class SubscriptionTopic(BaseModel):
+class SubscriptionTopic(StrictValue):
     """Changes of units that match a filter: `kem_id=…`, `metadata.key=value`, joined by AND, OR, ( )."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     type: Literal["KEM_LIFECYCLE_EVENTS"] = "KEM_LIFECYCLE_EVENTS"
     filter_criteria: str = Field(default="", max_length=1000)
 
 
-class Subscription(BaseModel):
+class Subscription(Value):
     """Events that match any topic go to this queue, also while nobody consumes it."""
 
-    model_config = ConfigDict(frozen=True)
     subscription_id: SubscriptionId
     queue: str
 
@@ -105,10 +93,9 @@ class Unsubscribe(Command[Nothing], domain="swm", action="unsubscribe"):
     subscription_id: SubscriptionId
 
 
-class Lock(BaseModel):
+class Lock(Value):
     """A held lock, until `expires`; `fencing` is higher than that of every earlier holder."""
 
-    model_config = ConfigDict(frozen=True)
     token: LockToken
     fencing: int = Field(ge=1)
     expires: AwareDatetime
@@ -137,10 +124,9 @@ class ReleaseLock(Command[Nothing], domain="swm", action="release_lock"):
     token: LockToken
 
 
-class LockInfo(BaseModel):
+class LockInfo(Value):
     """Holder of a lock, its fencing number, and the number of waiters."""
 
-    model_config = ConfigDict(frozen=True)
     name: Name
     holder: Identity | None = None
     fencing: int = Field(default=0, ge=0)
@@ -154,10 +140,9 @@ class GetLockInfo(Query[LockInfo], domain="swm", action="get_lock_info"):
     name: Name
 
 
-class Count(BaseModel):
+class Count(Value):
     """Value of a counter."""
 
-    model_config = ConfigDict(frozen=True)
     value: int
 
 

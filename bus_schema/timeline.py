@@ -2,12 +2,12 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from bus_schema.artifacts import TraceId
 from bus_schema.envelope import Envelope, MessageId
 from bus_schema.identities import UserId, is_user_id
-from bus_schema.messages import Command, Query
+from bus_schema.messages import Command, Page, Query, Value
 
 Topic = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
@@ -30,10 +30,9 @@ _NAMES = {
 }
 
 
-class TimelineEvent(BaseModel):
+class TimelineEvent(Value):
     """An event from the bus with its envelope; storage assigns its sequence number."""
 
-    model_config = ConfigDict(frozen=True)
     event_id: MessageId
     name: str = Field(max_length=128)
     topic: Topic
@@ -59,10 +58,9 @@ class TimelineEvent(BaseModel):
         )
 
 
-class EventsSaved(BaseModel):
+class EventsSaved(Value):
     """Number of events that were new."""
 
-    model_config = ConfigDict(frozen=True)
     count: int
 
 
@@ -72,15 +70,11 @@ class SaveEvents(Command[EventsSaved], domain="storage", action="save_events"):
     events: tuple[TimelineEvent, ...] = Field(min_length=1, max_length=500)
 
 
-class TimelinePage(BaseModel):
+class TimelinePage(Page[TimelineEvent]):
     """Events in the order in which they were recorded, with the cursor of the next page.
 
     The last page has a cursor, too: what happens from then on comes after it.
     """
-
-    model_config = ConfigDict(frozen=True)
-    items: tuple[TimelineEvent, ...]
-    next_cursor: str | None = None
 
 
 class GetTimeline(Query[TimelinePage], domain="storage", action="get_timeline"):

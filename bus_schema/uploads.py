@@ -1,27 +1,25 @@
 """Presigned access for clients that cannot reach the file store themselves."""
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from bus_schema.artifacts import Checksum, ContentType, Manifest
 from bus_schema.envelope import ClaimKey
-from bus_schema.messages import Query
+from bus_schema.messages import Query, Value
 
 MAX_CLAIM_BYTES = 64 * 1024 * 1024
 
 
-class PresignedPut(BaseModel):
+class PresignedPut(Value):
     """A signed address for one PUT of exactly these bytes until it expires; the headers must be sent with it."""
 
-    model_config = ConfigDict(frozen=True)
     url: str = Field(repr=False)
     headers: dict[str, str]
     expires: AwareDatetime
 
 
-class PresignedGet(BaseModel):
+class PresignedGet(Value):
     """A signed address for GET, ranges included, until it expires."""
 
-    model_config = ConfigDict(frozen=True)
     url: str = Field(repr=False)
     expires: AwareDatetime
 
@@ -32,10 +30,9 @@ class FoundManifest(Manifest):
     presigned_url: PresignedGet | None = Field(default=None, exclude_if=lambda url: url is None)
 
 
-class Upload(BaseModel):
+class Upload(Value):
     """Staging address; without `presigned_put`, the store is a folder that is written to directly."""
 
-    model_config = ConfigDict(frozen=True)
     upload_id: str
     uri: str
     presigned_put: PresignedPut | None = None
@@ -50,10 +47,9 @@ class RequestUpload(Query[Upload], domain="storage", action="request_upload"):
     uri: str | None = Field(default=None, min_length=1, max_length=1024)
 
 
-class ClaimUpload(BaseModel):
+class ClaimUpload(Value):
     """Upload address for the data of a large message; without `presigned_put`, the store is a folder."""
 
-    model_config = ConfigDict(frozen=True)
     key: ClaimKey
     presigned_put: PresignedPut | None = None
 
@@ -65,10 +61,9 @@ class RequestClaim(Query[ClaimUpload], domain="storage", action="request_claim")
     checksum: Checksum
 
 
-class ClaimAddress(BaseModel):
+class ClaimAddress(Value):
     """Download address of a large message's data; without an address, the store is a folder."""
 
-    model_config = ConfigDict(frozen=True)
     presigned_url: PresignedGet | None = None
 
 

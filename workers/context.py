@@ -52,11 +52,7 @@ class ContextWorker(Worker):
         self._agent = ContextAgent(self._model)
         self._habits = open_preferences(settings.habits)
         self._artifacts = open_artifacts(self._bus, settings, worker_context.clock)
-        self._talks = Conversations(
-            self._bus,
-            self._artifacts,
-            largest_inline_bytes=settings.max_body_bytes // 2,
-        )
+        self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._states = AgentStateStore(self._bus, self.name, NotificationState)
         self._due: dict[str, datetime] = {}
         self._next_look = worker_context.clock()

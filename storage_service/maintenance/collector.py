@@ -35,8 +35,7 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     if survey.forgotten:
         return DatabaseBehindStore(**numbers, forgotten=survey.forgotten)
     share = max(
-        _percent(objects, survey.objects, rules.few),
-        _percent(survey.due.count, survey.holdings.artifacts, rules.few),
+        _percent(objects, survey.objects, rules.few), _percent(survey.due.count, survey.holdings.artifacts, rules.few)
     )
     if taken > rules.max_objects or share > rules.max_percent:
         return TooMuchGarbage(

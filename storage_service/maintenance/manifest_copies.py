@@ -159,9 +159,7 @@ async def clean(registry: SpentUploads, blobs: CopyStore) -> None:
 
 
 async def write_copy(
-    copy_of: Callable[[str], Awaitable[ManifestCopy]],
-    write: Callable[[str, bytes], Awaitable[None]],
-    artifact_id: str,
+    copy_of: Callable[[str], Awaitable[ManifestCopy]], write: Callable[[str, bytes], Awaitable[None]], artifact_id: str
 ) -> None:
     """Write the copy of a manifest as the database has it now, if it has it. Raises OSError."""
     try:

@@ -166,10 +166,7 @@ class SqlRemovals:
             is_first = (await session.execute(done)).first() is not None
             if is_first and is_there:
                 event = ArtifactOrphaned(
-                    key=removal.key,
-                    orphan_key=removal.target,
-                    size_bytes=removal.size_bytes,
-                    reason=removal.reason,
+                    key=removal.key, orphan_key=removal.target, size_bytes=removal.size_bytes, reason=removal.reason
                 )
                 session.add(NotificationRow.of(event))
 

@@ -102,8 +102,7 @@ class Subagents:
         # Each time under an id of its own, so that whoever asks again after a crash is answered, not its dead
         # predecessor; what is asked again is known by the delegation's id.
         return await in_id_scope(
-            secrets.token_hex(8),
-            lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace),
+            secrets.token_hex(8), lambda: self.bus.request(timed, to=service_of(name), timeout_s=timeout_s, trace=trace)
         )
 
     def _patience_s(self) -> float:

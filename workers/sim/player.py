@@ -125,9 +125,7 @@ class SimPlayer:
 
     async def _say(self, message: SimMessage) -> None:
         command = Invoke(
-            user_id=message.user_id,
-            message=message.text,
-            message_id=f"msg_{derived(self._sim_id, message.number)}",
+            user_id=message.user_id, message=message.text, message_id=f"msg_{derived(self._sim_id, message.number)}"
         )
         self.progress.settle(message.number, is_answered=await self._asked(command, message.user_id))
 
