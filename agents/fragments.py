@@ -37,8 +37,8 @@ class MessageSentence:
         return self.text.rstrip("!)» \"'").endswith("?")
 
 
-def message_sentences(text: str) -> Iterator[MessageSentence]:
-    language = language_of(text)
+def message_sentences(text: str, language: Language | None = None) -> Iterator[MessageSentence]:
+    language = language or language_of(text)
     is_under_heading = False
     for line in text.replace("’", "'").splitlines():
         bullet = _BULLET.match(line)

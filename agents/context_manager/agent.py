@@ -1,15 +1,14 @@
 """The context manager: facts that users state, those that newer ones supersede, and commands that store them."""
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, tzinfo
 
-from agents.context_manager.extraction import extract_by_model, find_statement
+from agents.context_manager.extraction import extract_by_model, extract_facts
 from agents.context_manager.knowledge import FactBase, FactRecorder, statement_content
 from agents.fragments import ProcessingResult, links_to, message_sentences
 from agents.models.language_model import LanguageModel
 from agents.people import KnownPeople
-from bus_schema.dialogue import DialogueFragment, DialogueMessage
+from bus_schema.dialogue import DialogueFragment
 from bus_schema.ids import derived
 from bus_schema.kem import KemRights
 from bus_schema.kps import ProcessRawData
@@ -20,9 +19,6 @@ from language.words import Language, first_words, language_of, terms
 AGENT = "context_manager"
 NOBODY_KNOWN = KnownPeople()
 _NEWS_LASTS = timedelta(days=3)
-_PROJECT = re.compile(
-    r"\b(?:проект(?:а|е|у|ом)?|project)\s+(?:[«“\"]([^»”\"]{2,60})[»”\"]|([A-ZА-ЯЁ][\w-]+(?: [A-ZА-ЯЁ][\w-]+)?))"
-)
 _PHRASES = {
     Language.ENGLISH: "{who} says: “{new}” Before, it was: “{old}”",
     Language.RUSSIAN: "{who}: «{new}» Раньше было: «{old}»",
@@ -46,7 +42,7 @@ class ContextManager:
         messages = fragment.heard
         recorder = FactRecorder(knowledge, self._zone)
         for message in messages:
-            self._read(message, recorder)
+            extract_facts(message, recorder, self._people)
         await extract_by_model(messages, recorder, self._model)
         ids = [each for update in recorder.updates for each in update.fact.message_ids]
         outcome = ProcessingResult[FactUpdate](
@@ -55,15 +51,6 @@ class ContextManager:
             links=links_to("message", ids),
         )
         return recorder.knowledge, outcome
-
-    def _read(self, message: DialogueMessage, recorder: FactRecorder) -> None:
-        project = None
-        for sentence in message_sentences(message.content or ""):
-            named = _PROJECT.search(sentence.text)
-            project = (named[1] or named[2]) if named else project
-            statement = find_statement(sentence, recorder.said_at(message), self._people)
-            if statement:
-                recorder.record(statement.text, statement.kind, message, project)
 
     def _news(self, updates: Iterable[FactUpdate], teller: str) -> Iterable[NotificationGenerated]:
         """Notifications for those whose statements were superseded by someone else."""

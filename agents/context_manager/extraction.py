@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.prompts import shipped_guide
 from agents.context_manager.knowledge import FactRecorder
-from agents.fragments import MessageSentence, is_supported, quoted_message
+from agents.fragments import MessageSentence, is_supported, message_sentences, quoted_message
 from agents.models.language_model import LanguageModel
 from agents.models.prompt import Material, build_prompt
 from agents.models.structured import try_complete_as
@@ -20,7 +20,7 @@ from bus_schema.dialogue import DialogueMessage
 from bus_schema.processing import FactKind
 from language.dates.expressions import dates_in
 from language.sentences import leans_back
-from language.words import first_words, terms, words
+from language.words import Language, first_words, terms, words
 
 _LONGEST_WORDS = 60
 _FEWEST_TERMS = 2
@@ -65,12 +65,30 @@ _UNCERTAIN = _any_of(
 )
 
 
+_PROJECT = re.compile(
+    r"\b(?:проект(?:а|е|у|ом)?|project)\s+(?:[«“\"]([^»”\"]{2,60})[»”\"]|([A-ZА-ЯЁ][\w-]+(?: [A-ZА-ЯЁ][\w-]+)?))"
+)
+
+
 @dataclass(frozen=True)
 class FactStatement:
     """A sentence with the sort of thing that it makes known."""
 
     text: str
     kind: FactKind
+
+
+def extract_facts(
+    message: DialogueMessage, recorder: FactRecorder, people: KnownPeople, language: Language | None = None
+) -> None:
+    """Record the facts that a message states."""
+    project = None
+    for sentence in message_sentences(message.content or "", language):
+        named = _PROJECT.search(sentence.text)
+        project = (named[1] or named[2]) if named else project
+        statement = find_statement(sentence, recorder.said_at(message), people)
+        if statement:
+            recorder.record(statement.text, statement.kind, message, project)
 
 
 def find_statement(sentence: MessageSentence, said_at: datetime, people: KnownPeople) -> FactStatement | None:

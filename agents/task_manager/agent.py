@@ -121,10 +121,12 @@ class TaskManager:
         return self._notices.of_time(book, now)
 
 
-def extract_by_rules(messages: Iterable[DialogueMessage], recorder: TaskRecorder) -> None:
+def extract_by_rules(
+    messages: Iterable[DialogueMessage], recorder: TaskRecorder, language: Language | None = None
+) -> None:
     """Enter all that the messages say of tasks, in the order in which they say it."""
     for message in messages:
-        for sentence in message_sentences(message.content or ""):
+        for sentence in message_sentences(message.content or "", language):
             _read(sentence, message, recorder)
 
 
