@@ -25,13 +25,16 @@ class VectorRelay:
     """Each change writes an outbox row in its own transaction; the row is deleted once the index has the unit.
 
     After a failure in between, the outbox row is still there and the write is repeated, which is idempotent. One relay
-    runs at a time.
+    runs at a time, after commits; only the instance that writes has one.
     """
 
     def __init__(self, database: Database, index: VectorIndex, batch: int = _BATCH) -> None:
         self.database, self.index = database, index
         self._batch = batch
         self._lock = asyncio.Lock()
+        self._due = asyncio.Event()
+        self._advanced = asyncio.Condition()
+        self._committed = self._indexed = 0
 
     async def open(self) -> None:
         """Raises IndexGone, IndexAway, IndexOfAnotherSpace."""
@@ -46,6 +49,32 @@ class VectorRelay:
             while count := await self._write_batch():
                 written += count
         return written
+
+    def notify(self) -> None:
+        """Announce a commit."""
+        self._committed += 1
+        self._due.set()
+
+    async def step(self) -> None:
+        """Wait for a commit, then relay. Raises IndexAway, DatabaseAway; the next step tries again."""
+        await self._due.wait()
+        known = self._committed
+        await self.relay()
+        if self._committed == known:
+            self._due.clear()
+        async with self._advanced:
+            self._indexed = known
+            self._advanced.notify_all()
+
+    async def catch_up(self, within_s: float) -> bool:
+        """True if within that time the index has all that was committed before the call."""
+        known = self._committed
+        try:
+            async with asyncio.timeout(within_s), self._advanced:
+                await self._advanced.wait_for(lambda: self._indexed >= known)
+        except TimeoutError:
+            return False
+        return True
 
     async def check(self) -> MemoryReport:
         """Compare the versions of rows and index; units in the outbox are not due yet. Raises IndexAway."""
@@ -115,39 +144,3 @@ class VectorRelay:
         for row in rows:
             if row.vector is not None and (row.model, len(row.vector)) == (space.model, space.bytes_of_vector):
                 yield point_of(as_kem(row, has_vector=False), row.vector, readers_of(row))
-
-
-class IndexSync:
-    """Runs the relay after commits, and lets a search wait for it; only the instance that writes has one."""
-
-    def __init__(self, relay: VectorRelay) -> None:
-        self._relay = relay
-        self._due = asyncio.Event()
-        self._advanced = asyncio.Condition()
-        self._committed = self._indexed = 0
-
-    def notify(self) -> None:
-        """Announce a commit."""
-        self._committed += 1
-        self._due.set()
-
-    async def step(self) -> None:
-        """Wait for a commit, then run the relay. Raises IndexAway, DatabaseAway; the next step tries again."""
-        await self._due.wait()
-        known = self._committed
-        await self._relay.relay()
-        if self._committed == known:
-            self._due.clear()
-        async with self._advanced:
-            self._indexed = known
-            self._advanced.notify_all()
-
-    async def catch_up(self, within_s: float) -> bool:
-        """True if within that time the index has all that was committed before the call."""
-        known = self._committed
-        try:
-            async with asyncio.timeout(within_s), self._advanced:
-                await self._advanced.wait_for(lambda: self._indexed >= known)
-        except TimeoutError:
-            return False
-        return True

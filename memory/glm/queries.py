@@ -164,15 +164,8 @@ class KemQueries:
         async with self.database.reading() as session:
             return await session.scalar(select(func.count()).select_from(KemRow).where(condition)) or 0
 
-
-class KemStatistics:
-    """Counts of the units that a principal may read."""
-
-    def __init__(self, database: Database, space: EmbeddingSpace) -> None:
-        self.database, self.space = database, space
-
-    async def count(self, principal: Principal) -> MemoryStats:
-        """Totals and counts by content type. Raises DatabaseAway."""
+    async def statistics(self, principal: Principal, space: EmbeddingSpace) -> MemoryStats:
+        """Totals and counts by content type of the readable units. Raises DatabaseAway."""
         readable = readable_by(principal)
         kinds = (
             select(KemRow.content_type, func.count().label("kems"), func.count(KemRow.model).label("with_vector"))
@@ -190,8 +183,8 @@ class KemStatistics:
                 with_vector=sum(row.with_vector for row in rows),
                 by_content_type={row.content_type: row.kems for row in rows},
                 newest=await session.scalar(newest),
-                model=self.space.model,
-                dim=self.space.dim,
+                model=space.model,
+                dim=space.dim,
             )
 
 

@@ -1,9 +1,4 @@
-"""Search over units: by meaning, by words, by both; ranked or in order, a page at a time.
-
-search = HybridSearch(semantic, LexicalSearch(database), embedder)
-ranked = await search.ranked(query, principal, limit)   # ranked.items: FoundKem with score and explanation, best first
-ranked.is_degraded                                      # by words alone: embedder or index unavailable
-"""
+"""Search over units: by meaning, by words, by both; ranked or in order, a page at a time."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -17,11 +12,11 @@ from bus_schema.glm import Explanation, FoundKem, KemPage, RetrieveKems
 from bus_schema.kem_match import meets_filter
 from bus_schema.kem_query import KemQuery, OrderBy
 from memory.embedding.embedder import Embedder, EmbedderFailure
-from memory.glm.index_sync import IndexSync
+from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
 from memory.glm.queries import MAX_RANK, KemQueries, cursor_at, matching_apart_from_metadata, rank_of, readable_by
 from memory.glm.tables import KemRow
-from memory.vectors.index import IndexAway, VectorIndex
+from memory.vectors.index import IndexAway
 from mindbus.logs import logger
 from mindbus.principal import Principal
 from retrieval.bm25 import LexicalScore
@@ -39,14 +34,60 @@ _FRESH_WITHIN_S = 1.0
 _NO_WORDS = LexicalScore(0.0, ())
 
 
-class SemanticSearch:
-    """Nearest units by vector: the index proposes, rows decide, since the index may lag behind."""
+@dataclass(frozen=True, slots=True)
+class RankedKems:
+    """Results, the best first; `is_degraded` if they were compared by words alone though the query has a text."""
 
-    def __init__(self, index: VectorIndex, queries: KemQueries) -> None:
-        self.index, self.queries = index, queries
+    items: Sequence[FoundKem]
+    is_degraded: bool = False
+
+
+class KemSearch:
+    """Vectors are compared with vectors, texts by words too; without embedder or index, words alone still answer."""
+
+    def __init__(self, queries: KemQueries, relay: VectorRelay, embedder: Embedder | None) -> None:
+        self.queries, self.relay, self.embedder = queries, relay, embedder
+        self.index, self.lexical = relay.index, LexicalSearch(queries.database)
+        self._embeddings: LRUCache[str, Embedding] = LRUCache(_CACHED_QUERIES)
+
+    async def page(self, request: RetrieveKems, principal: Principal) -> KemPage:
+        """One page; a ranked one waits briefly until the index has all that was stored before it.
+
+        Raises InvalidCursor, WrongVector, DatabaseAway, and IndexAway if the query has no text.
+        """
+        query = request.query
+        if not query.is_ranked:
+            return await self.queries.page(query, principal, request.cursor, request.page_size)
+        start = rank_of(request.cursor, query)
+        end = start + request.page_size
+        await self.relay.catch_up(_FRESH_WITHIN_S)
+        ranked = await self.ranked(query, principal, end + 1)
+        items = ranked.items[start:end]
+        if not request.explain:
+            items = [item.model_copy(update={"explain": None}) for item in items]
+        next_cursor = cursor_at(end, query) if len(ranked.items) > end and end <= MAX_RANK else None
+        return KemPage(items=tuple(items), next_cursor=next_cursor, is_degraded=ranked.is_degraded)
+
+    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
+        """Up to `limit` results. Raises WrongVector, DatabaseAway, and IndexAway if the query has no text."""
+        self.index.space.require(query.embedding_query)
+        # A query with an order of its own sorts the results that would have come first.
+        count = limit if query.order_by is None else max(limit, _NEAREST)
+        if query.text_query is not None:
+            results = await self._by_text(query.text_query, query, principal, count)
+        elif query.embedding_query is not None:
+            results = RankedKems(await self.nearest(query.embedding_query, query, principal, count))
+        else:
+            results = RankedKems([])
+        if query.order_by is None:
+            return results
+        return RankedKems(_in_order(results, query.order_by)[:limit], results.is_degraded)
 
     async def nearest(self, vector: Embedding, query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
-        """Up to `limit` units, the nearest first. Raises WrongVector, IndexAway."""
+        """Up to `limit` units, the nearest first: the index proposes, rows decide, since the index may lag behind.
+
+        Raises WrongVector, IndexAway.
+        """
         self.index.space.require(vector)
         count = limit
         while True:
@@ -62,39 +103,21 @@ class SemanticSearch:
         ]
         return results[:limit]
 
+    async def _by_text(self, text: str, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
+        words = await self.lexical.scores(text, query, principal)
+        cosines = await self._cosines(text, query, principal, words)
+        scores = {key: each.score for key, each in words.items()}
+        if cosines is not None:
+            scores = fuse(scores, cosines)
+        best = best_first(scores)[:limit]
+        kems = await self.queries.among(best, query, principal)
 
-@dataclass(frozen=True, slots=True)
-class RankedKems:
-    """Results, the best first; `is_degraded` if they were compared by words alone though the query has a text."""
+        def explanation(key: str) -> Explanation:
+            lexical = words.get(key, _NO_WORDS)
+            return Explanation(dense=(cosines or {}).get(key), lexical=lexical.score, words=lexical.words)
 
-    items: Sequence[FoundKem]
-    is_degraded: bool = False
-
-
-class HybridSearch:
-    """Vectors are compared with vectors, texts by words too; without embedder or index, words alone still answer."""
-
-    def __init__(self, semantic: SemanticSearch, lexical: LexicalSearch, embedder: Embedder | None) -> None:
-        self.semantic, self.lexical, self.embedder = semantic, lexical, embedder
-        self._embeddings: LRUCache[str, Embedding] = LRUCache(_CACHED_QUERIES)
-
-    async def ranked(self, query: KemQuery, principal: Principal, limit: int) -> RankedKems:
-        """Up to `limit` results. Raises WrongVector, DatabaseAway, and IndexAway if the query has no text."""
-        if query.embedding_query is not None:
-            self.semantic.index.space.require(query.embedding_query)
-        # A query with an order of its own sorts the results that would have come first.
-        count = limit if query.order_by is None else max(limit, _NEAREST)
-        if query.text_query is not None:
-            words = await self.lexical.scores(query.text_query, query, principal)
-            evidence = _Evidence(words, await self._cosines(query.text_query, query, principal, words))
-            results = RankedKems(await self._fused(evidence, query, principal, count), evidence.cosines is None)
-        elif query.embedding_query is not None:
-            results = RankedKems(await self.semantic.nearest(query.embedding_query, query, principal, count))
-        else:
-            results = RankedKems([])
-        if query.order_by is None:
-            return results
-        return RankedKems(_in_order(results, query.order_by)[:limit], results.is_degraded)
+        items = [FoundKem(kem=kems[key], score=scores[key], explain=explanation(key)) for key in best if key in kems]
+        return RankedKems(items, is_degraded=cosines is None)
 
     async def _cosines(
         self, text: str, query: KemQuery, principal: Principal, words: Mapping[str, LexicalScore]
@@ -104,7 +127,7 @@ class HybridSearch:
             vector = query.embedding_query or await self._embedding(text)
             if vector is None:
                 return None
-            nearest = await self.semantic.index.nearest(vector.raw, query, principal, _NEAREST)
+            nearest = await self.index.nearest(vector.raw, query, principal, _NEAREST)
             candidates = {each.kem_id for each in nearest} | words.keys()
             return centred_cosines(vector.raw, await self._vectors(candidates, query, principal))
         except (EmbedderFailure, IndexAway, TimeoutError) as error:
@@ -122,67 +145,20 @@ class HybridSearch:
         return vector
 
     async def _vectors(self, kem_ids: Collection[str], query: KemQuery, principal: Principal) -> dict[str, bytes]:
-        space = self.semantic.index.space
+        space = self.index.space
         condition = and_(
             KemRow.id.in_(kem_ids),
             KemRow.model == space.model,
             matching_apart_from_metadata(query),
             readable_by(principal),
         )
-        async with self.lexical.database.reading() as session:
+        async with self.queries.database.reading() as session:
             rows = (await session.execute(select(KemRow.id, KemRow.vector, KemRow.facts).where(condition))).all()
         return {
             row.id: row.vector
             for row in rows
             if len(row.vector) == space.bytes_of_vector and meets_filter(row.facts, query.metadata_filters)
         }
-
-    async def _fused(self, evidence: "_Evidence", query: KemQuery, principal: Principal, limit: int) -> list[FoundKem]:
-        scores = evidence.scores
-        best = best_first(scores)[:limit]
-        kems = await self.semantic.queries.among(best, query, principal)
-        return [
-            FoundKem(kem=kems[key], score=scores[key], explain=evidence.explanation(key)) for key in best if key in kems
-        ]
-
-
-class PagedSearch:
-    """One query, one page; a ranked one waits briefly until the index has all that was stored before it."""
-
-    def __init__(self, queries: KemQueries, search: HybridSearch, index_sync: IndexSync) -> None:
-        self.queries, self.search, self.index_sync = queries, search, index_sync
-
-    async def page(self, request: RetrieveKems, principal: Principal) -> KemPage:
-        """Raises InvalidCursor, WrongVector, DatabaseAway, and IndexAway if the query has no text."""
-        query = request.query
-        if not query.is_ranked:
-            return await self.queries.page(query, principal, request.cursor, request.page_size)
-        start = rank_of(request.cursor, query)
-        end = start + request.page_size
-        await self.index_sync.catch_up(_FRESH_WITHIN_S)
-        ranked = await self.search.ranked(query, principal, end + 1)
-        items = ranked.items[start:end]
-        if not request.explain:
-            items = [item.model_copy(update={"explain": None}) for item in items]
-        next_cursor = cursor_at(end, query) if len(ranked.items) > end and end <= MAX_RANK else None
-        return KemPage(items=tuple(items), next_cursor=next_cursor, is_degraded=ranked.is_degraded)
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """Lexical scores of the candidates, and their cosines if those are known."""
-
-    words: Mapping[str, LexicalScore]
-    cosines: Mapping[str, float] | None
-
-    @property
-    def scores(self) -> dict[str, float]:
-        lexical = {key: each.score for key, each in self.words.items()}
-        return lexical if self.cosines is None else fuse(lexical, self.cosines)
-
-    def explanation(self, key: str) -> Explanation:
-        lexical = self.words.get(key, _NO_WORDS)
-        return Explanation(dense=(self.cosines or {}).get(key), lexical=lexical.score, words=lexical.words)
 
 
 def _in_order(ranked: RankedKems, order_by: OrderBy) -> list[FoundKem]:

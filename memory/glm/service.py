@@ -1,7 +1,6 @@
 """The global memory: its parts over one database and one vector index."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import event
@@ -9,12 +8,10 @@ from sqlalchemy import event
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.glm.embedding_backlog import KemEmbeddingBacklog
-from memory.glm.erasure import KemErasure
-from memory.glm.index_sync import IndexSync, VectorRelay
-from memory.glm.lexical import LexicalSearch
+from memory.glm.index_sync import VectorRelay
 from memory.glm.placement import open_vector_index, placement_of, recorded_space
-from memory.glm.queries import KemQueries, KemStatistics
-from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
+from memory.glm.queries import KemQueries
+from memory.glm.search import KemSearch
 from memory.glm.store import KemStore
 from memory.glm.tables import MIGRATIONS, PRAGMAS
 from memory.vectors.index import VectorIndex
@@ -23,19 +20,16 @@ from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 
 
-@dataclass(frozen=True, slots=True)
 class GlobalMemory:
-    """All parts that the glm worker uses."""
+    """All parts that the glm worker uses; `start` opens the index."""
 
-    database: Database
-    index: VectorIndex
-    store: KemStore
-    search: PagedSearch
-    erasure: KemErasure
-    statistics: KemStatistics
-    relay: VectorRelay
-    index_sync: IndexSync
-    backlog: KemEmbeddingBacklog
+    def __init__(
+        self, database: Database, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], datetime]
+    ) -> None:
+        self.database, self.index = database, index
+        self.store, self.queries = KemStore(database, clock, index.space), KemQueries(database)
+        self.relay, self.backlog = VectorRelay(database, index), KemEmbeddingBacklog(database, embedder)
+        self.search = KemSearch(self.queries, self.relay, embedder)
 
     async def start(self) -> None:
         """Bring the vector index up to date with the rows."""
@@ -53,34 +47,13 @@ class GlobalMemory:
     def notify(self) -> None:
         """Announce a commit to the background tasks."""
         self.backlog.notify()
-        self.index_sync.notify()
+        self.relay.notify()
 
     async def close(self) -> None:
         """Close index and embedder; the database is the worker's."""
         await self.index.close()
         if self.backlog.embedder is not None:
             await self.backlog.embedder.close()
-
-
-def memory_over(
-    database: Database, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], datetime]
-) -> GlobalMemory:
-    """Assemble the parts; nothing is opened yet."""
-    relay = VectorRelay(database, index)
-    index_sync = IndexSync(relay)
-    queries = KemQueries(database)
-    search = HybridSearch(SemanticSearch(index, queries), LexicalSearch(database), embedder)
-    return GlobalMemory(
-        database=database,
-        index=index,
-        store=KemStore(database, clock, index.space),
-        search=PagedSearch(queries, search, index_sync),
-        erasure=KemErasure(database),
-        statistics=KemStatistics(database, index.space),
-        relay=relay,
-        index_sync=index_sync,
-        backlog=KemEmbeddingBacklog(database, embedder),
-    )
 
 
 def database_of(settings: FleetSettings) -> Database:
@@ -93,7 +66,7 @@ async def open_memory(database: Database, settings: FleetSettings, clock: Callab
     await upgrade(database, MIGRATIONS)
     placement = await placement_of(database, settings)
     index = open_vector_index(settings, "glm", placement.space)
-    memory = memory_over(database, index, placement.embedder, clock)
+    memory = GlobalMemory(database, index, placement.embedder, clock)
     try:
         await memory.start()
     except BaseException:

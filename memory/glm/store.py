@@ -1,4 +1,4 @@
-"""Writes of units: storing, replacing, changing and deleting, with all that they are found by."""
+"""Writes of units: storing, replacing, changing, deleting and erasing, with all that they are found by."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Select, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.envelope import explain
@@ -40,6 +40,8 @@ from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from mindbus.sql.tables import insert_or_ignore
 
+# Metadata key that names the person whom a unit is about.
+USER_KEY = "user_id"
 _COLUMNS = {attribute.key: attribute.columns[0].name for attribute in KemRow.__mapper__.column_attrs}
 
 
@@ -97,6 +99,30 @@ class KemStore:
         session = self.database.session
         await session.execute(delete(KemRow).where(KemRow.id == kem_id))
         await note_vector_writes(session, [kem_id])
+
+    async def clear(self) -> int:
+        """Delete all units; returns their number."""
+        session = self.database.session
+        writes = insert(VectorWriteRow).from_select(["kem_id"], select(KemRow.id).where(KemRow.vector.is_not(None)))
+        await session.execute(writes)
+        deleted = await session.execute(delete(KemRow).execution_options(synchronize_session=False))
+        return int(deleted.rowcount)  # type: ignore[attr-defined]  # a delete's result is a CursorResult
+
+    async def erase_user(self, user_id: str) -> tuple[Sequence[str], Sequence[Kem]]:
+        """Delete the user's own units and those whose metadata names the user; remove the user from all rights.
+
+        Returns the ids of the deleted units, and the units whose rights no longer name the user.
+        """
+        session, identity = self.database.session, f"user.{user_id}"
+        about = select(FacetRow.kem_id).where(FacetRow.key == USER_KEY, FacetRow.text == user_id)
+        erased = select(KemRow.id).where(or_(KemRow.owner == identity, KemRow.id.in_(about)))
+        kem_ids = (await session.scalars(erased.order_by(KemRow.id).with_for_update())).all()
+        await session.execute(delete(KemRow).where(KemRow.id.in_(erased)).execution_options(synchronize_session=False))
+        await note_vector_writes(session, kem_ids)
+        rows = await _locked_rows(session, select(ReaderRow.kem_id).where(ReaderRow.reader == identity))
+        changed = [_without(row, identity) for row in rows.values()]
+        await save(session, changed, rows)
+        return kem_ids, [as_kem(row) for row in changed]
 
     async def _writable(self, kem_id: str, principal: Principal) -> KemRow:
         statement = select(KemRow).where(KemRow.id == kem_id).with_for_update()
@@ -170,7 +196,7 @@ async def note_vector_writes(session: AsyncSession, kem_ids: Iterable[str]) -> N
     await _insert(session, VectorWriteRow, [{"kem_id": kem_id} for kem_id in kem_ids])
 
 
-async def _locked_rows(session: AsyncSession, kem_ids: set[str]) -> dict[str, KemRow]:
+async def _locked_rows(session: AsyncSession, kem_ids: set[str] | Select[str]) -> dict[str, KemRow]:
     # In one order everywhere, so that two batches with common ids cannot deadlock.
     query = select(KemRow).where(KemRow.id.in_(kem_ids)).order_by(KemRow.id).with_for_update()
     return {row.id: row for row in await session.scalars(query.execution_options(populate_existing=True))}
@@ -194,6 +220,11 @@ async def _insert(session: AsyncSession, table: Any, rows: list[dict[str, Any]])
 def _columns(row: KemRow) -> dict[str, Any]:
     # From `vars`, so that the mapper looks nothing up.
     return {name: vars(row)[name] for name in _COLUMNS}
+
+
+def _without(row: KemRow, identity: str) -> KemRow:
+    names = {field: [each for each in getattr(row, field) if each != identity] for field in ("readers", "writers")}
+    return KemRow(**_columns(row) | names | {"version": row.version + 1})
 
 
 def _changed(kem: Kem, changes: KemChanges) -> Kem:

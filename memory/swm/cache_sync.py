@@ -7,7 +7,7 @@ from itertools import groupby
 from bus_schema.glm import BatchItem
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from memory.glm.erasure import USER_KEY
+from memory.glm.store import USER_KEY
 from memory.swm.cache import BufferedCache
 from memory.swm.subscriptions import KemEvent
 from memory.swm.working_memory import Glm

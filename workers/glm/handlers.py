@@ -68,7 +68,7 @@ class CurrentMemory:
         """Answer from the memory as it is after a migration, clear the older index."""
         older, self._opened = self.memory, await self._open_memory()
         older.notify()
-        await older.index_sync.catch_up(_CATCH_UP_WITHIN_S)
+        await older.relay.catch_up(_CATCH_UP_WITHIN_S)
         await older.index.clear()
         await older.close()
         await self.memory.relay.reconcile()
@@ -132,7 +132,7 @@ class MemoryMaintenance:
     @on_command
     async def check(self, _command: CheckMemory, context: MessageContext) -> MemoryReport:
         context.require_operator()
-        await self._current.memory.index_sync.catch_up(_SETTLED_WITHIN_S)
+        await self._current.memory.relay.catch_up(_SETTLED_WITHIN_S)
         return await self._current.memory.relay.check()
 
     @on_command
@@ -146,12 +146,13 @@ class MemoryMaintenance:
 
     @on_command
     async def stats(self, _query: GetMemoryStats, context: MessageContext) -> MemoryStats:
-        return await self._current.memory.statistics.count(principal_of(context))
+        memory = self._current.memory
+        return await memory.queries.statistics(principal_of(context), memory.index.space)
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
-        kems = await self._current.memory.erasure.clear()
+        kems = await self._current.memory.store.clear()
         self._current.memory.after_commit()
         await self._inbox.forget()
         return Removed.of({"kems": kems})
@@ -162,12 +163,12 @@ class MemoryMaintenance:
     ) -> tuple[Removed | KemDeleted | KemUpdated, ...]:
         context.require_operator()
         user_id = command.user_id
-        forgotten = await self._current.memory.erasure.erase_user(user_id)
+        deleted, changed = await self._current.memory.store.erase_user(user_id)
         self._current.memory.after_commit()
         await self._inbox.forget(user_id, f"user.{user_id}", conversation_trace(user_id))
-        removed = Removed.of({"kems": len(forgotten.deleted), "rights": len(forgotten.changed)})
-        told = (KemDeleted(kem_id=kem_id) for kem_id in forgotten.deleted)
-        return (removed, *told, *(KemUpdated.of(kem) for kem in forgotten.changed))
+        removed = Removed.of({"kems": len(deleted), "rights": len(changed)})
+        deletions = (KemDeleted(kem_id=kem_id) for kem_id in deleted)
+        return (removed, *deletions, *map(KemUpdated.of, changed))
 
 
 def principal_of(context: MessageContext) -> Principal:

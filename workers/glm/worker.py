@@ -64,7 +64,7 @@ class GlmWorker(Worker):
     async def sync_index(self) -> None:
         """Write vectors to the index after each commit; while the index is unavailable, they wait in the rows."""
         try:
-            await self.memory.index_sync.step()
+            await self.memory.relay.step()
         except IndexAway as error:
             logger().warning("vectors wait", reason=str(error))
             await asyncio.sleep(_AGAIN_S)
@@ -78,7 +78,7 @@ class GlmWorker(Worker):
             logger().warning("units wait for their vectors", reason=str(error))
             await asyncio.sleep(_EMBED_AGAIN_S)
         else:
-            self.memory.index_sync.notify()
+            self.memory.relay.notify()
 
 
 def open_glm(context: WorkerContext) -> GlmWorker:

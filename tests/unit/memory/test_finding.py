@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bus_schema.glm import KemPage, RetrieveKems
-from memory.glm.index_sync import IndexSync, VectorRelay
-from memory.glm.lexical import LexicalSearch
-from memory.glm.search import HybridSearch, PagedSearch, SemanticSearch
+from memory.glm.index_sync import VectorRelay
+from memory.glm.search import KemSearch
 from memory.vectors.embedded import EmbeddedIndex
 from retrieval.cursors import InvalidCursor
 from tests.hashing_embedder import HashingEmbedder
@@ -26,10 +25,7 @@ class Desk:
         library.kems.space = self.embedder.space
         self.index = EmbeddedIndex(path, self.embedder.space)
         self.relay = VectorRelay(library.database, self.index)
-        ranking = HybridSearch(
-            SemanticSearch(self.index, library.queries), LexicalSearch(library.database), self.embedder
-        )
-        self.search = PagedSearch(library.queries, ranking, IndexSync(self.relay))
+        self.search = KemSearch(library.queries, self.relay, self.embedder)
 
     async def fill(self) -> None:
         await self.relay.open()

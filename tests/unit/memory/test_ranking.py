@@ -11,7 +11,7 @@ from bus_schema.kem_query import KemQuery
 from memory.errors import WrongVector
 from memory.glm.index_sync import VectorRelay
 from memory.glm.lexical import LexicalSearch
-from memory.glm.search import HybridSearch, RankedKems, SemanticSearch
+from memory.glm.search import KemSearch, RankedKems
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, NearKem
 from mindbus.principal import Principal
@@ -46,9 +46,7 @@ class Searcher:
         self.library = library
         library.kems.space = self.embedder.space
         self.relay = VectorRelay(library.database, self.index)
-        self.ranking = HybridSearch(
-            SemanticSearch(self.index, library.queries), LexicalSearch(library.database), self.embedder
-        )
+        self.ranking = KemSearch(library.queries, self.relay, self.embedder)
 
     async def store(self, content: str, **fields: Any) -> None:
         (vector,) = await self.embedder.passages([content])

@@ -11,7 +11,7 @@ from memory.embedding.embedder import EmbedderAway
 from memory.glm.index_sync import VectorRelay
 from memory.glm.migration import Reindexing
 from memory.glm.placement import space_in_use
-from memory.glm.search import SemanticSearch
+from memory.glm.search import KemSearch
 from memory.glm.tables import KemRow
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, VectorIndex, VectorPoint
@@ -44,7 +44,7 @@ class Move:
 
     async def near(self, text: str, embedder: HashingEmbedder, index: VectorIndex) -> str:
         vector = await embedder.query(text)
-        nearness = SemanticSearch(index, self.library.queries)
+        nearness = KemSearch(self.library.queries, VectorRelay(self.library.database, index), None)
         return (await nearness.nearest(vector, KemQuery(), RESEARCHER, 1))[0].kem.id
 
     async def is_whole(self) -> bool:

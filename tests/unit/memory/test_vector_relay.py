@@ -11,7 +11,7 @@ from bus_schema.embeddings import Embedding
 from bus_schema.kem_query import KemQuery
 from memory.errors import WrongVector
 from memory.glm.index_sync import IndexGone, VectorRelay
-from memory.glm.search import SemanticSearch
+from memory.glm.search import KemSearch
 from memory.glm.tables import KemRow, VectorWriteRow
 from memory.vectors.embedded import EmbeddedIndex
 from memory.vectors.index import IndexAway, VectorPoint
@@ -49,7 +49,7 @@ async def relay(library: Library, index: FailingIndex) -> VectorRelay:
 
 
 async def near(library: Library, relay: VectorRelay, limit: int = 10, **query: object) -> list[str]:
-    nearness = SemanticSearch(relay.index, library.queries)
+    nearness = KemSearch(library.queries, relay, None)
     wanted = KemQuery.model_validate(query)
     return [found.kem.id for found in await nearness.nearest(a_vector(1, 0, 0, 0), wanted, RESEARCHER, limit)]
 
@@ -168,7 +168,7 @@ async def test_rows_decide_what_a_lagging_index_may_show(library: Library, relay
     await library.store(id="kem_1", embeddings=a_vector(1, 0, 0, 0))
     await relay.relay()
     await library.update("kem_1", visibility="private")
-    nearness = SemanticSearch(relay.index, library.queries)
+    nearness = KemSearch(library.queries, relay, None)
 
     for principal in (CRITIC, ANNA):
         assert await nearness.nearest(a_vector(1, 0, 0, 0), KemQuery(), principal, 10) == []
@@ -187,7 +187,7 @@ async def test_times_are_kept_to_more_than_the_index_knows(library: Library, rel
 
 
 async def test_a_question_in_another_space_is_refused(library: Library, relay: VectorRelay) -> None:
-    nearness = SemanticSearch(relay.index, library.queries)
+    nearness = KemSearch(library.queries, relay, None)
 
     with pytest.raises(WrongVector):
         await nearness.nearest(Embedding.of("other", [1, 0, 0, 0]), KemQuery(), RESEARCHER, 1)
