@@ -1,9 +1,18 @@
-"""Markdown as a flat list of blocks that can be reordered and written back."""
+"""Markdown as a flat list of blocks that can be reordered and written back: CommonMark with tables, by markdown-it-py.
+
+A list item is a block with its depth. As in chats, items also begin with •, – or —, a line in bold is a heading, and
+short lines without marks are items.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
 
 
 class BlockKind(StrEnum):
@@ -26,27 +35,37 @@ class MarkdownBlock:
     marker: str = ""  # of an item: "-" or its number
 
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+# The line after the mark is not empty: a document may begin with a rule.
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?=[ \t]*\S).*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^(#{1,6}) (\S.*?)(?: #+)?$")
-_BOLD_LINE = re.compile(r"^\*\*([^*]{2,80}?):?\*\*:?$")
-_UNDERLINE = re.compile(r"^(=+|-{3,})$")
-_RULE = re.compile(r"^\s*([-*_])[ \t]*(?:\1[ \t]*){2,}$")
-_ITEM = re.compile(r"^([ \t]*)([-*+•–—]|\d{1,3}[.)])[ \t]+(?=\S)(.*)$")
-_MARKS_ALONE = re.compile(r"^[-*_#>\s]*$")
+_BOLD_LEVEL = 4
+_BOLD_LINE = re.compile(r" *\*\*([^*]{2,80}?):?\*\*:? *")
+_ITEM = re.compile(r"( *)([-*+•–—]|\d{1,3}[.)])(?: +(\S.*)| *)")
+_QUOTE_MARK = re.compile(r"^ *> ?", re.MULTILINE)
+_MARKS_ALONE = re.compile(r"[-*_#>\s]*")
+_CLOSING_MARKS = re.compile(r"(?: #+)+$")
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}\)")
 _ENTRY = re.compile(r"[*_«“\"(]*[A-ZА-ЯЁ\d]")
-_EMPTY_MARK = re.compile(r"^\s*(?:[-*+•–—]|#{1,6})\s*$")
-_EMPTY_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s*$")
-_CLOSING_MARKS = re.compile(r"(?:^| )#+$")
-_TABLE_RULE = re.compile(r"^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_LONGEST_ENTRY_CHARS = 90
 
 
 def parse(text: str) -> list[MarkdownBlock]:
     """Blocks of a document, without comments and front matter."""
     unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return list(_Reader(_COMMENT.sub("", _FRONT_MATTER.sub("", unified)).expandtabs(4).split("\n")))
+    source = _COMMENT.sub("", _FRONT_MATTER.sub("", unified)).expandtabs(4) + "\n"
+    lines = source.split("\n")
+    tokens = _READER.parse(source)
+    blocks: list[MarkdownBlock] = []
+    indents: list[int] = []  # of the items that the next one may belong to
+    for token, following in pairwise([*tokens, *tokens[-1:]]):
+        if token.level or not token.map:
+            continue
+        for block in _blocks(token, token.content or following.content, lines[slice(*token.map)]):
+            is_item = block.kind is BlockKind.ITEM
+            indents = [indent for indent in indents if is_item and indent < block.level]
+            blocks.append(replace(block, level=len(indents)) if is_item else block)
+            indents += [block.level] * is_item
+    return blocks
 
 
 def render(blocks: Sequence[MarkdownBlock]) -> str:
@@ -95,112 +114,88 @@ def _written(block: MarkdownBlock) -> str:
     return block.text
 
 
+def _blocks(token: Token, content: str, lines: Sequence[str]) -> Iterator[MarkdownBlock]:
+    """Blocks of one token, none if it is empty; the level of an item is its indentation."""
+    text = _flat(content)
+    match token.type:
+        case "fence":
+            yield MarkdownBlock(BlockKind.CODE, f"{token.markup}{token.info}\n{token.content}{token.markup}")
+        case "blockquote_open":
+            yield MarkdownBlock(BlockKind.QUOTE, _QUOTE_MARK.sub("", "\n".join(lines).rstrip()))
+        case "table_open":
+            yield MarkdownBlock(BlockKind.TABLE, "\n".join(lines))
+        case "hr":
+            yield MarkdownBlock(BlockKind.RULE, "---")
+        case "paragraph_open" if _are_entries(lines):
+            yield from (MarkdownBlock(BlockKind.ITEM, _flat(line), 0, "-") for line in lines)
+        case _ if _MARKS_ALONE.fullmatch(text):
+            return
+        case "item":
+            yield MarkdownBlock(BlockKind.ITEM, text, token.meta["indent"], token.markup)
+        case "paragraph_open" if bold := _BOLD_LINE.fullmatch(text):
+            yield MarkdownBlock(BlockKind.HEADING, bold[1].strip(), _BOLD_LEVEL)
+        case "paragraph_open":
+            yield MarkdownBlock(BlockKind.PROSE, text)
+        case _:
+            yield MarkdownBlock(BlockKind.HEADING, _CLOSING_MARKS.sub("", text), int(token.tag[1:]))
+
+
 def _are_entries(lines: Sequence[str]) -> bool:
     """Check whether lines without list marks are entries of their own rather than wrapped prose."""
-    return len(lines) > 1 and all(
-        len(line) <= 90 and _ENTRY.match(line) and (line[-1].isalnum() or line is lines[-1]) for line in lines
+    flat = [_flat(line) for line in lines]
+    return len(flat) > 1 and all(
+        len(line) <= _LONGEST_ENTRY_CHARS and _ENTRY.match(line) and (line[-1].isalnum() or line is flat[-1])
+        for line in flat
     )
 
 
-class _Reader:
-    """One pass over the lines; those of an unfinished block wait in `_open` until another one begins."""
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._lines = list(lines)
-        self._at = 0
-        self._open: list[str] = []
-        self._item: MarkdownBlock | None = None
-        self._indents: list[int] = []
 
-    def __iter__(self) -> Iterator[MarkdownBlock]:
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            if not line.strip():
-                yield from self._close()
-                self._at += 1
-            else:
-                yield from self._verbatim(line) or self._heading(line) or self._flowing(line)
-        yield from self._close()
+def _line(state: StateBlock, number: int) -> str:
+    return state.getLines(number, number + 1, 0, False)
 
-    def _verbatim(self, line: str) -> list[MarkdownBlock]:
-        if fence := _FENCE.match(line):
-            return self._leaf(MarkdownBlock(BlockKind.CODE, "\n".join(self._fenced(fence[1]))))
-        if line.lstrip().startswith(">"):
-            taken = self._while(lambda each: each.lstrip().startswith(">"))
-            return self._leaf(MarkdownBlock(BlockKind.QUOTE, "\n".join(re.sub(r"^\s*> ?", "", each) for each in taken)))
-        if "|" in line and "|" in self._below() and _TABLE_RULE.match(self._below()):
-            return self._leaf(MarkdownBlock(BlockKind.TABLE, "\n".join(self._while(lambda each: "|" in each))))
-        return []
 
-    def _below(self) -> str:
-        return self._lines[self._at + 1].strip() if self._at + 1 < len(self._lines) else ""
+def _read_item(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A rule of the reader: an item with the lines that continue it."""
+    item = _ITEM.fullmatch(_line(state, start))
+    # A wrapped line of prose may begin with a dash or a number.
+    if not item or (silent and (not item[3] or item[2] in "–—" or item[2][0] in "023456789")):
+        return False
+    if silent:
+        return True
+    others = state.md.block.ruler.getRules("paragraph")
+    state.line = start + 1
+    while (
+        item[3]
+        and state.line < end
+        and not (
+            state.isEmpty(state.line)
+            or _ITEM.fullmatch(_line(state, state.line))
+            or any(begins(state, state.line, end, True) for begins in others)
+        )
+    ):
+        state.line += 1
+    token = state.push("item", "", 0)
+    token.map = [start, state.line]
+    token.content = state.getLines(start, state.line, 0, False)[item.end(2) :]
+    token.markup = item[2] if item[2][0].isdigit() else "-"
+    token.meta = {"indent": len(item[1])}
+    return True
 
-    def _heading(self, line: str) -> list[MarkdownBlock]:
-        flat = " ".join(line.split())
-        if heading := _HEADING.match(flat):
-            self._at += 1
-            return self._leaf(MarkdownBlock(BlockKind.HEADING, heading[2], len(heading[1])))
-        if (bold := _BOLD_LINE.match(flat)) and not self._open:
-            self._at += 1
-            return self._leaf(MarkdownBlock(BlockKind.HEADING, bold[1].strip(), 4))
-        text = _CLOSING_MARKS.sub("", flat)
-        if text and (underline := _UNDERLINE.match(self._below())) and not self._open and not _ITEM.match(line):
-            self._at += 2
-            return self._leaf(MarkdownBlock(BlockKind.HEADING, text, 1 if underline[1][0] == "=" else 2))
-        return []
 
-    def _flowing(self, line: str) -> Iterator[MarkdownBlock]:
-        self._at += 1
-        if _EMPTY_MARK.match(line) or (not self._open and _EMPTY_NUMBER.match(line)):
-            return
-        if _RULE.match(line):
-            yield from self._leaf(MarkdownBlock(BlockKind.RULE, "---"))
-        elif (item := _ITEM.match(line)) and not self._interrupts(item[2]):
-            yield from self._close()
-            marker = item[2] if item[2][0].isdigit() else "-"
-            self._item = MarkdownBlock(BlockKind.ITEM, "", self._depth(len(item[1])), marker)
-            self._open = [item[3]]
-        else:
-            self._open.append(line)
+def _read_bold_line(state: StateBlock, start: int, _end: int, _silent: bool) -> bool:
+    """A rule of the reader: a line in bold is a heading."""
+    bold = _BOLD_LINE.fullmatch(_line(state, start))
+    if bold:
+        state.line = start + 1
+        token = state.push("bold_line", f"h{_BOLD_LEVEL}", 0)
+        token.map = [start, state.line]
+        token.content = bold[1]
+    return bool(bold)
 
-    def _interrupts(self, marker: str) -> bool:
-        """A wrapped line of prose may begin with a dash or a number."""
-        return bool(self._open) and self._item is None and (marker in "–—" or marker[0] in "023456789")
 
-    def _depth(self, indent: int) -> int:
-        while self._indents and self._indents[-1] >= indent + 1:
-            self._indents.pop()
-        if not self._indents or self._indents[-1] < indent:
-            self._indents.append(indent)
-        return len(self._indents) - 1
-
-    def _leaf(self, block: MarkdownBlock) -> list[MarkdownBlock]:
-        self._indents = []
-        return [*self._close(), block]
-
-    def _close(self) -> list[MarkdownBlock]:
-        lines = [" ".join(line.split()) for line in self._open]
-        item, self._item, self._open = self._item, None, []
-        if _MARKS_ALONE.match(" ".join(lines)):
-            return []
-        if item:
-            return [MarkdownBlock(BlockKind.ITEM, " ".join(lines), item.level, item.marker)]
-        self._indents = []
-        if _are_entries(lines):
-            return [MarkdownBlock(BlockKind.ITEM, line, 0, "-") for line in lines]
-        return [MarkdownBlock(BlockKind.PROSE, " ".join(lines))]
-
-    def _while(self, holds: Callable[[str], bool]) -> list[str]:
-        start = self._at
-        while self._at < len(self._lines) and holds(self._lines[self._at]):
-            self._at += 1
-        return self._lines[start : self._at]
-
-    def _fenced(self, mark: str) -> list[str]:
-        start = self._at
-        self._at += 1
-        while self._at < len(self._lines) and not self._lines[self._at].strip().startswith(mark):
-            self._at += 1
-        self._at += 1
-        taken = self._lines[start : self._at]
-        return taken if taken[-1].strip().startswith(mark) and len(taken) > 1 else [*taken, mark]
+_READER = MarkdownIt("commonmark").enable("table").disable(["code", "reference", "html_block", "inline"])
+_READER.block.ruler.at("list", _read_item, {"alt": ["paragraph", "blockquote"]})
+_READER.block.ruler.after("heading", "bold_line", _read_bold_line)
