@@ -7,8 +7,6 @@ from language.words import stems
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 BATCH = 500
@@ -17,11 +15,9 @@ BATCH = 500
 def upgrade() -> None:
     op.create_table(
         "kem_texts",
-        sa.Column("seq", NUMBER, autoincrement=True, nullable=False),
-        sa.Column("kem_id", sa.String(128), nullable=False),
+        sa.Column("seq", NUMBER, autoincrement=True, primary_key=True),
+        sa.Column("kem_id", sa.String(128), sa.ForeignKey("kems.id", ondelete="CASCADE"), nullable=False),
         sa.Column("stems", sa.Text, nullable=False),
-        sa.PrimaryKeyConstraint("seq", name="pk_kem_texts"),
-        sa.ForeignKeyConstraint(["kem_id"], ["kems.id"], name="fk_kem_texts_kem_id", ondelete="CASCADE"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_kem_texts_kem_id", "kem_texts", ["kem_id"], unique=True)
@@ -29,7 +25,19 @@ def upgrade() -> None:
         _index_on_sqlite()
     else:
         _index_on_postgresql()
-    _create_reindexed()
+    op.create_table(
+        "kem_next_vectors",
+        sa.Column("kem_id", sa.String(128), sa.ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("version", sa.BigInteger, nullable=False),
+        sa.Column("model", sa.String(128), nullable=False),
+        sa.Column("vector", sa.LargeBinary),
+    )
+    op.create_table(
+        "spaces",
+        sa.Column("number", sa.Integer, autoincrement=False, primary_key=True),
+        sa.Column("model", sa.String(128), nullable=False),
+        sa.Column("dim", sa.Integer, nullable=False),
+    )
     _fill()
 
 
@@ -61,25 +69,6 @@ def _index_on_postgresql() -> None:
     vector = "array_to_tsvector(string_to_array(stems, ' '))"
     op.execute(f"ALTER TABLE kem_texts ADD COLUMN words tsvector GENERATED ALWAYS AS ({vector}) STORED")
     op.execute("CREATE INDEX ix_kem_texts_words ON kem_texts USING gin (words)")
-
-
-def _create_reindexed() -> None:
-    op.create_table(
-        "kem_next_vectors",
-        sa.Column("kem_id", sa.String(128), nullable=False),
-        sa.Column("version", sa.BigInteger, nullable=False),
-        sa.Column("model", sa.String(128), nullable=False),
-        sa.Column("vector", sa.LargeBinary),
-        sa.PrimaryKeyConstraint("kem_id", name="pk_kem_next_vectors"),
-        sa.ForeignKeyConstraint(["kem_id"], ["kems.id"], name="fk_kem_next_vectors_kem_id", ondelete="CASCADE"),
-    )
-    op.create_table(
-        "spaces",
-        sa.Column("number", sa.Integer, autoincrement=False, nullable=False),
-        sa.Column("model", sa.String(128), nullable=False),
-        sa.Column("dim", sa.Integer, nullable=False),
-        sa.PrimaryKeyConstraint("number", name="pk_spaces"),
-    )
 
 
 def _fill() -> None:

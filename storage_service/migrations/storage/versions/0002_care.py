@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 INSTANT = sa.DateTime(timezone=True)
 UNEXPIRED = sa.text("expired_at IS NULL")
@@ -22,14 +20,36 @@ def upgrade() -> None:
         op.create_index(name, "artifact_manifests", columns, sqlite_where=UNEXPIRED, postgresql_where=UNEXPIRED)
     op.create_table(
         "traces",
-        sa.Column("trace_id", sa.String(128), nullable=False),
+        sa.Column("trace_id", sa.String(128), primary_key=True),
         sa.Column("retention", sa.String(16)),
         sa.Column("closed_at", INSTANT),
-        sa.Column("kept_until", INSTANT),
-        sa.PrimaryKeyConstraint("trace_id", name="pk_traces"),
+        sa.Column("kept_until", INSTANT, index=True),
     )
-    op.create_index("ix_traces_kept_until", "traces", ["kept_until"])
-    _create_work()
+    op.create_table(
+        "removals",
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("target", sa.Text, nullable=False),
+        sa.Column("reason", sa.String(16), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger, nullable=False),
+        sa.Column("sha256", sa.String(64)),
+        sa.Column("generation", sa.Integer),
+        sa.Column("decided_at", INSTANT, nullable=False),
+    )
+    op.create_table(
+        "notices",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), autoincrement=True, primary_key=True),
+        sa.Column("type", sa.String(128), nullable=False),
+        sa.Column("trace_id", sa.String(128)),
+        sa.Column("step_id", sa.String(64)),
+        sa.Column("data", sa.JSON, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "care_marks",
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("value", sa.String(256), nullable=False),
+        sa.Column("noted_at", INSTANT, nullable=False),
+    )
 
 
 def downgrade() -> None:
@@ -40,34 +60,3 @@ def downgrade() -> None:
     op.drop_column("blobs", "condemned_at")
     op.drop_column("artifact_manifests", "expired_at")
     op.create_index(RETENTION, "artifact_manifests", ["retention_until"])
-
-
-def _create_work() -> None:
-    op.create_table(
-        "removals",
-        sa.Column("key", sa.Text, nullable=False),
-        sa.Column("target", sa.Text, nullable=False),
-        sa.Column("reason", sa.String(16), nullable=False),
-        sa.Column("size_bytes", sa.BigInteger, nullable=False),
-        sa.Column("sha256", sa.String(64)),
-        sa.Column("generation", sa.Integer),
-        sa.Column("decided_at", INSTANT, nullable=False),
-        sa.PrimaryKeyConstraint("key", name="pk_removals"),
-    )
-    op.create_table(
-        "notices",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("type", sa.String(128), nullable=False),
-        sa.Column("trace_id", sa.String(128)),
-        sa.Column("step_id", sa.String(64)),
-        sa.Column("data", sa.JSON, nullable=False),
-        sa.PrimaryKeyConstraint("seq", name="pk_notices"),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
-        "care_marks",
-        sa.Column("name", sa.String(64), nullable=False),
-        sa.Column("value", sa.String(256), nullable=False),
-        sa.Column("noted_at", INSTANT, nullable=False),
-        sa.PrimaryKeyConstraint("name", name="pk_care_marks"),
-    )

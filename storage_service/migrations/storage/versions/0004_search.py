@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 INSTANT = sa.DateTime(timezone=True)
 MANIFESTS = "artifact_manifests"
@@ -36,10 +34,9 @@ def upgrade() -> None:
     op.create_index("ix_trace_members_member", "trace_members", ["member"])
     op.create_table(
         "creation_spans",
-        sa.Column("stretch", sa.BigInteger, autoincrement=False, nullable=False),
+        sa.Column("stretch", sa.BigInteger, autoincrement=False, primary_key=True),
         sa.Column("earliest", INSTANT, nullable=False),
         sa.Column("latest", INSTANT, nullable=False),
-        sa.PrimaryKeyConstraint("stretch", name="pk_creation_spans"),
     )
     op.execute(
         "INSERT INTO creation_spans (stretch, earliest, latest)"

@@ -6,8 +6,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 JSON = sa.JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
