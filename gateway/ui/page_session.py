@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, TypeVar
@@ -10,13 +10,15 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import Request
-from nicegui import ui
+from nicegui import background_tasks, ui
 from nicegui.element import Element
 
 from bus_schema.envelope import Envelope
+from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.access_control import COOKIE
+from gateway.api.timeline import read_timeline
 from gateway.backend import Backend
-from gateway.event_feed import MissedEvents
+from gateway.event_feed import Listener, MissedEvents
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, text
@@ -88,6 +90,9 @@ class PageSession:
         self.client = ClientInfo(self.i18n)
         self._on_key: dict[str, Callable[[str | None], Any]] = {}
         self._timers: list[ui.timer] = []
+        self._events: Listener[Envelope] = Listener()
+        self._followed: set[tuple[object, ...]] = set()
+        self._client = ui.context.client
         place = _PLACES.get(name, name)
         ui.page_title(f"{self.i18n(f'nav.{place}')} · MindBus")
         self.layout = Layout(self.i18n, place, can_leave=COOKIE in request.cookies)
@@ -145,19 +150,39 @@ class PageSession:
 
     def hear(self, seconds: float, take: Callable[[list[Envelope], bool], Any]) -> None:
         """Call `take` with new events, and whether some were missed, at most once per interval."""
-        listener = self.entered(self.backend.feed.listen())
+        self._events = self.entered(self.backend.feed.listen())
 
         def take_waiting() -> Any:
-            items = listener.take()
+            items = self._events.take()
             events = [item for item in items if not isinstance(item, MissedEvents)]
             return take(events, len(events) < len(items)) if items else None
 
         self.every(seconds, take_waiting)
 
+    async def read_timeline(self, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
+        """Recorded events, and whether these are all. Those recorded later are heard, some of them twice.
+
+        The feed has an event before the tracker has recorded it: one that came just before the page listened is in
+        neither what is read here nor in what is heard from the feed.
+        """
+        events, is_all = await read_timeline(self.backend, query, max_pages)
+        key = (query.user_id, query.trace_id, query.topics)
+        if key not in self._followed:
+            start = str(events[-1].sequence if events else 0) if is_all else await self.backend.tail.start_cursor(None)
+            following = background_tasks.create(self._follow(query.model_copy(update={"cursor": start})), name="follow")
+            self._client.on_delete(following.cancel)
+            self._followed.add(key)
+        return events, is_all
+
+    async def _follow(self, query: GetTimeline) -> None:
+        async with aclosing(self.backend.tail.follow(query)) as recorded:
+            async for event in recorded:
+                self._events.put(event.envelope)
+
     def entered(self, context: AbstractContextManager[T]) -> T:
         """Enter the context; it is left when the page is closed."""
         value = context.__enter__()
-        ui.context.client.on_delete(lambda: context.__exit__(None, None, None))
+        self._client.on_delete(lambda: context.__exit__(None, None, None))
         return value
 
     def remember(self, **state: str | None) -> None:

@@ -21,7 +21,6 @@ from bus_schema.subagent import (
 )
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import SUBAGENT_TOPIC
-from gateway.api.timeline import read_timeline
 from gateway.ui.components import anchor, attributes, box, show_if, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
@@ -227,7 +226,7 @@ class DelegationList:
     async def read(self, since: datetime) -> None:
         trace = conversation_trace(self._user_id)
         query = GetTimeline(since=since, trace_id=trace, topics=(SUBAGENT_TOPIC,), limit=_PAGE)
-        events, _ = await read_timeline(self._session.backend, query, _MAX_PAGES)
+        events, _ = await self._session.read_timeline(query, _MAX_PAGES)
         self._known.learn(event.envelope for event in events)
 
     def begin_anew(self) -> None:

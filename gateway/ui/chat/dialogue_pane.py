@@ -10,7 +10,6 @@ from bus_schema.dialogue import MAX_MESSAGE_CHARS
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import end_dialogue
-from gateway.api.timeline import read_timeline
 from gateway.ui.chat.conversation import ConversationView
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
 from gateway.ui.components import anchor, attributes, box, button, icon_button, person, text
@@ -72,7 +71,7 @@ class DialoguePane:
 
     async def _learn(self) -> None:
         query = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
-        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES)
+        events, _ = await self.session.read_timeline(query, _MAX_PAGES)
         self.profile.learn(event.envelope for event in events)
 
     def _head(self, on_close: Callable[[str], None] | None) -> None:

@@ -6,7 +6,6 @@ from nicegui.elements.mixins.text_element import TextElement
 from bus_schema.envelope import Envelope
 from bus_schema.sim import GetSimStatus, SimState
 from bus_schema.timeline import GetTimeline
-from gateway.api.timeline import read_timeline
 from gateway.ui.components import box, text
 from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
@@ -97,7 +96,7 @@ class SimScreen:
 
     async def _catch_up(self) -> None:
         query = GetTimeline(since=self.state.started_at, limit=_PAGE)
-        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES)
+        events, _ = await self.session.read_timeline(query, _MAX_PAGES)
         self.counting.hear(event.envelope for event in events)
 
     def _follow_team(self) -> None:

@@ -76,7 +76,7 @@ class TimelineScreen:
         backend, i18n = self.session.backend, self.session.i18n
         since = datetime.now(UTC) - timedelta(seconds=RANGES[self.range])
         query = GetTimeline(since=since, user_id=self.filters.user, trace_id=self.filters.trace, limit=_PAGE)
-        events, is_all = await read_timeline(backend, query, _MAX_PAGES)
+        events, is_all = await self.session.read_timeline(query, _MAX_PAGES)
         self.reading.read(events)
         if not events:
             has_earlier = (await backend.bus.request(GetTimeline(limit=1))).items
