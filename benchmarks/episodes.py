@@ -20,8 +20,8 @@ from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
 from memory.lsm.recorder import Utterance
-from memory.lsm.search.service import EpisodeSearch, search_over
-from memory.lsm.service import LongTermMemory, memory_over
+from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS, TurnVectorRow
 from mindbus.bus.worker import utc_now
 from mindbus.logs import configure_logs
@@ -85,7 +85,7 @@ async def measure(extent: Extent) -> Report:
         there = 0
         for size in extent.sizes:
             # Each size has an index of its own.
-            memory = memory_over(database, settings, utc_now)
+            memory = LongTermMemory(database, settings, utc_now)
             await _filled(memory, there, size)
             there = size
             print(f"{size} turns are there", file=sys.stderr)
@@ -96,7 +96,7 @@ async def measure(extent: Extent) -> Report:
 
 
 async def _measured(memory: LongTermMemory, settings: FleetSettings, size: int, questions: int) -> Row:
-    search = search_over(memory, settings, open_embedder)
+    search = EpisodeSearch(memory, settings, open_embedder)
     search.embeddings.embedder = await open_embedder()
     row = Row(size)
     began = time.perf_counter()

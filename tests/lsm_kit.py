@@ -13,7 +13,7 @@ from bus_schema.lsm_packing import ApplyPack, PackReport
 from bus_schema.lsm_statistics import EpisodeStats
 from config.settings import FleetSettings
 from memory.lsm.recorder import RecordingResult, Utterance
-from memory.lsm.service import LongTermMemory, memory_over
+from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import EpisodeRow, TurnRow
 from memory.packing.cold import cold_of
 from memory.packing.warm import warm_of
@@ -46,7 +46,7 @@ class Archive:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.memory: LongTermMemory = memory_over(self.database, self.settings, self.clock)
+        self.memory = LongTermMemory(self.database, self.settings, self.clock)
 
     async def work(self, doing: Any) -> Any:
         """In the transaction of a message."""

@@ -1,10 +1,10 @@
 """Segmentation: episodes that have ended are split by topic and linked to earlier ones (spec 002 §4.3)."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from cachetools import LRUCache
 from sqlalchemy import exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -40,7 +40,8 @@ class Segmentation:
 
     def __init__(self, database: Database, listeners: LogListeners, limits: EpisodeLimits) -> None:
         self.database, self.listeners, self.limits = database, listeners, limits
-        self._topics = _TopicCache()
+        # By id, number of turns and model.
+        self._topics: LRUCache[tuple[str, int, str | None], Topic] = LRUCache(_CACHED_TOPICS)
         self._first_seen: dict[str, datetime] = {}
 
     def on_recorded(self, _chat_id: str) -> None:
@@ -80,7 +81,7 @@ class Segmentation:
             if ready is None:
                 return None
             text = await episode_text(session, ready.id)
-            earlier = await self._topics.before(session, ready)
+            earlier = await self._earlier_topics(session, ready)
         boundary = await asyncio.to_thread(topic_boundary, text) if ready.layer == Layer.HOT else None
         topic = await asyncio.to_thread(text.topic)
         return await self._settle(ready, text, boundary, _links(topic, earlier))
@@ -159,17 +160,7 @@ class Segmentation:
                 return row
         return None
 
-
-class _TopicCache:
-    """Topics of recent episodes, least recently used first, by id, number of turns and model."""
-
-    def __init__(self) -> None:
-        self._topics: OrderedDict[tuple[str, int, str | None], Topic] = OrderedDict()
-
-    def clear(self) -> None:
-        self._topics.clear()
-
-    async def before(self, session: AsyncSession, row: EpisodeRow) -> dict[str, Topic]:
+    async def _earlier_topics(self, session: AsyncSession, row: EpisodeRow) -> dict[str, Topic]:
         """Topics, by episode id, of the latest episodes that began before this one."""
         of_chat = (EpisodeRow.chat_id == row.chat_id, EpisodeRow.started_at < row.started_at)
         query = select(EpisodeRow).where(*of_chat).order_by(EpisodeRow.ended_at.desc()).limit(_EARLIER_EPISODES)
@@ -177,13 +168,10 @@ class _TopicCache:
 
     async def _topic(self, session: AsyncSession, row: EpisodeRow) -> Topic:
         key = (row.id, row.turns, row.model)
-        if key not in self._topics:
+        if (topic := self._topics.get(key)) is None:
             text = await episode_text(session, row.id)
-            self._topics[key] = await asyncio.to_thread(text.topic)
-            if len(self._topics) > _CACHED_TOPICS:
-                self._topics.popitem(last=False)
-        self._topics.move_to_end(key)
-        return self._topics[key]
+            topic = self._topics[key] = await asyncio.to_thread(text.topic)
+        return topic
 
 
 def _links(topic: Topic, earlier: Mapping[str, Topic]) -> Links:

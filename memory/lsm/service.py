@@ -9,7 +9,6 @@ them only of the version that was read and only if they are verified (`memory.pa
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from config.settings import FleetSettings
@@ -25,43 +24,18 @@ from memory.lsm.statistics import EpisodeStatistics
 from mindbus.sql.database import Database
 
 
-@dataclass(frozen=True, slots=True)
 class LongTermMemory:
-    """Services of the lsm worker, beside the search."""
+    """Services of the lsm worker, beside the search; nothing is opened yet."""
 
-    database: Database
-    rules: LayerRules
-    clock: Callable[[], datetime]
-    listeners: LogListeners
-    recorder: Recorder
-    queries: EpisodeQueries
-    schedule: LayerSchedule
-    packs: Packs
-    reactivation: Reactivation
-    segmentation: Segmentation
-    erasure: EpisodeErasure
-    statistics: EpisodeStatistics
-    search_retention: SearchRetention
-
-
-def memory_over(database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> LongTermMemory:
-    """Build long-term memory over a database; nothing is opened yet."""
-    rules, limits, listeners = LayerRules.of(settings), EpisodeLimits.of(settings), LogListeners(database)
-    recorder = Recorder(database, listeners, rules, limits, clock)
-    segmentation = Segmentation(database, listeners, limits)
-    listeners.add(segmentation)
-    return LongTermMemory(
-        database=database,
-        rules=rules,
-        clock=clock,
-        listeners=listeners,
-        recorder=recorder,
-        queries=EpisodeQueries(database, rules),
-        schedule=LayerSchedule(database, rules, limits),
-        packs=Packs(database, rules),
-        reactivation=Reactivation(database, rules),
-        segmentation=segmentation,
-        erasure=EpisodeErasure(database, listeners, recorder.erasures),
-        statistics=EpisodeStatistics(database),
-        search_retention=SearchRetention(database, timedelta(days=settings.lsm_searches_days)),
-    )
+    def __init__(self, database: Database, settings: FleetSettings, clock: Callable[[], datetime]) -> None:
+        self.database, self.clock = database, clock
+        self.rules, limits = LayerRules.of(settings), EpisodeLimits.of(settings)
+        self.listeners = LogListeners(database)
+        self.recorder = Recorder(database, self.listeners, self.rules, limits, clock)
+        self.segmentation = Segmentation(database, self.listeners, limits)
+        self.listeners.add(self.segmentation)
+        self.queries, self.statistics = EpisodeQueries(database, self.rules), EpisodeStatistics(database)
+        self.schedule = LayerSchedule(database, self.rules, limits)
+        self.packs, self.reactivation = Packs(database, self.rules), Reactivation(database, self.rules)
+        self.erasure = EpisodeErasure(database, self.listeners, self.recorder.erasures)
+        self.search_retention = SearchRetention(database, timedelta(days=settings.lsm_searches_days))

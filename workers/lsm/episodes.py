@@ -1,21 +1,30 @@
-"""Episodes: reads, lists, explains, packs, unpacks, anchors and searches them."""
+"""Episodes: reads, lists, explains, packs, unpacks, anchors, searches, counts and erases them."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
+from bus_schema.data import ClearData, DeleteUser, Removed
 from bus_schema.dialogue import conversation_trace
 from bus_schema.episodes import Episode, EpisodeHead, HotContent
 from bus_schema.ids import derived
 from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_packing import ApplyPack, DueEpisodes, GetDueEpisodes
 from bus_schema.lsm_search import Feedback, FoundEpisodes, GetHotEpisodes, SearchEpisodes, TuneReport, TuneSearch
-from bus_schema.lsm_statistics import ExplainedEpisode, ExplainEpisode
+from bus_schema.lsm_statistics import (
+    EpisodeStats,
+    ExplainedEpisode,
+    ExplainEpisode,
+    GetEpisodeStats,
+    GetLayerHistory,
+    LayerHistory,
+)
 from memory.embedding.embedder import EmbedderFailure
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.service import LongTermMemory
 from mindbus.bus.context import MessageContext
-from mindbus.bus.handlers import Publish, background, on_command
+from mindbus.bus.handlers import Publish, background, every, on_command
 from mindbus.logs import logger
+from mindbus.sql.inbox import SqlInbox
 from workers.lsm.message_log import in_conversation
 
 _EMBED_AGAIN_S = 10.0
@@ -50,23 +59,18 @@ class EpisodeHandlers:
     @on_command
     async def apply_pack(self, command: ApplyPack) -> tuple[EpisodeHead | Publish, ...]:
         head, packed = await self._memory.packs.apply(command, command.at or self._memory.clock())
-        return (head,) if packed is None else (head, Publish(packed, conversation_trace(head.chat_id)))
+        return head, *in_conversation([packed])
 
     @on_command
     async def unpack(self, command: UnpackEpisode) -> tuple[HotContent | Publish, ...]:
-        content, reactivated = await self._memory.reactivation.unpack(
-            command.episode_id, command.at or self._memory.clock()
-        )
-        return (
-            (content,)
-            if reactivated is None
-            else (content, Publish(reactivated, conversation_trace(reactivated.chat_id)))
-        )
+        at = command.at or self._memory.clock()
+        content, reactivated = await self._memory.reactivation.unpack(command.episode_id, at)
+        return content, *in_conversation([reactivated])
 
     @on_command
     async def set_anchor(self, command: SetAnchor) -> tuple[EpisodeHead | Publish, ...]:
         head, events = await self._memory.reactivation.set_anchor(command, self._memory.clock())
-        return head, *(Publish(event, conversation_trace(head.chat_id)) for event in events)
+        return head, *in_conversation(events)
 
 
 class EpisodeSearchHandlers:
@@ -106,3 +110,42 @@ class EpisodeSearchHandlers:
         except EmbedderFailure as error:
             logger().warning("turns wait for their vectors", reason=str(error))
             await asyncio.sleep(_EMBED_AGAIN_S)
+
+
+# Unpacked content does not name its user, so all such replies are emptied: nobody waits for one so long.
+_UNPACKED = UnpackEpisode.wire.type.replace("mb.cmd.", "mb.rpl.", 1)
+
+
+class EpisodeMaintenance:
+    """Handlers of operators: counts, layer history, erasure."""
+
+    def __init__(self, memory: LongTermMemory, inbox: SqlInbox) -> None:
+        self._memory, self._inbox = memory, inbox
+
+    @on_command
+    async def stats(self, query: GetEpisodeStats) -> EpisodeStats:
+        return await self._memory.statistics.count(query.chat_id)
+
+    @on_command
+    async def layer_history(self, query: GetLayerHistory) -> LayerHistory:
+        return await self._memory.statistics.layer_history(query, self._memory.clock())
+
+    @every(seconds=60)
+    async def forget_searches(self) -> None:
+        await self._memory.search_retention.step(self._memory.clock())
+
+    @on_command
+    async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
+        context.require_operator()
+        counts = await self._memory.erasure.clear()
+        await self._inbox.forget()
+        return Removed.of(counts)
+
+    @on_command
+    async def delete_user(self, command: DeleteUser, context: MessageContext) -> Removed:
+        """Erase everything said with the user, outcomes in the inbox included."""
+        context.require_operator()
+        counts = await self._memory.erasure.erase(command.user_id)
+        user_id = command.user_id
+        await self._inbox.forget(user_id, conversation_trace(user_id), _UNPACKED)
+        return Removed.of(counts)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from bus_schema.conversations import Dialogue, GetMessages, ListDialogues, MessageStored
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, conversation_trace
 from bus_schema.lsm import Recorded, RecordExchange
-from bus_schema.lsm_events import EpisodeReactivated, EpisodeTouched
+from bus_schema.lsm_events import EpisodePacked, EpisodeReactivated, EpisodeTouched
 from memory.lsm.recorder import RecordingEvent, Utterance
 from memory.lsm.segmentation import SegmentationEvent
 from memory.lsm.service import LongTermMemory
@@ -20,7 +20,7 @@ from mindbus.logs import logger
 from mindbus.sdk.conversations import Conversations
 from mindbus.sdk.requests import request
 
-LsmEvent = RecordingEvent | SegmentationEvent | EpisodeTouched | EpisodeReactivated
+LsmEvent = RecordingEvent | SegmentationEvent | EpisodeTouched | EpisodeReactivated | EpisodePacked
 _PAGE = 200
 _AGAIN_S = 2.0
 _SEGMENT_AGAIN_S = 1.0
@@ -170,6 +170,6 @@ class MessageLogHandlers:
         return not is_known and await self._conversations.find(user_id, message_id) is None
 
 
-def in_conversation(events: Iterable[LsmEvent]) -> tuple[Publish, ...]:
-    """The events with the trace of their conversations."""
-    return tuple(Publish(event, conversation_trace(event.chat_id)) for event in events)
+def in_conversation(events: Iterable[LsmEvent | None]) -> tuple[Publish, ...]:
+    """The events that there are, with the trace of their conversations."""
+    return tuple(Publish(event, conversation_trace(event.chat_id)) for event in events if event is not None)

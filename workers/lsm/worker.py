@@ -6,8 +6,8 @@ from datetime import timedelta
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.embedding.selection import configured_embedder
-from memory.lsm.search.service import search_over
-from memory.lsm.service import memory_over
+from memory.lsm.search.service import EpisodeSearch
+from memory.lsm.service import LongTermMemory
 from memory.lsm.tables import MIGRATIONS
 from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.artifacts import open_artifacts
@@ -16,8 +16,7 @@ from mindbus.sql.database import Database
 from mindbus.sql.inbox import SqlInbox
 from mindbus.sql.leadership import single_writer
 from mindbus.sql.migrations import upgrade
-from workers.lsm.episodes import EpisodeHandlers, EpisodeSearchHandlers
-from workers.lsm.maintenance import EpisodeMaintenance
+from workers.lsm.episodes import EpisodeHandlers, EpisodeMaintenance, EpisodeSearchHandlers
 from workers.lsm.message_log import Gaps, MessageLogHandlers
 
 
@@ -29,8 +28,8 @@ class LsmWorker(Worker):
 
     def __init__(self, database: Database, context: WorkerContext, opening: Callable[[], Awaitable[Embedder]]) -> None:
         settings = context.settings_as(FleetSettings)
-        self.memory = memory_over(database, settings, context.clock)
-        self.search = search_over(self.memory, settings, opening)
+        self.memory = LongTermMemory(database, settings, context.clock)
+        self.search = EpisodeSearch(self.memory, settings, opening)
         self._artifacts = open_artifacts(context.bus, settings, context.clock)
         conversations = Conversations(context.bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._gaps = Gaps(context.bus, conversations, self.memory, timedelta(seconds=settings.lsm_gap_check_s))

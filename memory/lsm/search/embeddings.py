@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cachetools import LRUCache
 from sqlalchemy import delete, func, insert, select
 
 from memory.embedding.embedder import Embedder, EmbedderFailure
@@ -30,7 +31,7 @@ class QueryEmbeddings:
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self.embedder: Embedder | None = None
-        self._cache: OrderedDict[str, bytes] = OrderedDict()
+        self._cache: LRUCache[str, bytes] = LRUCache(_CACHED)
         self._seconds = seconds
         self._failures, self._failed_at = 0, 0.0
 
@@ -43,15 +44,9 @@ class QueryEmbeddings:
         """Vector of a question, little-endian float32; None if there is none in time."""
         if self.embedder is None:
             return None
-        if question not in self._cache:
-            vector = None if self._is_paused() else await self._embed(self.embedder, question)
-            if vector is None:
-                return None
-            self._cache[question] = vector
-        self._cache.move_to_end(question)
-        if len(self._cache) > _CACHED:
-            self._cache.popitem(last=False)
-        return self._cache[question]
+        if (cached := self._cache.get(question)) is not None or self._is_paused():
+            return cached
+        return await self._embed(self.embedder, question)
 
     async def _embed(self, embedder: Embedder, question: str) -> bytes | None:
         try:
@@ -62,6 +57,7 @@ class QueryEmbeddings:
             self._failures, self._failed_at = self._failures + 1, self._seconds()
             return None
         self._failures = 0
+        self._cache[question] = vector
         return vector
 
     def _is_paused(self) -> bool:

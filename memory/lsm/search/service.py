@@ -1,7 +1,6 @@
 """Episode search: index cache, embeddings, finder, search log and tuning, connected to the log."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from bus_schema.lsm_search import SearchEpisodes
@@ -17,17 +16,24 @@ from memory.lsm.service import LongTermMemory
 _MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
 class EpisodeSearch:
-    """Search by words and vectors; without an embedder, or until it is open, by words alone."""
+    """Search by words and vectors; without an embedder, or until it is open, by words alone.
 
-    indexes: ChatIndexCache
-    embeddings: QueryEmbeddings
-    backlog: TurnBacklog
-    finder: EpisodeFinder
-    log: SearchLog
-    tuning: WeightTuning
-    opening: Callable[[], Awaitable[Embedder]]
+    It is registered for changes of the memory's log; nothing is opened yet.
+    """
+
+    def __init__(
+        self, memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
+    ) -> None:
+        database, self.opening = memory.database, opening
+        self.indexes = ChatIndexCache(database, memory.recorder.limits.gap, settings.lsm_index_mib * _MIB)
+        self.embeddings = QueryEmbeddings()
+        self.backlog = TurnBacklog(database, self.embeddings, self.indexes)
+        self.finder = EpisodeFinder(database, memory.rules, self.indexes, self.embeddings)
+        self.log = SearchLog(database, memory.reactivation)
+        self.tuning = WeightTuning(database, self.indexes, self.embeddings)
+        for listener in (self.indexes, self.backlog, self.log):
+            memory.listeners.add(listener)
 
     async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> SearchOutcome:
         """Search with the weights in use and queue the search for the log. Raises DatabaseAway."""
@@ -48,25 +54,3 @@ class EpisodeSearch:
         if embedder is not None:
             await embedder.close()
         await self.log.close()
-
-
-def search_over(
-    memory: LongTermMemory, settings: FleetSettings, opening: Callable[[], Awaitable[Embedder]]
-) -> EpisodeSearch:
-    """Build the search over a long-term memory and register it for changes of its log; nothing is opened yet."""
-    database, gap = memory.database, memory.recorder.limits.gap
-    indexes = ChatIndexCache(database, gap, settings.lsm_index_mib * _MIB)
-    embeddings = QueryEmbeddings()
-    backlog = TurnBacklog(database, embeddings, indexes)
-    log = SearchLog(database, memory.reactivation)
-    for listener in (indexes, backlog, log):
-        memory.listeners.add(listener)
-    return EpisodeSearch(
-        indexes=indexes,
-        embeddings=embeddings,
-        backlog=backlog,
-        finder=EpisodeFinder(database, memory.rules, indexes, embeddings),
-        log=log,
-        tuning=WeightTuning(database, indexes, embeddings),
-        opening=opening,
-    )

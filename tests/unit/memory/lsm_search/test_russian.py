@@ -11,7 +11,7 @@ import yaml
 from bus_schema.lsm_search import SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.selection import open_embedder
-from memory.lsm.search.service import search_over
+from memory.lsm.search.service import EpisodeSearch
 from mindbus.sql.database import Database
 from tests.clocks import NOON
 from tests.lsm_kit import ANNA, Archive, talk
@@ -31,7 +31,7 @@ async def archive(sqlite_database_of: DatabaseOf) -> AsyncIterator[Archive]:
 
 async def share_found(archive: Archive, talks: Sequence[Any]) -> float:
     """Of the questions, those whose episode is among the first few."""
-    search = search_over(archive.memory, archive.settings, open_embedder)
+    search = EpisodeSearch(archive.memory, archive.settings, open_embedder)
     asked = []
     for number, each in enumerate(talks):
         outcome = await archive.record(*talk(*each["said"], begins=NOON + timedelta(days=number)))

@@ -17,7 +17,7 @@ from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
 from memory.lsm.search.search_log import FinishedSearch
-from memory.lsm.search.service import EpisodeSearch, search_over
+from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.tables import SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
@@ -80,7 +80,7 @@ async def library(sqlite_database_of: DatabaseOf) -> AsyncIterator[Library]:
     async def opening() -> HashingEmbedder:
         return library.embedder
 
-    library.search = search_over(library.memory, library.settings, opening)
+    library.search = EpisodeSearch(library.memory, library.settings, opening)
     for days, contents in enumerate(TALKS):
         await library.record(*talk(*contents, begins=NOON + 10 * days * DAY))
     yield library
