@@ -1,4 +1,4 @@
-"""Coordination: interfaces of the stores of locks and counters, and the fair queue for locks."""
+"""Coordination: interface of the stores of locks and counters, and the fair queue for locks."""
 
 import asyncio
 from collections import deque
@@ -29,8 +29,12 @@ class LockRequest:
     ticket: str
 
 
-class LockStore(Protocol):
-    """Durable locks. All methods raise CoordinationAway or DatabaseAway."""
+class CoordinationStore(Protocol):
+    """Durable locks and counters. All methods raise CoordinationAway or DatabaseAway."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
 
     async def take(self, request: LockRequest) -> Lock | datetime:
         """The lock, or the time at which its holder's lease ends."""
@@ -41,30 +45,17 @@ class LockStore(Protocol):
     async def release(self, name: str, token: str) -> None:
         """Idempotent. Raises LockNotHeld where the lease had ended before."""
 
-    async def info(self, name: str) -> LockInfo: ...
+    async def lock_info(self, name: str) -> LockInfo: ...
 
+    async def add(self, counter: str, by: int, operation_id: str) -> int:
+        """Value after the addition, which is made once per operation. Raises CounterFull."""
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """Amount to be added to a counter, once per operation."""
-
-    name: str
-    by: int
-    operation_id: str
-
-
-class CounterStore(Protocol):
-    """Durable counters. All methods raise CoordinationAway or DatabaseAway."""
-
-    async def add(self, addition: Addition) -> int:
-        """Value after the addition. Raises CounterFull."""
-
-    async def value(self, name: str) -> int: ...
+    async def value(self, counter: str) -> int: ...
 
     async def forget_old(self) -> None:
         """Delete operations that nobody repeats any more."""
 
-    async def clear(self) -> int:
+    async def clear_counters(self) -> int:
         """Delete all counters; returns their number."""
 
 
@@ -73,25 +64,14 @@ MAX_WAITING = 400
 _RETRY_WITHIN_S = 0.2
 
 
-class CoordinationStores(Protocol):
-    """Both stores, opened and closed together."""
-
-    locks: LockStore
-    counters: CounterStore
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class LockQueue:
     """A FIFO queue per lock in the instance that leads: the first tries the lock, the others wait.
 
     A message that was waiting when its instance died is redelivered and queues anew.
     """
 
-    def __init__(self, locks: LockStore, clock: Clock) -> None:
-        self._locks, self._clock = locks, clock
+    def __init__(self, store: CoordinationStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
         self._queues: dict[str, deque[asyncio.Event]] = {}
 
     def waiting(self, name: str) -> int:
@@ -126,7 +106,7 @@ class LockQueue:
             turn.clear()
             retry_s = (until - self._clock()).total_seconds()
             if queue[0] is turn:
-                taken = await self._locks.take(request)
+                taken = await self._store.take(request)
                 if isinstance(taken, Lock):
                     return taken
                 left_s = (taken - self._clock()).total_seconds()

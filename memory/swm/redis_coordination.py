@@ -8,7 +8,7 @@ from typing import Any
 
 from bus_schema.swm import Lock, LockInfo
 from memory.redis_link import RedisLink
-from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, CounterStore, LockRequest, LockStore
+from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Clock, LockRequest
 from memory.swm.errors import CoordinationAway, CounterFull, LockNotHeld
 from mindbus.logs import logger
 
@@ -44,14 +44,35 @@ redis.call('HSET', KEYS[1], 'expires', '0')
 return 1
 """
 
+_COUNTER_KEY = "swm_counter:"
+_OPERATION = "swm_counter_op:"
 
-class RedisLocks:
-    """LockStore of the instance that leads."""
+_ADD = """
+local made = redis.call('GET', KEYS[2])
+if made then return made end
+local value = tonumber(redis.call('GET', KEYS[1]) or '0') + tonumber(ARGV[1])
+if math.abs(value) > tonumber(ARGV[3]) then return '' end
+local text = string.format('%.0f', value)
+redis.call('SET', KEYS[1], text)
+redis.call('SET', KEYS[2], text, 'PX', ARGV[2])
+return text
+"""
 
-    def __init__(self, link: RedisLink, clock: Clock) -> None:
-        self._link, self._clock = link, clock
+
+class RedisCoordination:
+    """CoordinationStore of the instance that leads, in a Redis that evicts nothing: an evicted lock guards nothing."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._link, self._clock = RedisLink(url, lambda reason: CoordinationAway(reason=reason)), clock
         # Tokens whose TAKE was not answered, with the ends of their leases.
         self._unanswered: dict[str, datetime] = {}
+
+    async def open(self) -> None:
+        """Raises WrongRedis."""
+        await self._link.open("locks with counters")
+
+    async def close(self) -> None:
+        await self._link.close()
 
     async def take(self, request: LockRequest) -> Lock | datetime:
         """A lock that Redis grants after its requester was refused is treated as free."""
@@ -76,11 +97,31 @@ class RedisLocks:
         if not await self._link.run(_RELEASE, [_LOCK_KEY + name], _ms(self._clock()), token):
             raise LockNotHeld(name=name)
 
-    async def info(self, name: str) -> LockInfo:
+    async def lock_info(self, name: str) -> LockInfo:
         holder, fencing, expires = await self._link.call("hmget", _LOCK_KEY + name, "holder", "fencing", "expires")
         if expires is None or int(expires) <= _ms(self._clock()):
             return LockInfo(name=name, fencing=int(fencing or 0))
         return LockInfo(name=name, holder=holder.decode(), fencing=int(fencing), expires=_from_ms(expires))
+
+    async def add(self, counter: str, by: int, operation_id: str) -> int:
+        # Names contain no bar.
+        keys = [_COUNTER_KEY + counter, f"{_OPERATION}{counter}|{operation_id}"]
+        value = await self._link.run(_ADD, keys, by, round(OPERATIONS_KEPT.total_seconds() * 1000), MAX_VALUE)
+        if not value:
+            raise CounterFull(name=counter)
+        return int(value)
+
+    async def value(self, counter: str) -> int:
+        return int(await self._link.call("get", _COUNTER_KEY + counter) or 0)
+
+    async def forget_old(self) -> None:
+        """Nothing to do: operations expire."""
+
+    async def clear_counters(self) -> int:
+        operations = await self._link.ask(lambda redis: _drop(redis, f"{_OPERATION}*"))
+        counters = await self._link.ask(lambda redis: _drop(redis, f"{_COUNTER_KEY}*"))
+        logger().info("counters cleared", counters=counters, operations=operations)
+        return counters
 
 
 def _parse_lock(fields: Sequence[Any]) -> Lock:
@@ -96,63 +137,5 @@ def _from_ms(ms: bytes) -> datetime:
     return datetime.fromtimestamp(int(ms) / 1000, UTC)
 
 
-_COUNTER_KEY = "swm_counter:"
-_OPERATION = "swm_counter_op:"
-
-_ADD = """
-local made = redis.call('GET', KEYS[2])
-if made then return made end
-local value = tonumber(redis.call('GET', KEYS[1]) or '0') + tonumber(ARGV[1])
-if math.abs(value) > tonumber(ARGV[3]) then return '' end
-local text = string.format('%.0f', value)
-redis.call('SET', KEYS[1], text)
-redis.call('SET', KEYS[2], text, 'PX', ARGV[2])
-return text
-"""
-
-
-class RedisCounters:
-    """CounterStore; Redis forgets operations by itself."""
-
-    def __init__(self, link: RedisLink) -> None:
-        self._link = link
-
-    async def add(self, addition: Addition) -> int:
-        # Names contain no bar.
-        keys = [_COUNTER_KEY + addition.name, f"{_OPERATION}{addition.name}|{addition.operation_id}"]
-        value = await self._link.run(_ADD, keys, addition.by, round(OPERATIONS_KEPT.total_seconds() * 1000), MAX_VALUE)
-        if not value:
-            raise CounterFull(name=addition.name)
-        return int(value)
-
-    async def value(self, name: str) -> int:
-        return int(await self._link.call("get", _COUNTER_KEY + name) or 0)
-
-    async def forget_old(self) -> None:
-        """Nothing to do: operations expire."""
-
-    async def clear(self) -> int:
-        operations = await self._link.ask(lambda redis: _drop(redis, f"{_OPERATION}*"))
-        counters = await self._link.ask(lambda redis: _drop(redis, f"{_COUNTER_KEY}*"))
-        logger().info("counters cleared", counters=counters, operations=operations)
-        return counters
-
-
 async def _drop(redis: Any, pattern: str) -> int:
     return sum([await redis.delete(key) async for key in redis.scan_iter(match=pattern, count=1000)])
-
-
-class RedisCoordination:
-    """In a Redis that evicts nothing: an evicted lock would guard nothing."""
-
-    def __init__(self, url: str, clock: Clock) -> None:
-        self._link = RedisLink(url, lambda reason: CoordinationAway(reason=reason))
-        self.locks: LockStore = RedisLocks(self._link, clock)
-        self.counters: CounterStore = RedisCounters(self._link)
-
-    async def open(self) -> None:
-        """Raises WrongRedis."""
-        await self._link.open("locks with counters")
-
-    async def close(self) -> None:
-        await self._link.close()

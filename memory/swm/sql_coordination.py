@@ -9,18 +9,44 @@ from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.swm import Lock, LockInfo
-from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Addition, Clock, CounterStore, LockRequest, LockStore
+from memory.swm.coordination import MAX_VALUE, OPERATIONS_KEPT, Clock, LockRequest
 from memory.swm.errors import CounterFull, LockNotHeld
 from memory.swm.tables import LockRow, OperationRow, SharedCounterRow
 from mindbus.sql.database import Database
 from mindbus.tasks import Batches
 
+_AT_ONCE = 500
 
-class SqlLocks:
-    """LockStore of the instance that leads, whose clock is the only one."""
+
+@dataclass(slots=True)
+class _Addition:
+    counter: str
+    by: int
+    operation_id: str
+    # None if the counter is full.
+    value: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.counter, self.operation_id)
+
+
+class SqlCoordination:
+    """CoordinationStore of the instance that leads, whose clock is the only one.
+
+    Concurrent additions are committed together.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
+        self._additions: Batches[_Addition] = Batches(self._save, most=_AT_ONCE, heaviest=_AT_ONCE)
+
+    async def open(self) -> None:
+        self._additions.start()
+
+    async def close(self) -> None:
+        """Stop committing; requests that still wait are repeated by their senders."""
+        await self._additions.stop()
 
     async def take(self, request: LockRequest) -> Lock | datetime:
         async with self._database.transaction() as session:
@@ -37,28 +63,64 @@ class SqlLocks:
     async def renew(self, name: str, token: str, lease: timedelta) -> Lock:
         async with self._database.transaction() as session:
             row = await self._held(session, name, token)
+            if row.expires_at is None:
+                raise LockNotHeld(name=name)
             row.expires_at = self._clock() + lease
             return _as_lock(row)
 
     async def release(self, name: str, token: str) -> None:
         async with self._database.transaction() as session:
-            row = await session.get(LockRow, name, with_for_update=True)
-            if row is None or row.token != token or (row.expires_at is not None and row.expires_at <= self._clock()):
-                raise LockNotHeld(name=name)
-            row.expires_at = None
+            (await self._held(session, name, token)).expires_at = None
 
-    async def info(self, name: str) -> LockInfo:
+    async def lock_info(self, name: str) -> LockInfo:
         async with self._database.reading() as session:
             row = await session.get(LockRow, name)
         if row is None or row.expires_at is None or row.expires_at <= self._clock():
             return LockInfo(name=name, fencing=0 if row is None else row.fencing)
         return LockInfo(name=name, holder=row.holder, fencing=row.fencing, expires=row.expires_at)
 
+    async def add(self, counter: str, by: int, operation_id: str) -> int:
+        addition = _Addition(counter, by, operation_id)
+        await self._additions.add(addition)
+        if addition.value is None:
+            raise CounterFull(name=counter)
+        return addition.value
+
+    async def value(self, counter: str) -> int:
+        async with self._database.reading() as session:
+            return await session.scalar(select(SharedCounterRow.value).where(SharedCounterRow.name == counter)) or 0
+
+    async def forget_old(self) -> None:
+        async with self._database.transaction() as session:
+            await session.execute(delete(OperationRow).where(OperationRow.made_at < self._clock() - OPERATIONS_KEPT))
+
+    async def clear_counters(self) -> int:
+        async with self._database.transaction() as session:
+            await session.execute(delete(OperationRow))
+            return len((await session.scalars(delete(SharedCounterRow).returning(SharedCounterRow.name))).all())
+
     async def _held(self, session: AsyncSession, name: str, token: str) -> LockRow:
+        """Row of a lock whose last holder has the token, unless the lease has ended; it may have been released."""
         row = await session.get(LockRow, name, with_for_update=True)
-        if row is None or row.token != token or row.expires_at is None or row.expires_at <= self._clock():
+        if row is None or row.token != token or (row.expires_at is not None and row.expires_at <= self._clock()):
             raise LockNotHeld(name=name)
         return row
+
+    async def _save(self, additions: Sequence[_Addition]) -> None:
+        now = self._clock()
+        async with self._database.transaction() as session:
+            made = await _made_operations(session, [each.key for each in additions])
+            counters = await _counter_rows(session, {each.counter for each in additions})
+            new = {}
+            for each in additions:
+                if each.key not in made:
+                    counter = counters[each.counter]
+                    if abs(counter.value + each.by) > MAX_VALUE:
+                        continue
+                    counter.value += each.by
+                    made[each.key] = new[each.key] = counter.value
+                each.value = made[each.key]
+            session.add_all(OperationRow(name=n, operation_id=o, value=v, made_at=now) for (n, o), v in new.items())
 
 
 def _as_lock(row: LockRow) -> Lock:
@@ -66,97 +128,16 @@ def _as_lock(row: LockRow) -> Lock:
     return Lock(token=row.token, fencing=row.fencing, expires=row.expires_at)
 
 
-_AT_ONCE = 500
-
-
-@dataclass(slots=True)
-class _Pending:
-    addition: Addition
-    # None if the counter is full.
-    value: int | None = None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.addition.name, self.addition.operation_id)
-
-
-class SqlCounters:
-    """CounterStore of the instance that leads; concurrent additions are committed together."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database, self._clock = database, clock
-        self._batches: Batches[_Pending] = Batches(self._save, most=_AT_ONCE, heaviest=_AT_ONCE)
-
-    def start(self) -> None:
-        """Start committing."""
-        self._batches.start()
-
-    async def stop(self) -> None:
-        """Stop committing; requests that still wait are repeated by their senders."""
-        await self._batches.stop()
-
-    async def add(self, addition: Addition) -> int:
-        pending = _Pending(addition)
-        await self._batches.add(pending)
-        if pending.value is None:
-            raise CounterFull(name=addition.name)
-        return pending.value
-
-    async def value(self, name: str) -> int:
-        async with self._database.reading() as session:
-            return await session.scalar(select(SharedCounterRow.value).where(SharedCounterRow.name == name)) or 0
-
-    async def forget_old(self) -> None:
-        async with self._database.transaction() as session:
-            await session.execute(delete(OperationRow).where(OperationRow.made_at < self._clock() - OPERATIONS_KEPT))
-
-    async def clear(self) -> int:
-        async with self._database.transaction() as session:
-            await session.execute(delete(OperationRow))
-            return len((await session.scalars(delete(SharedCounterRow).returning(SharedCounterRow.name))).all())
-
-    async def _save(self, additions: Sequence[_Pending]) -> None:
-        now = self._clock()
-        async with self._database.transaction() as session:
-            made = await _made_operations(session, [pending.key for pending in additions])
-            counters = await _counter_rows(session, {pending.addition.name for pending in additions})
-            new = {}
-            for pending in additions:
-                if pending.key not in made:
-                    counter = counters[pending.addition.name]
-                    if abs(counter.value + pending.addition.by) > MAX_VALUE:
-                        continue
-                    counter.value += pending.addition.by
-                    made[pending.key] = new[pending.key] = counter.value
-                pending.value = made[pending.key]
-            session.add_all(OperationRow(name=n, operation_id=o, value=v, made_at=now) for (n, o), v in new.items())
-
-
 async def _made_operations(session: AsyncSession, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
     key = tuple_(OperationRow.name, OperationRow.operation_id)
-    found = await session.scalars(select(OperationRow).where(key.in_(keys)))
-    return {(row.name, row.operation_id): row.value for row in found}
+    rows = await session.scalars(select(OperationRow).where(key.in_(keys)))
+    return {(row.name, row.operation_id): row.value for row in rows}
 
 
 async def _counter_rows(session: AsyncSession, names: set[str]) -> dict[str, SharedCounterRow]:
-    found = await session.scalars(select(SharedCounterRow).where(SharedCounterRow.name.in_(names)))
-    counters = {row.name: row for row in found}
+    rows = await session.scalars(select(SharedCounterRow).where(SharedCounterRow.name.in_(names)))
+    counters = {row.name: row for row in rows}
     for name in names - counters.keys():
         counters[name] = SharedCounterRow(name=name, value=0)
         session.add(counters[name])
     return counters
-
-
-class SqlCoordination:
-    """In the database of the working memory."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self.locks: LockStore = SqlLocks(database, clock)
-        self._counters = SqlCounters(database, clock)
-        self.counters: CounterStore = self._counters
-
-    async def open(self) -> None:
-        self._counters.start()
-
-    async def close(self) -> None:
-        await self._counters.stop()

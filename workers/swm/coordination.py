@@ -14,7 +14,7 @@ from bus_schema.swm import (
     ReleaseLock,
     RenewLock,
 )
-from memory.swm.coordination import Addition, CoordinationStores, LockQueue, LockRequest
+from memory.swm.coordination import CoordinationStore, LockQueue, LockRequest
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import every, on_command
 
@@ -22,9 +22,8 @@ from mindbus.bus.handlers import every, on_command
 class CoordinationHandlers:
     """Handlers of locks and counters."""
 
-    def __init__(self, coordination: CoordinationStores, queue: LockQueue, clock: Callable[[], datetime]) -> None:
-        self._locks, self._counters = coordination.locks, coordination.counters
-        self._queue, self._clock = queue, clock
+    def __init__(self, store: CoordinationStore, clock: Callable[[], datetime]) -> None:
+        self._store, self._queue, self._clock = store, LockQueue(store, clock), clock
 
     @on_command
     async def acquire(self, command: AcquireLock, context: MessageContext) -> Lock:
@@ -37,26 +36,26 @@ class CoordinationHandlers:
 
     @on_command
     async def renew(self, command: RenewLock) -> Lock:
-        return await self._locks.renew(command.name, command.token, timedelta(milliseconds=command.lease_ms))
+        return await self._store.renew(command.name, command.token, timedelta(milliseconds=command.lease_ms))
 
     @on_command
     async def release(self, command: ReleaseLock) -> None:
-        await self._locks.release(command.name, command.token)
+        await self._store.release(command.name, command.token)
         self._queue.released(command.name)
 
     @on_command
     async def lock_info(self, query: GetLockInfo) -> LockInfo:
-        info = await self._locks.info(query.name)
+        info = await self._store.lock_info(query.name)
         return info.model_copy(update={"waiting": self._queue.waiting(query.name)})
 
     @on_command
     async def increment(self, command: IncrementCounter) -> Count:
-        return Count(value=await self._counters.add(Addition(command.name, command.by, command.operation_id)))
+        return Count(value=await self._store.add(command.name, command.by, command.operation_id))
 
     @on_command
     async def counter_value(self, query: GetCounter) -> Count:
-        return Count(value=await self._counters.value(query.name))
+        return Count(value=await self._store.value(query.name))
 
     @every(seconds=3600)
     async def forget_old(self) -> None:
-        await self._counters.forget_old()
+        await self._store.forget_old()

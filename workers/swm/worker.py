@@ -4,7 +4,7 @@ from bus_schema.data import ClearData, DeleteUser, Removed
 from config.settings import FleetSettings
 from memory.swm.cache import BufferedCache, CacheAway, EmbeddedCache, KemCache
 from memory.swm.cache_sync import CacheSync
-from memory.swm.coordination import MAX_WAITING, CoordinationStores, CounterStore, LockQueue
+from memory.swm.coordination import MAX_WAITING, CoordinationStore
 from memory.swm.redis_cache import RedisCache
 from memory.swm.redis_coordination import RedisCoordination
 from memory.swm.sql_coordination import SqlCoordination
@@ -45,18 +45,17 @@ class SwmWorker(Worker):
         self._cache = BufferedCache(cache_of(settings), writes)
         self._sync = CacheSync(self._cache, writes, glm)
         self._subscriptions = Subscriptions(self._database)
-        self._coordination: CoordinationStores = (
+        self._coordination: CoordinationStore = (
             SqlCoordination(self._database, context.clock)
             if settings.redis_url is None
             else RedisCoordination(settings.redis_url, context.clock)
         )
         self.memory = WorkingMemory(self._cache, writes, glm, context.clock)
-        queue = LockQueue(self._coordination.locks, context.clock)
         self.include(
             SharedKemHandlers(self.memory, self._sync, self._subscriptions, DraftReader(context)),
             SubscriptionHandlers(context.bus, self._subscriptions),
-            CoordinationHandlers(self._coordination, queue, context.clock),
-            SharedMemoryErasure(self._coordination.counters, self._sync, self._subscriptions),
+            CoordinationHandlers(self._coordination, context.clock),
+            SharedMemoryErasure(self._coordination, self._sync, self._subscriptions),
         )
 
     async def start(self) -> None:
@@ -88,14 +87,14 @@ class SwmWorker(Worker):
 class SharedMemoryErasure:
     """Handlers of erasure; locks end by themselves, and their fencing numbers must go on."""
 
-    def __init__(self, counters: CounterStore, sync: CacheSync, subscriptions: Subscriptions) -> None:
-        self._counters, self._sync, self._subscriptions = counters, sync, subscriptions
+    def __init__(self, coordination: CoordinationStore, sync: CacheSync, subscriptions: Subscriptions) -> None:
+        self._coordination, self._sync, self._subscriptions = coordination, sync, subscriptions
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
         context.require_operator()
         counts = await self._sync.clear()
-        counts["counters"] = await self._counters.clear()
+        counts["counters"] = await self._coordination.clear_counters()
         return Removed.of(counts | {"subscriptions": await self._subscriptions.clear()})
 
     @on_command
