@@ -15,7 +15,6 @@ from bus_schema.history import (
     ListHistories,
     ShowHistory,
     StoredHistory,
-    chat_of,
     is_history_key,
 )
 from bus_schema.identities import is_operator
@@ -23,7 +22,7 @@ from bus_schema.messages import Message
 from config.settings import FleetSettings
 from memory.history.histories import HistoryLimits, HistoryRepository
 from memory.history.redis_store import RedisStore
-from memory.history.session_log import SessionFiles, SessionLog, log_appended, log_cleared, log_loaded, log_request
+from memory.history.session_log import SessionFiles, SessionLog
 from memory.history.sql_store import SqlStore
 from memory.history.store import HistoriesAway, HistoryStore, NotForAgents
 from mindbus.bus.context import MessageContext
@@ -73,14 +72,14 @@ class HistoryWorker(Worker):
     async def append(self, command: AppendHistory, context: MessageContext) -> Appended:
         _require_operator(context)
         added = await self.histories.append(command.key, command.messages)
-        log_appended(self._log.of(chat_of(command.key)), command.key, added.messages)
+        self._log.appended(command.key, added.messages)
         return Appended(length=added.length)
 
     @on_command
     async def get(self, query: GetHistory, context: MessageContext) -> ChatHistory:
         _require_operator(context)
         messages, length = await self.histories.end(query.key, query.context_window)
-        log_loaded(self._log.of(chat_of(query.key)), query.key, len(messages), length)
+        self._log.loaded(query.key, len(messages), length)
         return ChatHistory(key=query.key, messages=messages, length=length)
 
     @on_command
@@ -99,8 +98,7 @@ class HistoryWorker(Worker):
     @on_command
     async def clear_one(self, command: ClearHistory, context: MessageContext) -> None:
         _require_operator(context)
-        length = await self.histories.clear(command.key)
-        log_cleared(self._log.of(chat_of(command.key)), command.key, length)
+        self._log.cleared(command.key, await self.histories.clear(command.key))
 
     @on_command
     async def clear(self, _command: ClearData, context: MessageContext) -> Removed:
@@ -112,7 +110,7 @@ class HistoryWorker(Worker):
 
     @on_event
     async def note_request(self, event: MessageReceived) -> None:
-        log_request(self._log.of(event.user_id), event.preview)
+        self._log.request(event.user_id, event.preview)
 
     @every(seconds=3600)
     async def forget_old(self) -> None:

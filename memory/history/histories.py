@@ -160,11 +160,10 @@ class HistoryRepository:
         text = dump_messages(after) if after else b""
         added = tuple(message.id for message in new)
         dropped = (kept.ids | set(added)) - {message.id for message in after}
-        outcome = await self._store.replace(HistoryChange(key, kept.digest, text, added, tuple(sorted(dropped))))
-        if not outcome.is_done:
-            return outcome.gone
-        self._cache(key, text, after)
-        return None
+        gone = await self._store.replace(HistoryChange(key, kept.digest, text, added, tuple(sorted(dropped))))
+        if gone is None:
+            self._cache(key, text, after)
+        return gone
 
     def _cache(self, key: str, text: bytes, messages: tuple[HistoryMessage, ...]) -> _Kept:
         kept = _Kept(messages, digest_of(text), len(text) + len(key))

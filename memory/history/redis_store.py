@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bus_schema.history import chat_key, is_history_key, subagent_key
-from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoriesAway, HistoryChange, mark_of
+from memory.history.store import KNOWN_FOR, HistoriesAway, HistoryChange, mark_of
 from memory.redis_link import RedisLink
 
 _MARK = "history_gone:"
@@ -57,14 +57,15 @@ class RedisStore:
         text: bytes | None = await self._link.run(_READ, [key], "?" if known is None else known)
         return text
 
-    async def replace(self, change: HistoryChange) -> ChangeOutcome:
+    async def replace(self, change: HistoryChange) -> frozenset[str] | None:
         marks = [_MARK + mark_of(change.key, message_id) for message_id in (*change.added, *change.dropped)]
         gone = await self._link.run(
             _REPLACE, [change.key, *marks], change.known, change.text, len(change.added), _KEPT_MS
         )
+        # A script's false arrives as None, an empty table as an empty list.
         if gone is None:
-            return CHANGED
-        return ChangeOutcome(is_done=False, gone=frozenset(change.added[place] for place in gone)) if gone else DONE
+            return frozenset()
+        return frozenset(change.added[place] for place in gone) or None
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         # Redis keeps no order of keys, so all of them are scanned.

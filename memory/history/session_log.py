@@ -14,10 +14,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
-import structlog
-from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
-
-from bus_schema.history import HistoryMessage, subagent_of
+from bus_schema.history import HistoryMessage, chat_of, subagent_of
 from mindbus.logs import logger, without_signatures
 from mindbus.tasks import end
 from mindbus.terminal import escape_controls
@@ -153,14 +150,41 @@ class SessionLog:
         self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MAX_QUEUED)
         self._writing: asyncio.Task[None] | None = None
 
-    def of(self, chat_id: str) -> FilteringBoundLogger:
-        """Logger of a chat."""
-        log: FilteringBoundLogger = structlog.wrap_logger(
-            _Lines(lambda line: self._add(chat_id, line)),
-            processors=[self._stamped, _cleaned, _rendered],
-            wrapper_class=structlog.make_filtering_bound_logger("info"),
-        )
-        return log
+    def request(self, chat_id: str, text: str) -> None:
+        """Log a request of the user."""
+        self.add(chat_id, _RULE)
+        self.add(chat_id, "new request", text=text)
+
+    def appended(self, key: str, messages: Iterable[HistoryMessage]) -> None:
+        """Log messages that were appended to a history."""
+        saved = _SAVED if subagent_of(key) is None else _SAVED_OF_SUBAGENT
+        for message in messages:
+            text = message.content or ""
+            if message.role == "tool":
+                self._add_of(key, "tool result saved", tool=message.name, text=text)
+            elif message.tool_calls:
+                self._add_of(key, "tools called", tools=[call.function.name for call in message.tool_calls], text=text)
+            else:
+                self._add_of(key, saved[message.role], text=text)
+
+    def loaded(self, key: str, shown: int, length: int) -> None:
+        """Log that a history was read for a model."""
+        self._add_of(key, "history loaded", messages=shown, kept=length)
+        if not length:
+            self._add_of(key, "history is empty")
+
+    def cleared(self, key: str, length: int) -> None:
+        """Log that a history was cleared."""
+        self._add_of(key, "history cleared", messages=length)
+
+    def add(self, chat_id: str, title: str, **fields: object) -> None:
+        """Queue a line; texts are redacted and shortened."""
+        time = self._clock().astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        values = "".join(f"  {name}={_shown(value)}" for name, value in fields.items())
+        try:
+            self._queue.put_nowait((chat_id, escape_controls(f"{time} - {title}{values}")))
+        except asyncio.QueueFull:
+            logger().warning("session log is behind, a line is lost", chat_id=chat_id)
 
     def start(self) -> None:
         """Start writing; idempotent."""
@@ -181,11 +205,10 @@ class SessionLog:
         await self._queue.join()
         return await asyncio.to_thread(self._files.remove, chat_id)
 
-    def _add(self, chat_id: str, line: str) -> None:
-        try:
-            self._queue.put_nowait((chat_id, line))
-        except asyncio.QueueFull:
-            logger().warning("session log is behind, a line is lost", chat_id=chat_id)
+    def _add_of(self, key: str, title: str, **fields: object) -> None:
+        """Queue a line about a history, with its sub-agent if it is one's."""
+        subagent = subagent_of(key)
+        self.add(chat_of(key), title, **({} if subagent is None else {"subagent": subagent}), **fields)
 
     async def _write_lines(self) -> None:
         while True:
@@ -201,67 +224,9 @@ class SessionLog:
                 for _line in lines:
                     self._queue.task_done()
 
-    def _stamped(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        return {"time": self._clock().astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")} | dict(event)
 
-
-class _Lines:
-    """Logger interface for structlog."""
-
-    def __init__(self, add: Callable[[str], None]) -> None:
-        self.info = add
-
-
-def _cleaned(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {name: _shortened(value) if isinstance(value, str) else value for name, value in event.items()}
-
-
-def _shortened(text: str) -> str:
-    clean = redacted(text[:_MAX_REDACTED])
-    return clean if len(clean) <= _MAX_SHOWN else f"{clean[:_MAX_SHOWN]}…"
-
-
-def _rendered(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    time, title, fields = event.pop("time"), event.pop("event"), event
-    values = "".join(f"  {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
-    return escape_controls(f"{time} - {title}{values}")
-
-
-def log_request(log: FilteringBoundLogger, text: str) -> None:
-    """Log a request of the user."""
-    log.info(_RULE)
-    log.info("new request", text=text)
-
-
-def log_appended(log: FilteringBoundLogger, key: str, messages: Iterable[HistoryMessage]) -> None:
-    """Log messages that were appended to a history."""
-    is_chat = subagent_of(key) is None
-    bound = log.bind(**_subagent_field(key))
-    for message in messages:
-        if message.role == "tool":
-            bound.info("tool result saved", tool=message.name, text=message.content or "")
-        elif message.tool_calls:
-            names = [call.function.name for call in message.tool_calls]
-            bound.info("tools called", tools=names, text=message.content or "")
-        else:
-            bound.info(
-                _SAVED[message.role] if is_chat else _SAVED_OF_SUBAGENT[message.role], text=message.content or ""
-            )
-
-
-def log_loaded(log: FilteringBoundLogger, key: str, shown: int, length: int) -> None:
-    """Log that a history was read for a model."""
-    fields = _subagent_field(key)
-    log.info("history loaded", **fields, messages=shown, kept=length)
-    if not length:
-        log.info("history is empty", **fields)
-
-
-def log_cleared(log: FilteringBoundLogger, key: str, length: int) -> None:
-    """Log that a history was cleared."""
-    log.info("history cleared", **_subagent_field(key), messages=length)
-
-
-def _subagent_field(key: str) -> dict[str, str]:
-    subagent = subagent_of(key)
-    return {} if subagent is None else {"subagent": subagent}
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        clean = redacted(value[:_MAX_REDACTED])
+        value = clean if len(clean) <= _MAX_SHOWN else f"{clean[:_MAX_SHOWN]}…"
+    return json.dumps(value, ensure_ascii=False)

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bus_schema.history import chat_of
-from memory.history.store import CHANGED, DONE, KNOWN_FOR, ChangeOutcome, HistoryChange, digest_of, mark_of
+from memory.history.store import KNOWN_FOR, HistoryChange, digest_of, mark_of
 from mindbus.sql.database import Database
 from mindbus.sql.migrations import upgrade
 from mindbus.sql.tables import Utc, insert_or_ignore, named_metadata
@@ -64,17 +64,17 @@ class SqlStore:
             return None if known == "" else b""
         return None if row[0] is None else str(row[0]).encode()
 
-    async def replace(self, change: HistoryChange) -> ChangeOutcome:
+    async def replace(self, change: HistoryChange) -> frozenset[str] | None:
         async with self._database.transaction() as session:
             if not await self._write(session, change):
-                return CHANGED
+                return frozenset()
             # After the write, which serialises writers: messages that others dropped are marked by now.
             gone = await _gone(session, change)
             if gone:
                 await session.rollback()
-                return ChangeOutcome(is_done=False, gone=gone)
+                return gone
             await self._mark(session, change)
-        return DONE
+        return None
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         query = select(HistoryRow.key).where(HistoryRow.key > after).order_by(HistoryRow.key).limit(limit)

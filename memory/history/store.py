@@ -48,18 +48,6 @@ class HistoryChange:
     dropped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeOutcome:
-    """Outcome of a change; if not done, the digest differs, or the messages `gone` were there before."""
-
-    is_done: bool
-    gone: frozenset[str] = frozenset()
-
-
-DONE = ChangeOutcome(is_done=True)
-CHANGED = ChangeOutcome(is_done=False)
-
-
 class HistoryStore(Protocol):
     """Durable texts by key. All methods raise HistoriesAway or DatabaseAway."""
 
@@ -70,8 +58,8 @@ class HistoryStore(Protocol):
     async def read(self, key: str, known: str | None) -> bytes | None:
         """The text, empty if there is none; None if its digest is `known`."""
 
-    async def replace(self, change: HistoryChange) -> ChangeOutcome:
-        """Apply a change, atomically."""
+    async def replace(self, change: HistoryChange) -> frozenset[str] | None:
+        """Apply a change, atomically: None, or else the ids that were there before, none if the digest differs."""
 
     async def keys(self, chat_id: str | None, after: str, limit: int) -> list[str]:
         """Keys after `after` in alphabetical order, of one chat or of all."""

@@ -1,7 +1,7 @@
 """Units in shared memory: publication, queries, subscriptions, and sync with the global memory."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from bus_schema.glm import BatchItem, BatchReport, KemDeleted, KemPage, KemStored, KemUpdated
 from bus_schema.ids import derived
@@ -20,7 +20,7 @@ from bus_schema.swm import (
     Unsubscribe,
 )
 from memory.swm.cache_sync import CacheSync
-from memory.swm.subscriptions import KemEvent, Recipient, Subscriptions
+from memory.swm.subscriptions import KemEvent, Subscriptions
 from memory.swm.working_memory import GlmAway, WorkingMemory
 from mindbus.bus.client import Client
 from mindbus.bus.context import MessageContext
@@ -134,37 +134,20 @@ async def notifications_of(events: Iterable[KemEvent], subscriptions: Subscripti
     for event in events:
         if not event.is_published:
             notifications.append(_notice(event))
-        notifications += _to_each(event, await subscriptions.recipients(event))
+        whole = _notice(event, is_whole=True)
+        for recipient in await subscriptions.recipients(event):
+            notice = KemEvicted(kem_id=event.kem_id) if recipient.is_lost else whole
+            notifications.append(PublishTo(notice, recipient.subscription_id))
     return notifications
 
 
-def _to_each(event: KemEvent, recipients: Iterable[Recipient]) -> Iterator[PublishTo]:
-    whole = _whole(event)
-    for recipient in recipients:
-        yield PublishTo(KemEvicted(kem_id=event.kem_id) if recipient.is_lost else whole, recipient.subscription_id)
-
-
-def _notice(event: KemEvent) -> Event:
+def _notice(event: KemEvent, *, is_whole: bool = False) -> Event:
+    """Event of a change: the public one, or for who may read the unit with all of it."""
     if event.kem is None:
-        return _end(event)
-    return _kind(event).of(event.kem)
-
-
-def _whole(event: KemEvent) -> Event:
-    kem = event.kem
-    if kem is None:
-        return _end(event)
-    seen = {"kem_id": kem.id, "version": kem.version, "updated_at": kem.updated_at, "visibility": kem.visibility}
-    return _kind(event).model_validate(seen | {"metadata": kem.metadata, "kem": kem})
-
-
-def _kind(event: KemEvent) -> type[KemNotice]:
-    return KemPublished if event.event_type == "KEM_PUBLISHED" else KemUpdated
-
-
-def _end(event: KemEvent) -> Event:
-    kind = KemDeleted if event.event_type == "KEM_DELETED" else KemEvicted
-    return kind(kem_id=event.kem_id)
+        return (KemDeleted if event.event_type == "KEM_DELETED" else KemEvicted)(kem_id=event.kem_id)
+    kind: type[KemNotice] = KemPublished if event.event_type == "KEM_PUBLISHED" else KemUpdated
+    notice = kind.of(event.kem)
+    return notice.model_copy(update={"metadata": event.kem.metadata, "kem": event.kem}) if is_whole else notice
 
 
 def _named(drafts: Sequence[KemDraft], context: MessageContext) -> list[tuple[str, KemDraft]]:

@@ -15,10 +15,6 @@ from memory.history.session_log import (
     REDACTED,
     SessionFiles,
     SessionLog,
-    log_appended,
-    log_cleared,
-    log_loaded,
-    log_request,
     redacted,
 )
 from mindbus.testing.wait import until
@@ -46,13 +42,12 @@ def lines(files: SessionFiles, chat_id: str = "12345") -> list[str]:
 
 
 async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionLog, files: SessionFiles) -> None:
-    of_chat = log.of("12345")
-    log_request(of_chat, "Привет!) мы тестируем память")
-    log_loaded(of_chat, KEY, 0, 0)
-    log_appended(of_chat, KEY, exchange(1, results=1))
-    log_appended(of_chat, chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
-    log_loaded(of_chat, KEY, 4, 4)
-    log_cleared(of_chat, KEY, 4)
+    log.request("12345", "Привет!) мы тестируем память")
+    log.loaded(KEY, 0, 0)
+    log.appended(KEY, exchange(1, results=1))
+    log.appended(chat_key(12345), [said("m1", "Привет!)"), said("m2", "Вас зовут Алия", role="assistant")])
+    log.loaded(KEY, 4, 4)
+    log.cleared(KEY, 4)
     await log.stop()
 
     at = "2026-03-14 12:00:00 - "
@@ -74,7 +69,7 @@ async def test_a_session_is_told_in_the_kinds_of_lines_of_the_spec(log: SessionL
 
 async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: SessionFiles) -> None:
     said_so = "hello\n2026-03-14 12:00:00 - answer saved\u2028\r\x1b[2J\u202e"
-    log_appended(log.of("1"), chat_key(1), [said("m1", said_so)])
+    log.appended(chat_key(1), [said("m1", said_so)])
     await log.stop()
 
     written = files.path_of("1").read_bytes()
@@ -86,7 +81,7 @@ async def test_nobody_writes_a_line_that_is_not_theirs(log: SessionLog, files: S
 
 async def test_secrets_are_not_told_even_where_the_text_is_cut(log: SessionLog, files: SessionFiles) -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-    log_appended(log.of("1"), chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
+    log.appended(chat_key(1), [said("m1", f"{'x ' * 140}{key}"), said("m2", f"пароль: {key}")])
     await log.stop()
 
     told = "\n".join(lines(files, "1"))
@@ -146,7 +141,7 @@ def test_plain_words_stay_as_they_are(text: str) -> None:
 
 async def test_a_log_rotates_by_size(log: SessionLog, files: SessionFiles) -> None:
     for number in range(400):
-        log.of("1").info("task saved", text=f"{number:03} {'x' * 60}")
+        log.add("1", "task saved", text=f"{number:03} {'x' * 60}")
     await log.stop()
 
     path = files.path_of("1")
@@ -159,7 +154,7 @@ async def test_a_log_rotates_by_size(log: SessionLog, files: SessionFiles) -> No
 
 
 async def test_only_this_user_may_read_a_log(log: SessionLog, files: SessionFiles) -> None:
-    log.of("1").info("task saved")
+    log.add("1", "task saved")
     await log.stop()
 
     path = files.path_of("1")
@@ -196,8 +191,8 @@ async def test_what_was_written_of_a_chat_is_deleted_with_what_is_on_its_way(
     log: SessionLog, files: SessionFiles
 ) -> None:
     for number in range(100):
-        log.of("1").info("task saved", text=f"{number} {'x' * 60}")
-        log.of("2").info("task saved")
+        log.add("1", "task saved", text=f"{number} {'x' * 60}")
+        log.add("2", "task saved")
 
     assert await log.remove("1") == OLDER + 1
     assert [file.name for file in files.path_of("2").parent.iterdir() if "_1." in file.name] == []
@@ -210,7 +205,7 @@ async def test_a_disk_that_refuses_holds_up_nobody(tmp_path: Path, capsys: pytes
     (tmp_path / "logs").write_text("no folder")
     log = SessionLog(SessionFiles(tmp_path / "logs", MAX_BYTES), Clock())
     log.start()
-    log.of("1").info("task saved")
+    log.add("1", "task saved")
 
     said_so = ""
 
@@ -221,7 +216,7 @@ async def test_a_disk_that_refuses_holds_up_nobody(tmp_path: Path, capsys: pytes
 
     await until(has_said)
     (tmp_path / "logs").unlink()
-    log.of("1").info("final answer saved")
+    log.add("1", "final answer saved")
     await asyncio.wait_for(log.stop(), 10)
     assert "final answer saved" in (tmp_path / "logs" / "memory_1.log").read_text()
 
@@ -229,7 +224,7 @@ async def test_a_disk_that_refuses_holds_up_nobody(tmp_path: Path, capsys: pytes
 async def test_a_log_that_may_have_no_byte_is_not_written(tmp_path: Path) -> None:
     log = SessionLog(SessionFiles(tmp_path / "logs", 0), Clock())
     log.start()
-    log.of("1").info("task saved")
+    log.add("1", "task saved")
     await log.stop()
 
     assert not (tmp_path / "logs").exists()
