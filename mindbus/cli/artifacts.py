@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import ValidationError
 
 from bus_schema.artifacts import Manifest, Visibility
-from bus_schema.envelope import explain
 from bus_schema.replies import Code
-from bus_schema.storage import GetLineage, Lineage, SearchArtifacts
+from bus_schema.storage import GetLineage, SearchArtifacts
 from mindbus.cli.artifact_download import fetch, look, parse_range, progress_bar
-from mindbus.cli.console import say, show, show_json, show_table
+from mindbus.cli.console import local_time, say, show, show_json, show_result, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.cli.lineage_view import lineage_tree
 from mindbus.cli.options import LOCAL_USER, As, Json, RequiredTrace, Trace
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, pages_to, run
 from mindbus.sdk.artifacts import Artifacts, Put, PutOptions, ReadOptions, open_artifacts
 from mindbus.sdk.preview import Preview
 from mindbus.sdk.transfers import Progress, ReadRange, no_progress
 from mindbus.terminal import escape_controls
 
 app = typer.Typer(no_args_is_help=True, help="Put, get and inspect artifacts.")
+
+_PAGE = 200
 
 ArtifactId = Annotated[str, typer.Argument(metavar="ID", help="Such as art_0192….")]
 
@@ -64,10 +64,11 @@ def put(
     with progress_bar(is_wanted=not as_json) as progress:
         done = run(_put(file, about, supersedes, acting, progress))
     ref = done.ref
-    if as_json:
-        show_json({"artifact_id": ref.artifact_id, "version": ref.version, "sha256": ref.sha256})
-    else:
-        say(f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}")
+    show_result(
+        {"artifact_id": ref.artifact_id, "version": ref.version, "sha256": ref.sha256},
+        f"{ref.artifact_id}  version {ref.version}  {ref.size_bytes} bytes  sha256 {ref.sha256}",
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -93,11 +94,9 @@ def get(
     """
     if as_json and output is None:
         raise UsageError("--json leaves standard output to JSON: say with -o where the bytes go")
-    wanted: ReadOptions = parse_range(byte_range)
-    wanted["trace"] = trace
     with progress_bar(is_wanted=not as_json and (output is not None or not sys.stdout.isatty())) as progress:
-        wanted["progress"] = progress
-        manifest, span = run(_get(artifact_id, output, wanted, acting))
+        options: ReadOptions = {**parse_range(byte_range), "trace": trace, "progress": progress}
+        manifest, span = run(_get(artifact_id, output, options, acting))
     if as_json:
         show_json(manifest)
     elif output is not None and span.is_whole:
@@ -124,21 +123,15 @@ def list_(
 
     mindbus artifacts ls --type final --agent agent.pushkin --json
     """
-    try:
-        query = SearchArtifacts(trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    found = run(_search(query, limit, trace, acting))
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("artifact", "v", "type", "step", "made by", "bytes", "sha256", "at"),
-        (
-            (m.id, m.version, m.artifact_type, m.step_id, m.created_by, m.size_bytes, m.sha256[:12], _time(m))
-            for m in found
+    pages = pages_to(
+        lambda: SearchArtifacts(
+            trace_id=trace, agent=agent, step_id=step, artifact_type=artifact_type, limit=min(limit, _PAGE)
         ),
+        acting,
+        limit,
+        trace=trace,
     )
+    show_result([manifest for page in pages for manifest in page.items][:limit], _show_manifests, as_json=as_json)
 
 
 @app.command("show")
@@ -187,12 +180,11 @@ def lineage(
 
     mindbus artifacts lineage art_0192… --direction down --json
     """
-    found = run(_lineage(artifact_id, direction, depth, trace, acting))
-    if as_json:
-        show_json(found)
-        return
-    for way in ("up", "down") if direction == "both" else (direction,):
-        show(lineage_tree(found, artifact_id, way))
+    graph = answer_to(
+        lambda: GetLineage(artifact_id=artifact_id, direction=direction, depth=depth), acting, trace=trace
+    )
+    trees = [lineage_tree(graph, artifact_id, way) for way in ("up", "down") if direction in (way, "both")]
+    show_result(graph, lambda _graph: show(*trees), as_json=as_json)
 
 
 @asynccontextmanager
@@ -210,10 +202,8 @@ async def put_or_fail(
     artifacts: Artifacts, source: Path | bytes, about: PutOptions, progress: Progress = no_progress
 ) -> Put:
     """Put, with pending as a failure: a command is over before storage is back. Raises UsageError, CommandError."""
-    try:
+    with valid_options():
         done = await artifacts.put(source, progress, **about)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
     if done.is_pending:
         raise CommandError(
             f"storage does not answer; {done.ref.artifact_id} waits in the local buffer and is registered "
@@ -231,9 +221,11 @@ async def _put(file: Path, about: PutOptions, supersedes: str | None, identity: 
         return await put_or_fail(artifacts, file, about, progress)
 
 
-async def _get(artifact_id: str, output: Path | None, wanted: ReadOptions, identity: str) -> tuple[Manifest, ReadRange]:
+async def _get(
+    artifact_id: str, output: Path | None, options: ReadOptions, identity: str
+) -> tuple[Manifest, ReadRange]:
     async with opened(identity) as artifacts:
-        return await fetch(artifacts, artifact_id, output, **wanted)
+        return await fetch(artifacts, artifact_id, output, **options)
 
 
 async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) -> tuple[Manifest, Preview | None]:
@@ -243,29 +235,20 @@ async def _look(artifact_id: str, lines: int, trace: str | None, identity: str) 
         return await artifacts.manifest(artifact_id, trace=trace), None
 
 
-async def _search(query: SearchArtifacts, limit: int, trace: str | None, identity: str) -> list[Manifest]:
-    found: list[Manifest] = []
-    async with on_the_bus(identity) as bus:
-        while len(found) < limit:
-            asked = query.model_copy(update={"limit": min(limit - len(found), 200)})
-            page = await bus.request(asked, trace=trace)
-            found.extend(page.items)
-            if page.next_cursor is None:
-                break
-            query = query.model_copy(update={"cursor": page.next_cursor})
-    return found
-
-
-async def _lineage(
-    artifact_id: str, direction: Literal["up", "down", "both"], depth: int, trace: str | None, identity: str
-) -> Lineage:
-    try:
-        query = GetLineage(artifact_id=artifact_id, direction=direction, depth=depth)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    async with on_the_bus(identity) as bus:
-        return await bus.request(query, trace=trace)
-
-
-def _time(manifest: Manifest) -> str:
-    return manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def _show_manifests(manifests: list[Manifest]) -> None:
+    show_table(
+        ("artifact", "v", "type", "step", "made by", "bytes", "sha256", "at"),
+        (
+            (
+                m.id,
+                m.version,
+                m.artifact_type,
+                m.step_id,
+                m.created_by,
+                m.size_bytes,
+                m.sha256[:12],
+                local_time(m.created_at),
+            )
+            for m in manifests
+        ),
+    )

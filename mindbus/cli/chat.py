@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
-from pydantic import ValidationError
 from rich.text import Text
 
 from bus_schema.conversations import GetMessage
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, Invoke, conversation_trace
-from bus_schema.envelope import explain
 from bus_schema.ids import mint
 from bus_schema.notification import NotificationSent
 from mindbus.bus.client import Client, EventSubscription
 from mindbus.cli.console import errors, show, show_json, write
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import UsageError
+from mindbus.cli.errors import UsageError, valid_options
 from mindbus.cli.options import Json, User
 from mindbus.cli.session import on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError
@@ -139,10 +137,8 @@ def _read_lines(tell: Callable[[bytes | None], None]) -> None:
 
 def invocation_of(user_id: str, text: str, *, stream: bool) -> Invoke:
     """Raises UsageError where it cannot be said."""
-    try:
+    with valid_options():
         return Invoke(user_id=user_id, message=text, message_id=mint("msg"), stream=stream)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
 
 
 def _rest(response: str, shown: str) -> str:

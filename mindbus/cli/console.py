@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from rich.console import Console, RenderableType
@@ -14,6 +15,8 @@ from mindbus.terminal import escape_controls
 
 # Where nobody watches, a table is not squeezed into a terminal's width.
 _UNSEEN_WIDTH = 200
+
+T = TypeVar("T")
 
 
 def console() -> Console:
@@ -42,6 +45,16 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
+def show_result(result: T, text: str | Callable[[T], object], *, as_json: bool) -> None:
+    """Print a command's result: as JSON where that was asked for, else as a line, or by a function that prints it."""
+    if as_json:
+        show_json(result)
+    elif isinstance(text, str):
+        say(text)
+    else:
+        text(result)
+
+
 def show_json(value: Any) -> None:
     """Print one JSON document."""
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
@@ -67,6 +80,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str |
     for row in rows:
         drawn.add_row(*(_cell(cell) for cell in row))
     return drawn
+
+
+def local_time(time: datetime) -> str:
+    """A time as the clock here shows it, to the second."""
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def plain(value: Any) -> Any:

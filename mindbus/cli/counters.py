@@ -6,7 +6,7 @@ import typer
 
 from bus_schema.ids import mint
 from bus_schema.swm import GetCounter, IncrementCounter
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to
 
@@ -49,7 +49,4 @@ def get(name: Name, acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
 
 def _show(name: str, value: int, as_json: bool) -> None:
-    if as_json:
-        show_json({"value": value})
-    else:
-        say(f"{name} stands at {value}")
+    show_result({"value": value}, f"{name} stands at {value}", as_json=as_json)

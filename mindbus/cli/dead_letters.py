@@ -10,7 +10,7 @@ from bus_schema.envelope import NotAnEnvelope, from_wire
 from bus_schema.replies import Code
 from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import say, show_json, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
@@ -41,14 +41,12 @@ def list_(
 
     mindbus dlq ls --service storage
     """
-    found = run(_look(service, limit))
-    if as_json:
-        show_json([_plain(letter) for letter in found])
-        return
-    show_table(
-        ("id", "service", "type", "code", "attempt", "reason", "died at"),
-        ((x.message_id, x.service, x.type, x.code, x.attempt, x.reason[:_SHOWN_CHARACTERS], x.died_at) for x in found),
-    )
+    letters = run(_look(service, limit))
+    rows = [
+        (x.message_id, x.service, x.type, x.code, x.attempt, x.reason[:_SHOWN_CHARACTERS], x.died_at) for x in letters
+    ]
+    columns = ("id", "service", "type", "code", "attempt", "reason", "died at")
+    show_result([_plain(x) for x in letters], lambda _letters: show_table(columns, rows), as_json=as_json)
 
 
 @app.command()
@@ -63,15 +61,10 @@ def show(
 
     mindbus dlq show 0192…
     """
-    found = [letter for letter in run(_look(service, _LIMIT)) if letter.message_id.startswith(message_id)]
-    if not found:
+    letter = next((each for each in run(_look(service, _LIMIT)) if each.message_id.startswith(message_id)), None)
+    if letter is None:
         raise CommandError(f"there is no dead letter {message_id}: `mindbus dlq ls` lists them")
-    if as_json:
-        show_json(_plain(found[0], with_body=True))
-        return
-    for name, value in _plain(found[0]).items():
-        say(f"{name:<12} {value}")
-    show_json(_body(found[0]))
+    show_result(_plain(letter) | {"body": _body(letter)}, _show_letter, as_json=as_json)
 
 
 @app.command()
@@ -86,12 +79,8 @@ def replay(
 
     mindbus dlq replay --all --service storage
     """
-    chosen = _chosen(ids, every=every, service=service)
-
-    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
-        return await letters.replay(name, chosen, acting)
-
-    _tell("replayed", run(_each(service, work)), as_json=as_json)
+    chosen = _chosen(ids, every=every)
+    _tell("replayed", run(_each(service, lambda letters, name: letters.replay(name, chosen, acting))), as_json=as_json)
 
 
 @app.command()
@@ -104,15 +93,11 @@ def drop(ids: Ids = None, every: All = False, service: Service = None, as_json: 
 
     mindbus dlq drop --all --service storage
     """
-    chosen = _chosen(ids, every=every, service=service)
-
-    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
-        return await letters.drop(name, chosen)
-
-    _tell("dropped", run(_each(service, work)), as_json=as_json)
+    chosen = _chosen(ids, every=every)
+    _tell("dropped", run(_each(service, lambda letters, name: letters.drop(name, chosen))), as_json=as_json)
 
 
-def _chosen(ids: list[str] | None, *, every: bool, service: str | None) -> Callable[[DeadLetter], bool]:
+def _chosen(ids: list[str] | None, *, every: bool) -> Callable[[DeadLetter], bool]:
     if bool(ids) == every:
         raise UsageError("say which: message ids, or --all (of one service with --service)")
     prefixes = tuple(ids or ("",))
@@ -120,17 +105,19 @@ def _chosen(ids: list[str] | None, *, every: bool, service: str | None) -> Calla
 
 
 def _tell(done: str, letters: list[DeadLetter], *, as_json: bool) -> None:
-    if as_json:
-        show_json({done: [letter.message_id for letter in letters]})
-    else:
-        say(f"{done} {len(letters)}" + "".join(f"\n  {x.message_id}  {x.service}  {x.type}" for x in letters))
+    text = f"{done} {len(letters)}" + "".join(f"\n  {x.message_id}  {x.service}  {x.type}" for x in letters)
+    show_result({done: [letter.message_id for letter in letters]}, text, as_json=as_json)
+
+
+def _show_letter(fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        if name != "body":
+            say(f"{name:<12} {value}")
+    show_json(fields["body"])
 
 
 async def _look(service: str | None, limit: int) -> list[DeadLetter]:
-    async def work(letters: DeadLetters, name: str) -> list[DeadLetter]:
-        return await letters.look(name, limit)
-
-    return await _each(service, work)
+    return await _each(service, lambda letters, name: letters.look(name, limit))
 
 
 async def _each(
@@ -145,10 +132,7 @@ async def _each(
             f"{service} has no dead-letter queue; there are {', '.join(known) or 'none'}", Code.NOT_FOUND
         )
     letters = DeadLetters(amqp_url)
-    found: list[DeadLetter] = []
-    for name in [service] if service is not None else known:
-        found.extend(await work(letters, name))
-    return found
+    return [letter for name in ([service] if service is not None else known) for letter in await work(letters, name)]
 
 
 async def _services(settings: Settings, amqp_url: str) -> list[str]:
@@ -157,9 +141,8 @@ async def _services(settings: Settings, amqp_url: str) -> list[str]:
     return [q.name.removeprefix(_PREFIX).removesuffix(_DEAD) for q in queues if q.name.endswith(_DEAD)]
 
 
-def _plain(letter: DeadLetter, *, with_body: bool = False) -> dict[str, Any]:
-    fields = {name: value for name, value in dataclasses.asdict(letter).items() if name != "body"}
-    return fields | ({"body": _body(letter)} if with_body else {})
+def _plain(letter: DeadLetter) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(letter).items() if name != "body"}
 
 
 def _body(letter: DeadLetter) -> Any:

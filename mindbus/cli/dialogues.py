@@ -12,14 +12,12 @@ from bus_schema.dialogue import (
     MAX_MESSAGE_CHARS,
     DialogueMessage,
     EndDialogue,
-    Ended,
     conversation_trace,
 )
-from mindbus.bus.client import Client
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import local_time, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, pages_to, request_pages, run
 from mindbus.sdk.artifacts import Artifacts, open_artifacts
 from mindbus.sdk.errors import ArtifactError, StorageAway
 from mindbus.terminal import escape_controls
@@ -43,14 +41,8 @@ def list_(
 
     mindbus dialogues ls
     """
-    found = run(_dialogues(limit, acting))
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("user", "messages", "last activity", "state"),
-        ((d.user_id, d.messages, _at(d.last_activity), "under way" if d.is_active else "at rest") for d in found),
-    )
+    pages = pages_to(lambda: ListDialogues(limit=min(limit, _PAGE)), acting, limit)
+    show_result([dialogue for page in pages for dialogue in page.items][:limit], _show_dialogues, as_json=as_json)
 
 
 @app.command()
@@ -67,11 +59,8 @@ def history(
 
     mindbus dialogues history anna --json
     """
-    found = run(_history(user, limit))
-    if as_json:
-        show_json(found)
-    else:
-        show_table(("at", "who", "kind", "what"), map(_row, found))
+    messages = run(_history(user, limit))
+    show_result(messages, lambda _all: show_table(("at", "who", "kind", "what"), map(_row, messages)), as_json=as_json)
 
 
 @app.command()
@@ -82,48 +71,35 @@ def end(user: UserArgument, as_json: Json = False) -> None:
 
     mindbus dialogues end anna
     """
-    ended = run(_end(user))
-    if as_json:
-        show_json(ended)
-    else:
-        say(f"ended; fragment {ended.fragment_id}" if ended.fragment_id else "there was nothing to make a fragment of")
-
-
-async def _dialogues(limit: int, identity: str) -> list[Dialogue]:
-    found: list[Dialogue] = []
-    wanted = ListDialogues(limit=min(limit, _PAGE))
-    async with on_the_bus(identity) as bus:
-        while True:
-            page = await bus.request(wanted)
-            found += page.items
-            if page.next_cursor is None or len(found) >= limit:
-                return found[:limit]
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+    ended = answer_to(lambda: EndDialogue(user_id=user), f"user.{user}", trace=conversation_trace(user))
+    text = f"ended; fragment {ended.fragment_id}" if ended.fragment_id else "there was nothing to make a fragment of"
+    show_result(ended, text, as_json=as_json)
 
 
 async def _history(user_id: str, limit: int | None) -> list[dict[str, Any]]:
     settings = read_settings()
     async with on_the_bus(f"user.{user_id}", settings) as bus:
-        said = await _messages(bus, user_id, limit)
-        if all(message.ref is None for message in said):
-            return [_told(message) for message in said]
+        # From the newest back: the last few need not wait for the rest.
+        query = GetMessages(user_id=user_id, order="newest", limit=min(limit or _PAGE, _PAGE))
+        pages = await request_pages(bus, query, limit, conversation_trace(user_id))
+        messages = [message for page in pages for message in page.items][:limit][::-1]
+        if all(message.ref is None for message in messages):
+            return [_plain(message) for message in messages]
         async with open_artifacts(bus, settings) as artifacts:
-            return [_told(message) | await _pointed_at(message, artifacts) for message in said]
+            return [_plain(message) | await _pointed_at(message, artifacts) for message in messages]
 
 
-async def _messages(bus: Client, user_id: str, limit: int | None) -> list[DialogueMessage]:
-    """From the newest back: whoever wants the last few does not wait for the rest."""
-    found: list[DialogueMessage] = []
-    wanted = GetMessages(user_id=user_id, order="newest", limit=min(limit or _PAGE, _PAGE))
-    while True:
-        page = await bus.request(wanted, trace=conversation_trace(user_id))
-        found += page.items
-        if page.next_cursor is None or (limit is not None and len(found) >= limit):
-            return found[:limit][::-1]
-        wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+def _show_dialogues(dialogues: list[Dialogue]) -> None:
+    show_table(
+        ("user", "messages", "last activity", "state"),
+        (
+            (d.user_id, d.messages, local_time(d.last_activity), "under way" if d.is_active else "at rest")
+            for d in dialogues
+        ),
+    )
 
 
-def _told(message: DialogueMessage) -> dict[str, Any]:
+def _plain(message: DialogueMessage) -> dict[str, Any]:
     named = {"kem_ids"} if message.kem_ids else set()
     return message.model_dump(mode="json", include={"message_id", "role", "kind", "content", "time"} | named)
 
@@ -147,24 +123,15 @@ async def _short_text(ref: ArtifactRef, trace: str, artifacts: Artifacts) -> str
         return None
 
 
-async def _end(user_id: str) -> Ended:
-    async with on_the_bus(f"user.{user_id}") as bus:
-        return await bus.request(EndDialogue(user_id=user_id), trace=conversation_trace(user_id))
-
-
-def _row(told: dict[str, Any]) -> tuple[object, ...]:
-    ref = told.get("ref")
+def _row(message: dict[str, Any]) -> tuple[object, ...]:
+    ref = message.get("ref")
     what = (
-        escape_controls(told["content"] or "")
+        escape_controls(message["content"] or "")
         if ref is None
         else f"(in {ref['artifact_id']}, {ref['size_bytes']} bytes)"
     )
-    kind = told["kind"]
+    kind = message["kind"]
     shown = "hidden instruction" if kind == "hidden" else kind
     style = _MARKS.get(kind, "")
-    at = _at(datetime.fromisoformat(told["time"]))
-    return at, told["role"], Text(shown, style=style), Text(what, style=style)
-
-
-def _at(time: datetime) -> str:
-    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    at = local_time(datetime.fromisoformat(message["time"]))
+    return at, message["role"], Text(shown, style=style), Text(what, style=style)

@@ -1,9 +1,13 @@
 """Errors of the command line itself, and how any expected error is shown to the person who typed the command."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import cleandoc
 
 import typer
+from pydantic import ValidationError
 
+from bus_schema.envelope import explain
 from bus_schema.replies import Code
 from mindbus.cli.console import errors, show_json
 from mindbus.cli.options import wants_json
@@ -21,6 +25,15 @@ class UsageError(MindBusError, code=Code.INVALID):
     """The command line itself is wrong; exit code 2."""
 
     exit_code = 2
+
+
+@contextmanager
+def valid_options() -> Iterator[None]:
+    """Raise UsageError where the block makes a model of options that it does not take."""
+    try:
+        yield
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
 
 
 EXPECTED: tuple[type[Exception], ...] = (MindBusError, OSError)

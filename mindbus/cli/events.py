@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from mindbus.cli.console import show_json, show_table
+from mindbus.cli.console import show_result, show_table
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import pages_to
 
 app = typer.Typer()
 
@@ -40,7 +40,7 @@ def events(
     mindbus events --since 2026-03-14T12:00:00 --topic notification --json
     """
     _require_past(since)
-    wanted = GetTimeline(
+    query = GetTimeline(
         since=since.astimezone() if since else None,
         until=until.astimezone() if until else None,
         user_id=user,
@@ -48,11 +48,9 @@ def events(
         topics=tuple(topic or ()),
         limit=min(limit, _PAGE),
     )
-    found = run(_events(wanted, limit, acting))
-    if as_json:
-        show_json(found)
-        return
-    show_table(("at", "event", "trace", "by", "data"), map(_row, found))
+    timeline = [event for page in pages_to(lambda: query, acting, limit) for event in page.items][:limit]
+    columns = ("at", "event", "trace", "by", "data")
+    show_result(timeline, lambda _events: show_table(columns, map(_row, timeline)), as_json=as_json)
 
 
 def _require_past(since: datetime | None) -> None:
@@ -60,18 +58,6 @@ def _require_past(since: datetime | None) -> None:
     if since is not None and since.astimezone() > now + _AHEAD:
         here = now.astimezone().isoformat(timespec="seconds")
         raise UsageError(f"--since lies in the future: here it is {here}, and nothing has happened after that")
-
-
-async def _events(wanted: GetTimeline, limit: int, identity: str) -> list[TimelineEvent]:
-    found: list[TimelineEvent] = []
-    async with on_the_bus(identity) as bus:
-        while len(found) < limit:
-            page = await bus.request(wanted)
-            found += page.items
-            if len(page.items) < wanted.limit:
-                break
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
-    return found[:limit]
 
 
 def _row(event: TimelineEvent) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json
 from mindbus.health import HealthFolder
@@ -24,7 +24,4 @@ def health(
     mindbus health storage
     """
     found = HealthFolder(read_settings()).require(name)
-    if as_json:
-        show_json(found)
-    else:
-        say(f"{found.name} is {found.state.replace('_', ' ')} (process {found.pid})")
+    show_result(found, f"{found.name} is {found.state.replace('_', ' ')} (process {found.pid})", as_json=as_json)

@@ -13,9 +13,9 @@ from bus_schema.history import (
     ShowHistory,
     chat_key,
 )
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import local_time, say, show_json, show_result, show_table
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import answer_to
+from mindbus.cli.session import answer_to, pages_to
 from mindbus.cli.users import require_consent
 from mindbus.terminal import escape_controls
 
@@ -66,11 +66,9 @@ def list_(
 
     mindbus history ls --chat 12345 --json
     """
-    found = _histories(chat, limit, acting)
-    if as_json:
-        show_json(found)
-        return
-    show_table(("key", "messages", "last"), map(_summary, found))
+    pages = pages_to(lambda: ListHistories(chat_id=chat, limit=min(limit, _PAGE)), acting, limit)
+    found = [summary for page in pages for summary in page.items][:limit]
+    show_result(found, lambda _all: show_table(("key", "messages", "last"), map(_summary, found)), as_json=as_json)
 
 
 @app.command()
@@ -91,22 +89,7 @@ def clear(
     whole = _whole(key)
     require_consent(f"Forget what is kept under {whole}, for good?", is_given=yes)
     answer_to(lambda: ClearHistory(key=whole), acting)
-    if as_json:
-        show_json({"key": whole, "cleared": True})
-    else:
-        say(f"nothing is kept under {whole} any more")
-
-
-def _histories(chat: str | None, limit: int, identity: str) -> list[HistorySummary]:
-    found: list[HistorySummary] = []
-    cursor: str | None = None
-    while True:
-        many = min(_PAGE, limit - len(found))
-        page = answer_to(lambda: ListHistories(chat_id=chat, cursor=cursor, limit=many), identity)  # noqa: B023  # asked at once
-        found += page.items
-        cursor = page.next_cursor
-        if cursor is None or len(found) >= limit:
-            return found
+    show_result({"key": whole, "cleared": True}, f"nothing is kept under {whole} any more", as_json=as_json)
 
 
 def _whole(key: str) -> str:
@@ -119,13 +102,13 @@ def _row(message: HistoryMessage) -> tuple[object, ...]:
     pointed = [f"(in {message.ref.artifact_id}, {message.ref.size_bytes} bytes)"] if message.ref else []
     content = "\n".join(filter(None, [message.content, *calls, *pointed]))
     who = f"{message.role} {message.name}" if message.name else message.role
-    return _at(message), Text(escape_controls(who), style=style), Text(escape_controls(content), style=style)
-
-
-def _at(message: HistoryMessage) -> str:
-    return message.timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return (
+        local_time(message.timestamp),
+        Text(escape_controls(who), style=style),
+        Text(escape_controls(content), style=style),
+    )
 
 
 def _summary(one: HistorySummary) -> tuple[object, ...]:
-    last = one.last.astimezone().strftime("%Y-%m-%d %H:%M:%S") if one.last else ""
-    return one.key, "no history" if one.length is None else one.length, last
+    length = "no history" if one.length is None else one.length
+    return one.key, length, local_time(one.last) if one.last else ""

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from bus_schema.swm import AcquireLock, GetLockInfo, ReleaseLock
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.session import answer_to
 
@@ -30,11 +30,11 @@ def acquire(
 
     mindbus locks acquire report --as agent.editor --lease-ms 60000 --json
     """
-    lock = answer_to(lambda: AcquireLock(name=name, wait_ms=wait_ms, lease_ms=lease_ms), acting, wait_ms / 1000)
-    if as_json:
-        show_json(lock)
-    else:
-        say(f"{name} is yours until {lock.expires:%H:%M:%S} UTC, fencing number {lock.fencing}; token {lock.token}")
+    lock = answer_to(
+        lambda: AcquireLock(name=name, wait_ms=wait_ms, lease_ms=lease_ms), acting, longer_by_s=wait_ms / 1000
+    )
+    text = f"{name} is yours until {lock.expires:%H:%M:%S} UTC, fencing number {lock.fencing}; token {lock.token}"
+    show_result(lock, text, as_json=as_json)
 
 
 @app.command()
@@ -51,10 +51,7 @@ def release(
     mindbus locks release report --token 0f7d0a4be0a84d9b8d5a6c9c3c1f2e11
     """
     answer_to(lambda: ReleaseLock(name=name, token=token), acting)
-    if as_json:
-        show_json({"name": name, "released": True})
-    else:
-        say(f"{name} is free")
+    show_result({"name": name, "released": True}, f"{name} is free", as_json=as_json)
 
 
 @app.command()
@@ -65,10 +62,6 @@ def info(name: Name, acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
     mindbus locks info report --json
     """
-    found = answer_to(lambda: GetLockInfo(name=name), acting)
-    if as_json:
-        show_json(found)
-    elif found.holder is None:
-        say(f"{name} is free")
-    else:
-        say(f"{name} is held by {found.holder} until {found.expires:%H:%M:%S} UTC; {found.waiting} wait")
+    lock = answer_to(lambda: GetLockInfo(name=name), acting)
+    held = f"{name} is held by {lock.holder} until {lock.expires:%H:%M:%S} UTC; {lock.waiting} wait"
+    show_result(lock, f"{name} is free" if lock.holder is None else held, as_json=as_json)

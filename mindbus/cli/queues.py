@@ -5,13 +5,15 @@ from typing import Annotated
 import typer
 
 from mindbus.bus.connection import find_broker
-from mindbus.cli.console import show_json, show_table
+from mindbus.cli.console import show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import run
 from mindbus.management import QueueState, open_management
 
 app = typer.Typer()
+
+_FIELDS = ("name", "depth", "ready", "unacked", "consumers", "state")
 
 
 @app.command()
@@ -27,13 +29,11 @@ def queues(
 
     mindbus queues --prefix mb.q. --json
     """
-    found = run(_queues(prefix))
-    if as_json:
-        show_json([_plain(queue) for queue in found])
-        return
-    show_table(
-        ("queue", "depth", "ready", "unacked", "consumers", "state"),
-        ((q.name, q.depth, q.ready, q.unacked, q.consumers, q.state) for q in found),
+    rows = [[getattr(queue, field) for field in _FIELDS] for queue in run(_queues(prefix))]
+    show_result(
+        [dict(zip(_FIELDS, row, strict=True)) for row in rows],
+        lambda _queues: show_table(("queue", *_FIELDS[1:]), rows),
+        as_json=as_json,
     )
 
 
@@ -41,14 +41,3 @@ async def _queues(prefix: str) -> list[QueueState]:
     settings = read_settings()
     async with open_management(settings, find_broker(settings)) as management:
         return await management.queues(prefix)
-
-
-def _plain(queue: QueueState) -> dict[str, object]:
-    return {
-        "name": queue.name,
-        "depth": queue.depth,
-        "ready": queue.ready,
-        "unacked": queue.unacked,
-        "consumers": queue.consumers,
-        "state": queue.state,
-    }

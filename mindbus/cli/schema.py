@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import Json
 from mindbus.reference import differences
@@ -34,14 +34,7 @@ def export(
         outdated = differences(folder)
         if outdated:
             raise CommandError("; ".join(outdated) + ": run `mindbus schema export`")
-        _tell({"up_to_date": True}, f"{folder} is up to date", as_json=as_json)
+        show_result({"up_to_date": True}, f"{folder} is up to date", as_json=as_json)
         return
     written = write_files(folder)
-    _tell({"written": [str(file) for file in written]}, f"{len(written)} files in {folder}", as_json=as_json)
-
-
-def _tell(document: dict[str, object], sentence: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json(document)
-    else:
-        say(sentence)
+    show_result({"written": [str(file) for file in written]}, f"{len(written)} files in {folder}", as_json=as_json)

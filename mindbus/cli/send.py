@@ -18,7 +18,7 @@ from bus_schema.envelope import explain
 from bus_schema.messages import Command, Event, Message, known_types
 from bus_schema.replies import Reply
 from bus_schema.strict_json import MalformedJson, parse_object
-from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.console import errors, say, show_json, show_result
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
 from mindbus.cli.session import on_the_bus, run
@@ -148,9 +148,6 @@ def _read_text(file: Path, key: str) -> str:
 
 app = typer.Typer()
 
-_HEARTBEAT = "mb.evt.fleet.heartbeat."
-_SHOWN_CHARACTERS = 160
-
 
 @app.command()
 def send(
@@ -196,10 +193,8 @@ def send(
         _show_reply(reply, as_json=as_json)
         raise typer.Exit(0 if reply.status == "ok" else 1)
     message_id = run(_tell(message, acting, to=to, trace=trace))
-    if as_json:
-        show_json({"message_id": message_id, "type": kind.wire.type})
-    else:
-        say(f"sent {kind.wire.type} as {message_id}")
+    sent = {"message_id": message_id, "type": kind.wire.type}
+    show_result(sent, f"sent {kind.wire.type} as {message_id}", as_json=as_json)
 
 
 async def _ask(message: Command[Any], identity: str, *, to: str | None, trace: str | None, timeout_s: float) -> Reply:

@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
-from bus_schema.envelope import explain
 from bus_schema.messages import Command
 from bus_schema.replies import Code
 from mindbus.bus.client import Client, ResultT
 from mindbus.bus.connection import connect, find_broker
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, valid_options
 from mindbus.settings import Settings
 
+if TYPE_CHECKING:
+    from bus_schema.conversations import DialoguePage, MessagePage
+    from bus_schema.history import HistoryPage
+    from bus_schema.lsm import EpisodePage
+    from bus_schema.storage import ManifestPage
+    from bus_schema.timeline import TimelinePage
+
 T = TypeVar("T")
+PageT = TypeVar("PageT", "DialoguePage", "EpisodePage", "HistoryPage", "ManifestPage", "MessagePage", "TimelinePage")
 _REACH_WITHIN_S = 3.0
 _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 
@@ -25,6 +30,12 @@ _AMQP_PORT = {"amqp": 5672, "amqps": 5671}
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's asynchronous part."""
     return asyncio.run(work)
+
+
+def run_until_interrupted(work: Coroutine[Any, Any, object]) -> None:
+    """Run what goes on until Ctrl-C, which is its proper end."""
+    with suppress(KeyboardInterrupt):
+        run(work)
 
 
 @asynccontextmanager
@@ -53,16 +64,58 @@ async def require_reachable(amqp_url: str) -> None:
     writer.close()
 
 
-def answer_to(asked: Callable[[], Command[ResultT]], identity: str, longer_by_s: float = 0) -> ResultT:
-    """Raises UsageError where it cannot be asked so, ReplyError, BusUnavailable."""
-    try:
-        command = asked()
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    return run(_answer(command, identity, longer_by_s))
+def answer_to(
+    command: Callable[[], Command[ResultT]], identity: str, *, trace: str | None = None, longer_by_s: float = 0
+) -> ResultT:
+    """The result of one command. Raises UsageError where the options make none, ReplyError, BusUnavailable."""
+    with valid_options():
+        request = command()
+
+    async def ask() -> ResultT:
+        settings = read_settings()
+        async with on_the_bus(identity, settings) as bus:
+            return await bus.request(request, trace=trace, timeout_s=settings.request_timeout_s + longer_by_s)
+
+    return run(ask())
 
 
-async def _answer(command: Command[ResultT], identity: str, longer_by_s: float) -> ResultT:
-    settings = read_settings()
-    async with on_the_bus(identity, settings) as bus:
-        return await bus.request(command, timeout_s=settings.request_timeout_s + longer_by_s)
+def pages_to(
+    query: Callable[[], Command[PageT]], identity: str, limit: int | None = None, *, trace: str | None = None
+) -> list[PageT]:
+    """As `answer_to`, page after page until there are `limit` items."""
+    with valid_options():
+        request = query()
+
+    async def ask() -> list[PageT]:
+        async with on_the_bus(identity) as bus:
+            return await request_pages(bus, request, limit, trace)
+
+    return run(ask())
+
+
+async def request_pages(
+    bus: Client, query: Command[PageT], limit: int | None = None, trace: str | None = None
+) -> list[PageT]:
+    """The pages of a query, until there are `limit` items; the cursor of the last page is None or that of the page."""
+    pages: list[PageT] = []
+    while True:
+        page = await bus.request(query, trace=trace)
+        pages.append(page)
+        is_last = page.next_cursor in (None, getattr(query, "cursor", None))
+        if is_last or (limit is not None and sum(len(each.items) for each in pages) >= limit):
+            return pages
+        query = query.model_copy(update={"cursor": page.next_cursor})
+
+
+async def show_each(
+    events: AsyncIterator[T], show: Callable[[T], object], count: int | None, for_s: float | None
+) -> None:
+    """Show events as they come: at most `count`, no longer than `for_s` seconds; None is without end."""
+    shown = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(for_s):
+            async for event in events:
+                show(event)
+                shown += 1
+                if shown == count:
+                    return

@@ -1,12 +1,10 @@
 """The commands `storage`: garbage collection, audit, rebuild, statistics, and their reports as text."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 from rich.filesize import decimal
 
-from bus_schema.messages import Command
 from bus_schema.replies import Code
 from bus_schema.storage_maintenance import (
     Amount,
@@ -19,11 +17,11 @@ from bus_schema.storage_maintenance import (
     RebuildPage,
     StorageStats,
 )
-from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.console import errors, say, show_result, show_table
 from mindbus.cli.errors import CommandError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import WITHIN_S, all_pages
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, run
 from mindbus.errors import ReplyError
 
 _KINDS = {
@@ -34,6 +32,7 @@ _KINDS = {
     "deleted": ("orphans older than seven days", "deleted"),
     "claims": ("data of large messages, older than thirty days", "deleted"),
 }
+_FINDINGS = ("missing", "damaged", "restored")
 
 
 def show_garbage(report: GarbageReport) -> None:
@@ -60,9 +59,7 @@ def show_garbage(report: GarbageReport) -> None:
 
 def show_audit(found: dict[str, Any]) -> None:
     """Show the findings of an audit."""
-    troubles = [
-        (kind, x.artifact_id, x.key, x.problem) for kind in ("missing", "damaged", "restored") for x in found[kind]
-    ]
+    troubles = [(kind, x.artifact_id, x.key, x.problem) for kind in _FINDINGS for x in found[kind]]
     if troubles:
         show_table(("", "artifact", "key", "problem"), troubles)
     wrong = len(found["missing"]) + len(found["damaged"])
@@ -118,7 +115,6 @@ def _row(amount: Amount) -> tuple[int, str]:
 
 app = typer.Typer(no_args_is_help=True, help="Look after the store: garbage, audit, rebuild, numbers.")
 
-PageT = TypeVar("PageT", bound=BaseModel)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
@@ -141,11 +137,17 @@ def gc(
 
     mindbus storage gc --max-objects 50000
     """
-    report = run(_collect(CollectGarbage(dry_run=dry_run, max_objects=max_objects), acting))
-    if as_json:
-        show_json(report)
-        return
-    show_garbage(report)
+    try:
+        with errors().status("Looking through the store…"):
+            report = answer_to(
+                lambda: CollectGarbage(dry_run=dry_run, max_objects=max_objects), acting, longer_by_s=WITHIN_S
+            )
+    except ReplyError as error:
+        if error.code is not Code.CONFLICT:
+            raise
+        numbers = ", ".join(f"{name} {value}" for name, value in error.details.items())
+        raise CommandError(f"{error.message} Here: {numbers}", error.code) from error
+    show_result(report, show_garbage, as_json=as_json)
 
 
 @app.command()
@@ -168,15 +170,10 @@ def audit(
     found = {
         "checked": sum(page.checked for page in pages),
         "hashed_bytes": sum(page.hashed_bytes for page in pages),
-        "missing": [trouble for page in pages for trouble in page.missing],
-        "damaged": [trouble for page in pages for trouble in page.damaged],
-        "restored": [trouble for page in pages for trouble in page.restored],
+        **{kind: [item for page in pages for item in getattr(page, kind)] for kind in _FINDINGS},
         "copies_written": sum(page.copies_written for page in pages),
     }
-    if as_json:
-        show_json(found)
-    else:
-        show_audit(found)
+    show_result(found, show_audit, as_json=as_json)
     if found["missing"] or found["damaged"]:
         raise typer.Exit(1)
 
@@ -201,16 +198,11 @@ def rebuild(
     )
     found = {
         "dry_run": dry_run,
-        "present": sum(page.present for page in pages),
-        "restored": sum(page.restored for page in pages),
-        "recovered": sum(page.recovered for page in pages),
+        **{kind: sum(getattr(page, kind) for page in pages) for kind in ("present", "restored", "recovered")},
         # A manifest that others depend on is told by the page of each of them.
         "lost": list({lost.key: lost for page in pages for lost in page.lost}.values()),
     }
-    if as_json:
-        show_json(found)
-    else:
-        show_rebuild(found)
+    show_result(found, show_rebuild, as_json=as_json)
     if found["lost"]:
         raise typer.Exit(1)
 
@@ -223,26 +215,7 @@ def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
     mindbus storage stats
     """
-    found = run(_ask(GetStorageStats(), acting))
-    if as_json:
-        show_json(found)
-    else:
-        show_stats(found)
-
-
-async def _ask(command: Command[PageT], identity: str) -> PageT:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(command, timeout_s=WITHIN_S)
-
-
-async def _collect(command: CollectGarbage, identity: str) -> GarbageReport:
-    try:
-        with errors().status("Looking through the store…"):
-            return await _ask(command, identity)
-    except ReplyError as no:
-        if no.code is not Code.CONFLICT:
-            raise
-        raise CommandError(f"{no.message} Here: {_numbers(no.details)}", no.code) from no
+    show_result(answer_to(GetStorageStats, acting, longer_by_s=WITHIN_S), show_stats, as_json=as_json)
 
 
 def _audited(pages: list[AuditPage]) -> tuple[int, int]:
@@ -251,7 +224,3 @@ def _audited(pages: list[AuditPage]) -> tuple[int, int]:
 
 def _rebuilt(pages: list[RebuildPage]) -> tuple[int, int]:
     return pages[-1].done, pages[-1].total
-
-
-def _numbers(details: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in details.items())

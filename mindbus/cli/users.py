@@ -57,19 +57,15 @@ class RemovalOutcome:
 
     def show(self) -> None:
         """As a table, for people."""
-        rows = [
-            (owner, kind, count)
-            for owner, counts in self.removed.items()
-            for kind, count in (counts or {"": 0}).items()
-        ]
+        rows = [(owner, *each) for owner, counts in self.removed.items() for each in (counts or {"": 0}).items()]
         show_table(("owner", "what", "removed"), rows)
 
     def require_all(self) -> None:
         """Raises CommandError unless every owner has done it."""
         if self.failed:
-            said = "; ".join(f"{owner}: {reason}" for owner, reason in self.failed.items())
+            reasons = "; ".join(f"{owner}: {reason}" for owner, reason in self.failed.items())
             raise CommandError(
-                f"not everything is gone; start what does not run, then repeat. {said}", Code.UNAVAILABLE
+                f"not everything is gone; start what does not run, then repeat. {reasons}", Code.UNAVAILABLE
             )
 
 
@@ -81,11 +77,9 @@ async def ask_owners(
     for owner in (*others, *owners):
         try:
             removed = await bus.request(command, to=owner, timeout_s=within_s)
-        except Unroutable as unroutable:
-            if owner in owners:
-                outcome.failed[owner] = str(unroutable)
-        except (ReplyError, BusUnavailable) as no:
-            outcome.failed[owner] = str(no)
+        except (ReplyError, BusUnavailable) as error:
+            if owner in owners or not isinstance(error, Unroutable):
+                outcome.failed[owner] = str(error)
         else:
             outcome.removed[owner] = removed.counts
     return outcome

@@ -1,14 +1,13 @@
 """The command `watch`: events as they happen."""
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bus_schema.envelope import Envelope
 from mindbus.cli.console import errors, say, show_json_line
 from mindbus.cli.options import LOCAL_USER, As, Json, Trace
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import on_the_bus, run_until_interrupted, show_each
 
 app = typer.Typer()
 
@@ -35,40 +34,21 @@ def watch(
 
     mindbus watch 'artifact.#' --json --count 1
     """
-    try:
-        run(_watch(pattern, trace, acting, count, for_s, as_json=as_json))
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
-
-
-async def _watch(
-    pattern: str, trace: str | None, identity: str, count: int | None, for_s: float | None, *, as_json: bool
-) -> None:
-    shown = 0
     wants_heartbeats = pattern.startswith("fleet")
-    async with on_the_bus(identity) as bus, bus.subscribe(pattern, trace=trace) as events:
-        if not as_json:
-            errors().print(f"listening to {pattern}; Ctrl-C ends it")
-        try:
-            async with asyncio.timeout(for_s):
-                async for envelope in events:
-                    if envelope.type.startswith(_HEARTBEAT) and not wants_heartbeats:
-                        continue
-                    _show_event(envelope, as_json=as_json)
-                    shown += 1
-                    if shown == count:
-                        return
-        except TimeoutError:
-            return
+
+    async def listen() -> None:
+        async with on_the_bus(acting) as bus, bus.subscribe(pattern, trace=trace) as events:
+            if not as_json:
+                errors().print(f"listening to {pattern}; Ctrl-C ends it")
+            wanted = (each async for each in events if wants_heartbeats or not each.type.startswith(_HEARTBEAT))
+            await show_each(wanted, show_json_line if as_json else _show_event, count, for_s)
+
+    run_until_interrupted(listen())
 
 
-def _show_event(envelope: Envelope, *, as_json: bool) -> None:
-    if as_json:
-        show_json_line(envelope)
-        return
-    data: dict[str, Any] = envelope.data or {}
-    told = " ".join(f"{key}={value}" for key, value in data.items())
+def _show_event(envelope: Envelope) -> None:
+    data = " ".join(f"{key}={value}" for key, value in (envelope.data or {}).items())
     name = ".".join(envelope.type.split(".")[2:4])
     where = envelope.mbtraceid or "-"
     time = envelope.time.astimezone().strftime("%H:%M:%S")
-    say(f"{time}  {name:<28} {where}  {envelope.mbrequester}  {told[:_SHOWN_CHARACTERS]}")
+    say(f"{time}  {name:<28} {where}  {envelope.mbrequester}  {data[:_SHOWN_CHARACTERS]}")

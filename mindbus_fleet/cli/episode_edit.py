@@ -8,13 +8,12 @@ from bus_schema.episodes import AnchorReason, Layer
 from bus_schema.lsm import SetAnchor, UnpackEpisode
 from bus_schema.lsm_search import TuneSearch
 from bus_schema.packer import PackEpisode, PackRun, RunPacking
-from mindbus.cli.console import say, show_json
-from mindbus.cli.errors import UsageError
+from mindbus.cli.console import show_result
+from mindbus.cli.errors import UsageError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import WITHIN_S, progress_of
 from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus_fleet.cli.episode_view import EpisodeIdArgument, Now, show_pack, show_tuning, show_turns
-from mindbus_fleet.cli.memory_options import valid
 
 _AT_ONCE = 50
 
@@ -27,10 +26,7 @@ def unpack(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USE
     mindbus episodes unpack ep_0192…
     """
     content = answer_to(lambda: UnpackEpisode(episode_id=episode_id, at=at), acting)
-    if as_json:
-        show_json(content)
-    else:
-        show_turns(content.raw_messages)
+    show_result(content, lambda _content: show_turns(content.raw_messages), as_json=as_json)
 
 
 def anchor(
@@ -50,12 +46,11 @@ def anchor(
     """
     if off and reason is not None:
         raise UsageError("--reason says why it is an anchor, --off that it is none: give one of them")
-    wanted = {"episode_id": episode_id, "is_anchor": not off, "reason": reason or AnchorReason.EXPLICIT}
-    head = answer_to(lambda: SetAnchor.model_validate(wanted), acting)
-    if as_json:
-        show_json(head)
-    else:
-        say(f"{head.id} is {'an anchor: it never goes cold' if head.is_anchor else 'no anchor any more'}")
+    head = answer_to(
+        lambda: SetAnchor(episode_id=episode_id, is_anchor=not off, reason=reason or AnchorReason.EXPLICIT), acting
+    )
+    text = f"{head.id} is {'an anchor: it never goes cold' if head.is_anchor else 'no anchor any more'}"
+    show_result(head, text, as_json=as_json)
 
 
 def pack(
@@ -78,22 +73,22 @@ def pack(
     mindbus episodes pack ep_0192… --to cold
     """
     if episode_id is not None:
-        wanted = valid(PackEpisode, {"episode_id": episode_id, "to": to or Layer.WARM, "at": at})
-        one = answer_to(lambda: wanted, acting, WITHIN_S)
-        show_json(one) if as_json else show_pack(one)
-        if one.outcome == "refused":
+        fields = {"episode_id": episode_id, "to": to or Layer.WARM, "at": at}
+        packed = answer_to(lambda: PackEpisode.model_validate(fields), acting, longer_by_s=WITHIN_S)
+        show_result(packed, show_pack, as_json=as_json)
+        if packed.outcome == "refused":
             raise typer.Exit(1)
         return
     if to is not None:
         raise UsageError("--to is for one episode; name it, or leave it to its time and its priority")
-    done = run(_pack(valid(RunPacking, {"at": at, "limit": _AT_ONCE}), acting))
-    if as_json:
-        show_json(done)
-    else:
-        said = (
-            f"{done.warm} episodes are warm now, {done.cold} cold: {done.words_before} words became {done.words_after}"
-        )
-        say(f"{said}; {done.put_back} facts were put back, {done.struck_out} struck out, {done.refused} packs refused")
+    with valid_options():
+        command = RunPacking(at=at, limit=_AT_ONCE)
+    done = run(_pack(command, acting))
+    text = (
+        f"{done.warm} episodes are warm now, {done.cold} cold: {done.words_before} words became {done.words_after}; "
+        f"{done.put_back} facts were put back, {done.struck_out} struck out, {done.refused} packs refused"
+    )
+    show_result(done, text, as_json=as_json)
 
 
 def tune(
@@ -109,20 +104,17 @@ def tune(
 
     mindbus episodes tune --apply
     """
-    report = answer_to(lambda: TuneSearch(apply=apply), acting, WITHIN_S)
-    if as_json:
-        show_json(report)
-    else:
-        show_tuning(report)
+    report = answer_to(lambda: TuneSearch(apply=apply), acting, longer_by_s=WITHIN_S)
+    show_result(report, show_tuning, as_json=as_json)
 
 
-async def _pack(wanted: RunPacking, identity: str) -> PackRun:
+async def _pack(command: RunPacking, identity: str) -> PackRun:
     """Run after run; one that packs nothing has come to what cannot be packed."""
     total = PackRun(is_done=False)
     async with on_the_bus(identity) as bus:
         with progress_of("packing") as tell:
             while True:
-                done = await bus.request(wanted, timeout_s=WITHIN_S)
+                done = await bus.request(command, timeout_s=WITHIN_S)
                 total = _sum(total, done)
                 tell(total.warm + total.cold, 0 if done.is_done else total.warm + total.cold + _AT_ONCE)
                 if done.is_done or not done.warm + done.cold:

@@ -17,7 +17,7 @@ from bus_schema.ids import derived
 from bus_schema.lsm import MAX_RECORDED, Recorded, RecordExchange, SaidMessage
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.errors import CommandError, UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import progress_of
@@ -107,10 +107,8 @@ def import_(
     said = read_turns(file)
     with progress_of("remembering") as tell:
         imported = run(_import(said, acting, tell))
-    if as_json:
-        show_json(imported)
-    else:
-        say(f"{imported.messages} messages of {imported.chats} chats are remembered, {imported.new} of them new")
+    text = f"{imported.messages} messages of {imported.chats} chats are remembered, {imported.new} of them new"
+    show_result(imported, text, as_json=as_json)
 
 
 async def _import(said: list[ImportedTurn], identity: str, tell: Callable[[int, int], None]) -> EpisodesImported:

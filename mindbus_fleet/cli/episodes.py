@@ -4,13 +4,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from bus_schema.episodes import EpisodeHead
-from bus_schema.lsm import EpisodePage, GetEpisode, ListEpisodes
+from bus_schema.lsm import GetEpisode, ListEpisodes
 from bus_schema.lsm_search import MAX_BUDGET_WORDS, SearchEpisodes
 from bus_schema.lsm_statistics import GetEpisodeStats
-from mindbus.cli.console import show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import answer_to, on_the_bus, run
+from mindbus.cli.session import answer_to, pages_to
 from mindbus_fleet.cli.episode_edit import anchor, pack, tune, unpack
 from mindbus_fleet.cli.episode_import import import_
 from mindbus_fleet.cli.episode_view import (
@@ -27,7 +26,6 @@ from mindbus_fleet.cli.episode_view import (
     show_found,
     show_stats,
 )
-from mindbus_fleet.cli.memory_options import valid
 
 _PAGE = 200
 
@@ -50,11 +48,8 @@ def list_(
     mindbus episodes ls --layer warm --layer cold --at 2026-06-01T00:00:00Z --json
     """
     fields = {"chat_id": chat, "layers": layer or (), "anchors_only": anchors, "at": at, "limit": min(limit, _PAGE)}
-    found = run(_episodes(valid(ListEpisodes, fields), limit, acting))
-    if as_json:
-        show_json(found)
-    else:
-        show_episodes(found)
+    pages = pages_to(lambda: ListEpisodes.model_validate(fields), acting, limit)
+    show_result([head for page in pages for head in page.items][:limit], show_episodes, as_json=as_json)
 
 
 def show(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
@@ -67,10 +62,7 @@ def show(episode_id: EpisodeIdArgument, at: Now = None, acting: As = LOCAL_USER,
     mindbus episodes show ep_0192… --json
     """
     episode = answer_to(lambda: GetEpisode(episode_id=episode_id, at=at), acting)
-    if as_json:
-        show_json(episode)
-    else:
-        show_episode(episode)
+    show_result(episode, show_episode, as_json=as_json)
 
 
 def search(
@@ -102,13 +94,10 @@ def search(
     mindbus episodes search "когда сдаём макет" --chat anna --budget-words 600 --at 2026-12-01T00:00:00Z --json
     """
     fields = {"query": query, "chat_id": chat, "budget_words": budget_words, "at": at, "layers": layer or ()}
-    narrowed = {"tags": tag or (), "since": since, "until": until, "depth": depth}
-    wanted = valid(SearchEpisodes, fields | narrowed | {"explain": explain, "touch": not no_touch})
-    found = answer_to(lambda: wanted, acting)
-    if as_json:
-        show_json(found)
-    else:
-        show_found(found, is_explained=explain)
+    fields |= {"tags": tag or (), "since": since, "until": until, "depth": depth}
+    fields |= {"explain": explain, "touch": not no_touch}
+    found = answer_to(lambda: SearchEpisodes.model_validate(fields), acting)
+    show_result(found, lambda _found: show_found(found, is_explained=explain), as_json=as_json)
 
 
 def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) -> None:
@@ -118,22 +107,7 @@ def stats(chat: AnyChat = None, acting: As = LOCAL_USER, as_json: Json = False) 
 
     mindbus episodes stats --chat anna
     """
-    found = answer_to(lambda: GetEpisodeStats(chat_id=chat), acting)
-    if as_json:
-        show_json(found)
-    else:
-        show_stats(found)
-
-
-async def _episodes(wanted: ListEpisodes, limit: int, identity: str) -> list[EpisodeHead]:
-    found: list[EpisodeHead] = []
-    async with on_the_bus(identity) as bus:
-        while True:
-            page: EpisodePage = await bus.request(wanted)
-            found += page.items
-            if page.next_cursor is None or len(found) >= limit:
-                return found[:limit]
-            wanted = wanted.model_copy(update={"cursor": page.next_cursor})
+    show_result(answer_to(lambda: GetEpisodeStats(chat_id=chat), acting), show_stats, as_json=as_json)
 
 
 app = typer.Typer(no_args_is_help=True, help="What was said long ago: take in, list, find, unpack, anchor, pack.")

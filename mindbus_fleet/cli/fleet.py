@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from bus_schema.data import ClearData
 from config.settings import FleetSettings
 from gateway.access_tokens import Token, token_of
-from mindbus.cli.console import errors, say, show_json
+from mindbus.cli.console import errors, say, show_json, show_result
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, Json
@@ -116,10 +116,8 @@ def up(
 def down(as_json: Json = False) -> None:
     """Stop what `mindbus up -d` has started on this data folder; return when it is gone."""
     was_up = end_fleet(read_settings(FleetSettings))
-    if as_json:
-        show_json({"stopped": was_up})
-    else:
-        say("Stopped." if was_up else "Nothing runs on this data folder.")
+    text = "Stopped." if was_up else "Nothing runs on this data folder."
+    show_result({"stopped": was_up}, text, as_json=as_json)
 
 
 def groups_of(fleet: WorkerRegistry, chosen: str | None, *, isolate: bool) -> tuple[list[Group], dict[str, str]]:

@@ -11,15 +11,14 @@ from bus_schema.glm import CheckMemory, MemoryReport, Reindex, ReindexProgress
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from memory.glm.service import database_of, rebuild_vectors
-from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.console import errors, say, show_result, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError
+from mindbus.cli.errors import CommandError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
 from mindbus.cli.pages import progress_of
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sql.database import Database
 from mindbus.sql.leadership import single_writer
-from mindbus_fleet.cli.memory_options import valid
 
 app = typer.Typer(no_args_is_help=True, help="Look after the global memory: do rows and vectors agree?")
 
@@ -37,11 +36,9 @@ def check(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
     mindbus glm check --json
     """
-    report = run(_check(acting))
-    if as_json:
-        show_json(report.model_dump(mode="json") | {"clean": report.is_clean})
-    else:
-        _show(report)
+    report = answer_to(CheckMemory, acting, longer_by_s=_WITHIN_S)
+    shown = report.model_dump(mode="json") | {"clean": report.is_clean}
+    show_result(shown, lambda _shown: _show(report), as_json=as_json)
     if not report.is_clean:
         raise typer.Exit(1)
 
@@ -58,10 +55,7 @@ def rebuild(as_json: Json = False) -> None:
     """
     with errors().status("Making the index anew…"):
         count = run(_rebuild())
-    if as_json:
-        show_json({"vectors": count})
-    else:
-        say(f"the index has {count} vectors")
+    show_result({"vectors": count}, f"the index has {count} vectors", as_json=as_json)
 
 
 @app.command()
@@ -78,12 +72,10 @@ def reindex(
 
     mindbus glm reindex
     """
-    wanted = valid(Reindex, {"model": model or read_settings(FleetSettings).embedding_model})
-    done = run(_reindex(wanted, acting))
-    if as_json:
-        show_json(done)
-    else:
-        say(f"{done.total} units are in the space of {done.model}")
+    with valid_options():
+        command = Reindex(model=model or read_settings(FleetSettings).embedding_model)
+    done = run(_reindex(command, acting))
+    show_result(done, f"{done.total} units are in the space of {done.model}", as_json=as_json)
 
 
 async def _reindex(command: Reindex, identity: str) -> ReindexProgress:
@@ -94,11 +86,6 @@ async def _reindex(command: Reindex, identity: str) -> ReindexProgress:
                 tell(progress.done, progress.total)
                 if progress.done == progress.total:
                     return progress
-
-
-async def _check(identity: str) -> MemoryReport:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(CheckMemory(), timeout_s=_WITHIN_S)
 
 
 async def _rebuild() -> int:

@@ -1,17 +1,14 @@
 """The commands `memory`: search, get, watch and count units of shared memory."""
 
-import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from bus_schema.glm import FoundKem, GetMemoryStats, MemoryStats, RetrieveKems
+from bus_schema.glm import GetMemoryStats, RetrieveKems
 from bus_schema.kem import Kem
-from mindbus.cli.console import errors, say, show_json, show_json_line
+from mindbus.cli.console import errors, say, show_json_line, show_result
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import on_the_bus, run
-from mindbus.sdk.kem_filters import Filter
+from mindbus.cli.session import answer_to, on_the_bus, run, run_until_interrupted, show_each
 from mindbus.terminal import escape_controls
 from mindbus_fleet.cli.memory_edit import add, rm, update
 from mindbus_fleet.cli.memory_import import import_
@@ -47,12 +44,11 @@ def search(
 
     mindbus memory search "deadline" --filter 'metadata.kind=plan OR metadata.kind=decision' --json
     """
-    wanted = RetrieveKems(query=query_of(filter_, text_query=query), page_size=top, explain=explain)
-    found = run(_search(wanted, acting))
-    if as_json:
-        show_json([found_json(each) for each in found])
-    else:
-        show_found(found, is_explained=explain)
+    wanted = query_of(filter_, text_query=query)
+    found = answer_to(lambda: RetrieveKems(query=wanted, page_size=top, explain=explain), acting).items
+    show_result(
+        [found_json(each) for each in found], lambda _all: show_found(found, is_explained=explain), as_json=as_json
+    )
 
 
 def get(
@@ -90,10 +86,15 @@ def watch(
     mindbus memory watch --filter 'KEM_DELETED OR KEM_EVICTED' --json
     """
     wanted = filter_of(filter_)
-    try:
-        run(_watch(wanted, acting, count, for_s, as_json=as_json))
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+
+    async def listen() -> None:
+        async with on_the_bus(acting) as bus:
+            if not as_json:
+                errors().print("watching memory; Ctrl-C ends it")
+            changes = Watch(bus, wanted).changes()
+            await show_each(changes, show_json_line if as_json else _show_change, count, for_s)
+
+    run_until_interrupted(listen())
 
 
 def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
@@ -103,16 +104,7 @@ def stats(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
     mindbus memory stats
     """
-    found = run(_stats(acting))
-    if as_json:
-        show_json(found)
-    else:
-        show_stats(found)
-
-
-async def _search(wanted: RetrieveKems, identity: str) -> Sequence[FoundKem]:
-    async with on_the_bus(identity) as bus:
-        return (await bus.request(wanted)).items
+    show_result(answer_to(GetMemoryStats, acting), show_stats, as_json=as_json)
 
 
 async def _get(kem_id: str, identity: str) -> Kem:
@@ -120,31 +112,7 @@ async def _get(kem_id: str, identity: str) -> Kem:
         return await get_kem(kem_id, bus)
 
 
-async def _stats(identity: str) -> MemoryStats:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(GetMemoryStats())
-
-
-async def _watch(wanted: Filter, identity: str, count: int | None, for_s: float | None, *, as_json: bool) -> None:
-    shown = 0
-    async with on_the_bus(identity) as bus:
-        if not as_json:
-            errors().print("watching memory; Ctrl-C ends it")
-        try:
-            async with asyncio.timeout(for_s):
-                async for change in Watch(bus, wanted).changes():
-                    _show_change(change, as_json=as_json)
-                    shown += 1
-                    if shown == count:
-                        return
-        except TimeoutError:
-            return
-
-
-def _show_change(change: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show_json_line(change)
-        return
+def _show_change(change: dict[str, Any]) -> None:
     metadata = " ".join(f"{key}={value}" for key, value in change.get("metadata", {}).items())
     say(escape_controls(f"{change['event']:<10} {change['kem_id']}  {change['by']}  {metadata}"))
 

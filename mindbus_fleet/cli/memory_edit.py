@@ -7,10 +7,10 @@ import typer
 
 from bus_schema.glm import DeleteKem, KemChanges, StoreKem, UpdateKem
 from bus_schema.kem import Kem, KemDraft
-from mindbus.cli.console import say, show_json
+from mindbus.cli.console import show_result
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus_fleet.cli.memory_options import (
     ContentType,
     File,
@@ -54,11 +54,8 @@ def add(
     """
     fields = {"content": content_of(text, file), "metadata": parse_metadata(meta or []), "id": kem_id}
     draft = valid(KemDraft, given(fields | rights_of(visibility, reader, writer) | {"content_type": content_type}))
-    kem = run(_store(draft, acting))
-    if as_json:
-        show_json({"kem_id": kem.id})
-    else:
-        say(kem.id)
+    kem = answer_to(lambda: StoreKem(kem=draft), acting)
+    show_result({"kem_id": kem.id}, kem.id, as_json=as_json)
 
 
 def update(
@@ -104,15 +101,7 @@ def rm(
     mindbus memory rm kem_0192…
     """
     run(_remove([valid(DeleteKem, {"kem_id": kem_id}) for kem_id in kem_ids], acting))
-    if as_json:
-        show_json({"removed": kem_ids})
-    else:
-        say(f"{', '.join(kem_ids)} forgotten")
-
-
-async def _store(draft: KemDraft, identity: str) -> Kem:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(StoreKem(kem=draft))
+    show_result({"removed": kem_ids}, f"{', '.join(kem_ids)} forgotten", as_json=as_json)
 
 
 async def _update(

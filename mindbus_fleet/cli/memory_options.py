@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from rich.text import Text
 
-from bus_schema.envelope import explain
 from bus_schema.glm import FoundKem, MemoryStats, RetrieveKems
 from bus_schema.kem import MAX_CONTENT_BYTES, Kem, KemVisibility
 from bus_schema.kem_query import KemQuery
 from bus_schema.replies import Code
 from mindbus.bus.client import Client
 from mindbus.cli.console import say, show_json, show_table
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, UsageError, valid_options
 from mindbus.sdk.kem_filters import Filter, MalformedFilter, UnsupportedQuery, parse_filter, query_from
 from mindbus.terminal import escape_controls
 
@@ -80,10 +79,8 @@ def given(fields: dict[str, Any]) -> dict[str, Any]:
 
 def valid(kind: type[ModelT], fields: dict[str, Any]) -> ModelT:
     """Raises UsageError."""
-    try:
+    with valid_options():
         return kind.model_validate(fields)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
 
 
 def parse_metadata(pairs: Sequence[str]) -> dict[str, Any]:
@@ -112,11 +109,10 @@ def filter_of(text: str | None) -> Filter:
 def query_of(text: str | None, **fields: Any) -> KemQuery:
     """A question with the filter's conditions in it. Raises UsageError where a question cannot say them."""
     try:
-        return query_from(text or "", **fields)
+        with valid_options():
+            return query_from(text or "", **fields)
     except (MalformedFilter, UnsupportedQuery) as wrong:
         raise UsageError(str(wrong)) from wrong
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
 
 
 async def get_kem(kem_id: str, bus: Client) -> Kem:

@@ -1,20 +1,18 @@
 """The commands `process`: run a card, list, show and cancel runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from bus_schema.envelope import explain
-from bus_schema.messages import Command
 from bus_schema.process import CancelProcess, GetProcess, ListProcesses, Run, RunStatus
 from config.settings import FleetSettings
-from mindbus.cli.console import errors, say, show, show_json, show_table
+from mindbus.cli.console import errors, local_time, say, show, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.errors import UsageError
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus_fleet.cli.process_run import Progress, RunRequest, follow, start, step_table
 
@@ -51,7 +49,7 @@ def run_(
                 f"\n                        Stop it: mindbus process cancel {order.run_id}"
             )
         raise typer.Exit(_INTERRUPTED) from None
-    _show_run(ended, as_json=as_json)
+    show_result(ended, _show_run, as_json=as_json)
     if not no_wait and ended.status is not RunStatus.COMPLETED:
         raise typer.Exit(1)
 
@@ -64,11 +62,7 @@ def status(run_id: RunId, acting: As = LOCAL_USER, as_json: Json = False) -> Non
 
     mindbus process status run_0192…
     """
-    try:
-        query = GetProcess(run_id=run_id)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    _show_run(run(_request(query, acting, run_id)), as_json=as_json)
+    show_result(answer_to(lambda: GetProcess(run_id=run_id), acting, trace=run_id), _show_run, as_json=as_json)
 
 
 @app.command("ls")
@@ -85,18 +79,8 @@ def list_(
 
     mindbus process ls --status running
     """
-    try:
-        query = ListProcesses(status=status, card=card, limit=limit)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    found = run(_list(query, acting))
-    if as_json:
-        show_json(found)
-        return
-    show_table(
-        ("run", "card", "status", "steps", "started", "by"),
-        ((r.run_id, r.card_name, r.status.value, _progress(r), _time(r), r.started_by) for r in found),
-    )
+    runs = answer_to(lambda: ListProcesses(status=status, card=card, limit=limit), acting).items
+    show_result(runs, _show_runs, as_json=as_json)
 
 
 @app.command()
@@ -112,11 +96,8 @@ def cancel(
 
     mindbus process cancel run_0192… --reason "wrong brief"
     """
-    try:
-        command = CancelProcess(run_id=run_id, reason=reason)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    _show_run(run(_request(command, acting, run_id)), as_json=as_json)
+    cancelled = answer_to(lambda: CancelProcess(run_id=run_id, reason=reason), acting, trace=run_id)
+    show_result(cancelled, _show_run, as_json=as_json)
 
 
 async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool) -> Run:
@@ -132,20 +113,14 @@ async def _run(order: RunRequest, identity: str, *, as_json: bool, no_wait: bool
             return await follow(order.run_id, bus, progress)
 
 
-async def _request(command: Command[Run], identity: str, trace: str) -> Run:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(command, trace=trace)
+def _show_runs(runs: Sequence[Run]) -> None:
+    show_table(
+        ("run", "card", "status", "steps", "started", "by"),
+        ((r.run_id, r.card_name, r.status.value, _progress(r), local_time(r.started_at), r.started_by) for r in runs),
+    )
 
 
-async def _list(query: ListProcesses, identity: str) -> list[Run]:
-    async with on_the_bus(identity) as bus:
-        return list((await bus.request(query)).items)
-
-
-def _show_run(found: Run, *, as_json: bool) -> None:
-    if as_json:
-        show_json(found)
-        return
+def _show_run(found: Run) -> None:
     show(step_table(found))
     if found.reason:
         say(f"reason: {found.reason}")
@@ -163,7 +138,3 @@ def _param(text: str) -> tuple[str, str]:
 def _progress(found: Run) -> str:
     done = sum(step.status.value == "completed" for step in found.steps)
     return f"{done}/{len(found.steps)}"
-
-
-def _time(found: Run) -> str:
-    return found.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -9,22 +9,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agents.sim.scenarios import SimLibrary
-from bus_schema.envelope import explain
-from bus_schema.messages import Command
 from bus_schema.replies import Code
 from bus_schema.sim import GetSimStatus, SimCounts, SimState, StartSim, StopSim
 from config.settings import FleetSettings
 from mindbus.bus.client import Client
-from mindbus.cli.console import errors, say, show_json, show_table
+from mindbus.cli.console import errors, local_time, say, show_json, show_result, show_table
 from mindbus.cli.environment import read_settings
-from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.errors import CommandError, valid_options
 from mindbus.cli.options import LOCAL_USER, As, Json
-from mindbus.cli.pages import PageT
-from mindbus.cli.session import on_the_bus, run
+from mindbus.cli.session import answer_to, on_the_bus, run
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus_fleet.cli.simulation_files import check_file, scenarios_of, teams_of
 
@@ -60,10 +56,8 @@ def start(
 
     mindbus sim start --profiles team_en --speed 600 --limit 200 --wait
     """
-    try:
+    with valid_options():
         order = StartSim(profiles=profiles, scenario=scenario, speed=speed, seed=seed, limit=limit)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
     started = SimStart()
     try:
         counts = run(_start(order, started, acting, wait=wait, is_silent=as_json))
@@ -72,13 +66,12 @@ def start(
             errors().print("\nThe simulation goes on without you. Stop it: mindbus sim stop")
         raise typer.Exit(_INTERRUPTED) from None
     if counts is not None:
-        _show_counts(counts, as_json=as_json)
+        show_result(counts, _show_counts, as_json=as_json)
         if counts.failed:
             raise typer.Exit(1)
-    elif as_json:
-        show_json({"sim_id": started.sim_id})
     else:
-        say(f"{started.sim_id} has begun. See it: mindbus sim status. Stop it: mindbus sim stop")
+        text = f"{started.sim_id} has begun. See it: mindbus sim status. Stop it: mindbus sim stop"
+        show_result({"sim_id": started.sim_id}, text, as_json=as_json)
 
 
 @app.command()
@@ -93,11 +86,7 @@ def stop(
 
     mindbus sim stop
     """
-    try:
-        command = StopSim(sim_id=sim_id)
-    except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from invalid
-    _show_counts(run(_ask(command, acting)), as_json=as_json)
+    show_result(answer_to(lambda: StopSim(sim_id=sim_id), acting), _show_counts, as_json=as_json)
 
 
 @app.command()
@@ -108,13 +97,7 @@ def status(acting: As = LOCAL_USER, as_json: Json = False) -> None:
 
     mindbus sim status
     """
-    state = run(_ask(GetSimStatus(), acting))
-    if as_json:
-        show_json(state)
-    elif state.counts is None and not state.is_running:
-        say("There has been no simulation.")
-    else:
-        show_table(("", ""), _told(state))
+    show_result(answer_to(GetSimStatus, acting), _show_state, as_json=as_json)
 
 
 @app.command("ls")
@@ -173,20 +156,15 @@ async def _start(order: StartSim, started: SimStart, identity: str, *, wait: boo
         return await until_over(bus, started.sim_id, order.limit, is_silent=is_silent) if wait else None
 
 
-async def _ask(command: Command[PageT], identity: str) -> PageT:
-    async with on_the_bus(identity) as bus:
-        return await bus.request(command)
+def _show_counts(counts: SimCounts) -> None:
+    say(f"{counts.sim_id}: {counts.sent} said, {counts.answered} answered, {counts.failed} without an answer")
 
 
-def _show_counts(counts: SimCounts, *, as_json: bool) -> None:
-    if as_json:
-        show_json(counts)
-    else:
-        say(f"{counts.sim_id}: {counts.sent} said, {counts.answered} answered, {counts.failed} without an answer")
-
-
-def _told(state: SimState) -> list[tuple[str, object]]:
+def _show_state(state: SimState) -> None:
     counts = state.counts
+    if counts is None and not state.is_running:
+        say("There has been no simulation.")
+        return
     rows: list[tuple[str, object]] = [
         ("simulation", counts.sim_id if counts else None),
         ("state", "running" if state.is_running else "over"),
@@ -195,11 +173,11 @@ def _told(state: SimState) -> list[tuple[str, object]]:
         ("speed", state.speed),
         ("seed", state.seed),
         ("limit", state.limit or "none"),
-        ("started", state.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if state.started_at else None),
+        ("started", local_time(state.started_at) if state.started_at else None),
     ]
     if counts is not None:
         rows += [("said", counts.sent), ("answered", counts.answered), ("without an answer", counts.failed)]
-    return rows
+    show_table(("", ""), rows)
 
 
 async def until_over(bus: Client, sim_id: str, limit: int | None, *, is_silent: bool) -> SimCounts:

@@ -1,9 +1,8 @@
 """The commands `topology`: compare the broker with the code, apply, prune, migrate."""
 
 import dataclasses
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import typer
 
@@ -12,7 +11,7 @@ from mindbus.bus import topology_admin
 from mindbus.bus.connection import find_broker, open_transport
 from mindbus.bus.topology import Topology, backbone, rungs_of
 from mindbus.bus.topology_admin import Difference
-from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.console import say, show_result, show_table
 from mindbus.cli.environment import read_settings
 from mindbus.cli.options import Json
 from mindbus.cli.session import require_reachable, run
@@ -20,13 +19,9 @@ from mindbus.management import Management, open_management
 from mindbus.registry import installed_workers
 from mindbus.runtime.service import build, topology_of
 
+T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, help="Keep the broker's queues and exchanges as the code says.")
-
-
-@dataclass(frozen=True)
-class _Broker:
-    amqp_url: str
-    management: Management
+Work = Callable[[str, Management, Topology], Awaitable[T]]
 
 
 @app.command()
@@ -38,17 +33,12 @@ def apply(as_json: Json = False) -> None:
     mindbus topology apply
     """
 
-    async def work() -> int:
-        async with _broker() as broker:
-            wanted = await _wanted(read_settings(FleetSettings))
-            await topology_admin.apply(broker.amqp_url, wanted)
+    async def declare(amqp_url: str, _management: Management, wanted: Topology) -> int:
+        await topology_admin.apply(amqp_url, wanted)
         return len({queue.name for queue in wanted.queues})
 
-    count = run(work())
-    if as_json:
-        show_json({"queues": count})
-    else:
-        say(f"{count} queues are declared")
+    count = run(_on_broker(declare))
+    show_result({"queues": count}, f"{count} queues are declared", as_json=as_json)
 
 
 @app.command()
@@ -59,18 +49,8 @@ def diff(as_json: Json = False) -> None:
 
     mindbus topology diff
     """
-
-    async def work() -> list[Difference]:
-        async with _broker() as broker:
-            return await topology_admin.compare(broker.management, await _wanted(read_settings(FleetSettings)))
-
-    found = run(work())
-    if as_json:
-        show_json([dataclasses.asdict(difference) for difference in found])
-    elif found:
-        show_table(("difference", "name", "detail"), ((x.kind, x.name, x.detail) for x in found))
-    else:
-        say("Broker and code agree.")
+    found = run(_on_broker(lambda _url, management, wanted: topology_admin.compare(management, wanted)))
+    show_result([dataclasses.asdict(each) for each in found], lambda _all: _show_differences(found), as_json=as_json)
     if found:
         raise typer.Exit(1)
 
@@ -83,14 +63,7 @@ def prune(as_json: Json = False) -> None:
 
     mindbus topology prune
     """
-
-    async def work() -> list[str]:
-        async with _broker() as broker:
-            return await topology_admin.prune(
-                broker.amqp_url, broker.management, await _wanted(read_settings(FleetSettings))
-            )
-
-    _tell("pruned", run(work()), as_json=as_json)
+    _show_names("pruned", run(_on_broker(topology_admin.prune)), as_json=as_json)
 
 
 @app.command()
@@ -101,26 +74,18 @@ def migrate(as_json: Json = False) -> None:
 
     mindbus topology migrate
     """
-
-    async def work() -> list[str]:
-        async with _broker() as broker:
-            return await topology_admin.migrate(
-                broker.amqp_url, broker.management, await _wanted(read_settings(FleetSettings))
-            )
-
-    _tell("migrated", run(work()), as_json=as_json)
+    _show_names("migrated", run(_on_broker(topology_admin.migrate)), as_json=as_json)
 
 
-@asynccontextmanager
-async def _broker() -> AsyncIterator[_Broker]:
+async def _on_broker(work: Work[T]) -> T:
     settings = read_settings(FleetSettings)
     amqp_url = find_broker(settings)
     await require_reachable(amqp_url)
     async with open_management(settings, amqp_url) as management:
-        yield _Broker(amqp_url, management)
+        return await work(amqp_url, management, _wanted(settings))
 
 
-async def _wanted(settings: FleetSettings) -> Topology:
+def _wanted(settings: FleetSettings) -> Topology:
     """The topology of all installed workers; they are built, but not started."""
     wanted = backbone(rungs_of(settings.retry_rungs))
     for name, make in installed_workers().checked().entries.items():
@@ -129,8 +94,12 @@ async def _wanted(settings: FleetSettings) -> Topology:
     return wanted
 
 
-def _tell(done: str, names: list[str], *, as_json: bool) -> None:
-    if as_json:
-        show_json({done: names})
+def _show_differences(differences: list[Difference]) -> None:
+    if differences:
+        show_table(("difference", "name", "detail"), ((x.kind, x.name, x.detail) for x in differences))
     else:
-        say(f"{done} {len(names)}" + "".join(f"\n  {name}" for name in names))
+        say("Broker and code agree.")
+
+
+def _show_names(done: str, names: list[str], *, as_json: bool) -> None:
+    show_result({done: names}, f"{done} {len(names)}" + "".join(f"\n  {name}" for name in names), as_json=as_json)
