@@ -1,6 +1,6 @@
 """The blob store as storage uses it: staged uploads, objects by digest, small files."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,6 +14,7 @@ CHUNK_BYTES = 1024 * 1024
 TEMPORARY = "objects/.tmp"
 STAGING = "staging"
 ORPHANS = "orphans"
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,18 @@ class Blobs(Protocol):
 
     async def read(self, key: str) -> bytes:
         """Content of a small file. Raises FileNotFoundError."""
+
+
+async def pages_of(files: AsyncIterator[StoredFile]) -> AsyncGenerator[list[StoredFile], None]:
+    """Files of a listing, some hundred at a time."""
+    page: list[StoredFile] = []
+    async for file in files:
+        page.append(file)
+        if len(page) == _PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
 
 
 def copy_declared(read: Callable[[int], bytes], write: Callable[[bytes], object], declared: Declared) -> None:

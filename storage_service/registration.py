@@ -1,19 +1,47 @@
 """Registration: a staged file becomes an artifact in three steps: promote, commit, clean up."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
+
+from sqlalchemy import delete, select
 
 from bus_schema.artifacts import Manifest
 from bus_schema.identities import owner_of
-from mindbus.errors import Rejected
+from mindbus.errors import Rejected, TemporaryFailure
 from mindbus.files.keys import object_key
 from mindbus.principal import Principal
+from mindbus.sql.database import Database
+from storage_service.acl import not_found, readable_by, supersedable_by
 from storage_service.blobs import Blobs, Declared, Labels
-from storage_service.errors import ArtifactTooLarge, IdTaken, NotTheProducer, SecretInParameters
-from storage_service.maintenance.manifest_copies import SpentUploads
-from storage_service.registry import Overtaken
+from storage_service.errors import (
+    ArtifactTooLarge,
+    Forked,
+    IdTaken,
+    NoSuchInput,
+    NotTheNextVersion,
+    NotTheProducer,
+    NotYoursToSupersede,
+    SecretInParameters,
+)
+from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload, SpentUploads
+from storage_service.rows import (
+    as_manifest,
+    inputs_of,
+    insert_inputs,
+    insert_manifest,
+    insert_unless_taken,
+    locked_blob,
+    locked_or_new_blob,
+)
+from storage_service.tables import DELETING, GONE, LIVE, PINNED, ManifestRow, SpentUploadRow, TraceMemberRow
 from storage_service.uploads import upload_key
+
+# Longer than a copy may take; a redelivery renews a pin that runs out.
+PINNED_FOR = timedelta(hours=1)
+_SOON = timedelta(seconds=1)
 
 _SECRET = (
     *("secret", "password", "passwd", "passphrase", "credential", "authorization", "bearer", "cookie"),
@@ -42,6 +70,14 @@ def _looks_secret(name: str) -> bool:
     joined = "".join(words)
     is_credential_token = words[-1] == "token" and not _MARKERS.intersection(words[:-1])
     return joined in _SECRET_ALONE or is_credential_token or any(secret in joined for secret in _SECRET)
+
+
+class PinLost(TemporaryFailure):
+    """The content has been collected since it was pinned; registered again, it gets its next generation."""
+
+
+class Overtaken(Exception):
+    """Another delivery has committed an artifact of this id."""
 
 
 class Registry(SpentUploads, Protocol):
@@ -133,3 +169,102 @@ class ArtifactRegistrar:
             raise IdTaken(artifact_id=manifest.id)
         await self.registry.spend(upload, manifest.id)
         return Registered(existing, is_new=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRegistry:
+    """Registry in storage's own database."""
+
+    database: Database
+    clock: Callable[[], datetime]
+
+    async def find(self, artifact_id: str) -> Manifest | None:
+        async with self.database.reading() as session:
+            row = await session.get(ManifestRow, artifact_id)
+        return None if row is None else as_manifest(row)
+
+    async def logical_id(self, manifest: Manifest, principal: Principal) -> str:
+        if manifest.supersedes is None:
+            return manifest.id
+        may_supersede = supersedable_by(principal).label("may_supersede")
+        query = select(ManifestRow, may_supersede).where(ManifestRow.id == manifest.supersedes, readable_by(principal))
+        async with self.database.reading() as session:
+            found = (await session.execute(query)).one_or_none()
+            if found is None:
+                raise await not_found(session, manifest.supersedes)
+            newer = await session.scalar(select(ManifestRow.id).where(ManifestRow.supersedes == manifest.supersedes))
+        predecessor, is_allowed = found
+        if not is_allowed:
+            raise NotYoursToSupersede(artifact_id=predecessor.id)
+        if manifest.version != predecessor.version + 1:
+            raise NotTheNextVersion(version=manifest.version, superseded_version=predecessor.version)
+        if newer is not None:
+            raise Forked(artifact_id=predecessor.id)
+        return str(predecessor.logical_id)
+
+    async def require_inputs(self, manifest: Manifest, principal: Principal) -> None:
+        if not (inputs := inputs_of(manifest)):
+            return
+        query = select(ManifestRow.id).where(ManifestRow.id.in_(inputs), readable_by(principal))
+        async with self.database.reading() as session:
+            found = set(await session.scalars(query))
+        if missing := sorted(inputs - found):
+            raise NoSuchInput(missing=missing)
+
+    async def pin(self, sha256: str) -> int:
+        async with self.database.transaction() as session:
+            blob = await locked_or_new_blob(session, sha256, generation=0)
+            if blob.state in (GONE, DELETING):
+                blob.generation += 1
+                blob.state = PINNED
+            blob.pinned_until = self.clock() + PINNED_FOR
+            return blob.generation
+
+    async def commit(self, manifest: Manifest, *, logical_id: str, generation: int, upload: str) -> Manifest:
+        session = self.database.session
+        blob = await locked_blob(session, manifest.sha256)
+        if blob is None or blob.state not in (PINNED, LIVE) or blob.generation != generation:
+            raise PinLost(delay=_SOON)
+        now = self.clock()
+        if not await insert_manifest(session, manifest, logical_id=logical_id, generation=generation, committed_at=now):
+            if await session.get(ManifestRow, manifest.id) is None:
+                raise Forked(artifact_id=manifest.supersedes)
+            raise Overtaken(manifest.id)
+        blob.state = LIVE
+        blob.size_bytes = manifest.size_bytes
+        await insert_inputs(session, manifest.id, inputs_of(manifest))
+        await self.spend(upload, manifest.id)
+        return as_manifest(await session.get_one(ManifestRow, manifest.id))
+
+    async def spend(self, upload: str, artifact_id: str) -> None:
+        spent = {"upload_key": upload, "artifact_id": artifact_id, "spent_at": self.clock()}
+        await insert_unless_taken(self.database.session, SpentUploadRow, **spent)
+
+    async def has_expired(self, artifact_id: str) -> bool:
+        async with self.database.reading() as session:
+            query = select(ManifestRow.expired_at).where(ManifestRow.id == artifact_id)
+            return await session.scalar(query) is not None
+
+    async def spent_uploads(self, limit: int) -> Sequence[SpentUpload]:
+        query = select(SpentUploadRow).order_by(SpentUploadRow.spent_at).limit(limit)
+        async with self.database.reading() as session:
+            return [SpentUpload(row.upload_key, row.artifact_id) for row in await session.scalars(query)]
+
+    async def copy_of(self, artifact_id: str) -> ManifestCopy:
+        async with self.database.reading() as session:
+            row = await session.get(ManifestRow, artifact_id)
+            if row is None:
+                raise LookupError(artifact_id)
+            members = select(TraceMemberRow.member).where(TraceMemberRow.trace_id == row.trace_id)
+            return ManifestCopy(
+                manifest=as_manifest(row),
+                logical_id=row.logical_id,
+                generation=row.generation,
+                committed_at=row.committed_at,
+                expired_at=row.expired_at,
+                members=tuple(sorted(await session.scalars(members))),
+            )
+
+    async def forget_uploads(self, uploads: Sequence[str]) -> None:
+        async with self.database.transaction() as session:
+            await session.execute(delete(SpentUploadRow).where(SpentUploadRow.upload_key.in_(uploads)))

@@ -1,57 +1,77 @@
-"""Rows: conversion of manifests, inserts that tolerate concurrent ones, numbers and id ranges in order of commit."""
+"""Rows: manifests and contents, inserts that tolerate concurrent ones, numbers and id ranges in order of commit."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Row, Select, bindparam, case, func, literal, select
+from sqlalchemy import Row, Select, bindparam, case, func, insert, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase
 
-from bus_schema.artifacts import AIContext, Manifest, retention_of
+from bus_schema.artifacts import Manifest, retention_of
 from mindbus.files.keys import object_key
-from storage_service.tables import CreationRangeRow, ManifestRow, SequenceRow
+from storage_service.tables import GONE, BlobRow, CreationRangeRow, InputRow, ManifestRow, SequenceRow
 
 # Commits per range; a migration has the same number.
 RANGE_COMMITS = 256
 
 
-def as_row(manifest: Manifest, *, logical_id: str, generation: int, now: datetime) -> dict[str, Any]:
-    """Columns of a manifest committed now, without its position."""
-    kept = retention_of(manifest.retention)
-    unchanged = manifest.model_dump(exclude={"checksum", "uri", "status", "context"})
-    return unchanged | {
-        "logical_id": logical_id,
-        "sha256": manifest.sha256,
-        "generation": generation,
-        "context": manifest.context.model_dump(mode="json") if manifest.context else None,
-        "retention_until": None if kept is None else now + kept,
-        "committed_at": now,
-    }
+# Fields of a manifest that are columns under the same names.
+_SAME = tuple(name for name in Manifest.model_fields if name not in ("uri", "checksum", "status"))
 
 
 def as_manifest(row: ManifestRow | Row[Any]) -> Manifest:
     """The manifest of a row, with its permanent key."""
-    return Manifest(
-        id=row.id,
-        version=row.version,
-        supersedes=row.supersedes,
-        trace_id=row.trace_id,
-        step_id=row.step_id,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        artifact_type=row.artifact_type,
-        content_type=row.content_type,
-        uri=object_key(row.sha256, row.generation),
-        size_bytes=row.size_bytes,
-        checksum=f"sha256:{row.sha256}",
-        status="completed",
-        retention=row.retention,
-        owner=row.owner,
-        visibility=row.visibility,
-        context=AIContext.model_validate(row.context) if row.context is not None else None,
-    )
+    fields: dict[str, Any] = {name: getattr(row, name) for name in _SAME}
+    uri, checksum = object_key(row.sha256, row.generation), f"sha256:{row.sha256}"
+    return Manifest(**fields, uri=uri, checksum=checksum, status="completed")
+
+
+def inputs_of(manifest: Manifest) -> set[str]:
+    """The artifacts that a manifest names as its inputs."""
+    return set(manifest.context.input_artifacts) if manifest.context else set()
+
+
+async def insert_manifest(
+    session: AsyncSession,
+    manifest: Manifest,
+    *,
+    logical_id: str,
+    generation: int,
+    committed_at: datetime,
+    expired_at: datetime | None = None,
+) -> bool:
+    """Insert the row of a manifest at the next position; False where its id or its predecessor is taken."""
+    kept = retention_of(manifest.retention)
+    row = manifest.model_dump(exclude={"checksum", "uri", "status", "context"}) | {
+        "position": await next_position(session, manifest.created_at),
+        "logical_id": logical_id,
+        "sha256": manifest.sha256,
+        "generation": generation,
+        "context": manifest.context.model_dump(mode="json") if manifest.context else None,
+        "retention_until": None if kept is None else committed_at + kept,
+        "committed_at": committed_at,
+        "expired_at": expired_at,
+    }
+    return await insert_unless_taken(session, ManifestRow, **row)
+
+
+async def insert_inputs(session: AsyncSession, artifact_id: str, inputs: Iterable[str]) -> None:
+    if edges := [{"artifact_id": artifact_id, "input_id": each} for each in sorted(inputs)]:
+        await session.execute(insert(InputRow), edges)
+
+
+async def locked_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
+    """The row of a content, locked until the transaction ends; SQLite has no row locks, its writers are serial."""
+    return await session.scalar(select(BlobRow).where(BlobRow.sha256 == sha256).with_for_update())
+
+
+async def locked_or_new_blob(session: AsyncSession, sha256: str, generation: int) -> BlobRow:
+    """As `locked_blob`; a content without a row gets one, without bytes, at this generation."""
+    await insert_unless_taken(session, BlobRow, sha256=sha256, generation=generation, state=GONE)
+    return await session.get_one(BlobRow, sha256, with_for_update=True)
 
 
 async def insert_unless_taken(session: AsyncSession, table: type[DeclarativeBase], **values: Any) -> bool:

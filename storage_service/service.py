@@ -20,8 +20,7 @@ from storage_service.maintenance.manifest_copies import clean
 from storage_service.maintenance.rules import TEMPORARY_KEPT, MaintenanceRules
 from storage_service.maintenance.service import MaintenanceService, StorageStatistics
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
-from storage_service.registration import ArtifactRegistrar, Registry
-from storage_service.registry import SqlRegistry
+from storage_service.registration import ArtifactRegistrar, Registry, SqlRegistry
 from storage_service.tables import MIGRATIONS
 from storage_service.timeline import Timeline
 from storage_service.uploads import Presigner, Uploads

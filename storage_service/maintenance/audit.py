@@ -55,16 +55,9 @@ class Auditor:
             if page.hashed_bytes >= _MAX_HASHED_BYTES:
                 break
         is_last = page.checked == len(kept) < limit
-        return AuditPage(
-            checked=page.checked,
-            hashed_bytes=page.hashed_bytes,
-            total=(await self.registry.holdings()).artifacts,
-            missing=tuple(page.missing),
-            damaged=tuple(page.damaged),
-            restored=tuple(page.restored),
-            copies_written=page.copies_written,
-            next_cursor=None if is_last else str(kept[page.checked - 1].position),
-        )
+        total = (await self.registry.holdings()).artifacts
+        next_cursor = None if is_last else str(kept[page.checked - 1].position)
+        return AuditPage.model_validate(vars(page) | {"total": total, "next_cursor": next_cursor})
 
     async def _check(self, page: _Page, artifact: StoredArtifact) -> None:
         content = artifact.content

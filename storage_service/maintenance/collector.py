@@ -21,10 +21,10 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     It protects against a restored database and a mistyped retention; a request with `max_objects` has seen the survey.
     """
     objects = survey.unused.count + survey.unknown.count
-    taken = max(objects, survey.due.count) + survey.unregistered.count
+    taken = max(objects, survey.expired.count) + survey.unregistered.count
     numbers: dict[str, Any] = {
         "taken": taken,
-        "expired": survey.due.count,
+        "expired": survey.expired.count,
         "artifacts": survey.holdings.artifacts,
         "orphaned": objects,
         "objects": survey.objects,
@@ -35,7 +35,8 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     if survey.forgotten:
         return DatabaseBehindStore(**numbers, forgotten=survey.forgotten)
     share = max(
-        _percent(objects, survey.objects, rules.few), _percent(survey.due.count, survey.holdings.artifacts, rules.few)
+        _percent(objects, survey.objects, rules.few),
+        _percent(survey.expired.count, survey.holdings.artifacts, rules.few),
     )
     if taken > rules.max_objects or share > rules.max_percent:
         return TooMuchGarbage(
@@ -69,7 +70,8 @@ class Collector:
         survey = await Surveyor(self.registry, self.blobs, self.clock).survey()
         error = limit_error(survey, self.rules, max_objects)
         if dry_run:
-            return _preview(survey, refusal=str(error) if error else None)
+            tallies = {name: batch.tally for name, batch in survey.batches.items()}
+            return _report(survey, tallies, dry_run=True, refusal=str(error) if error else None)
         if error is not None:
             raise error
         return await self._take(survey, resumed)
@@ -107,25 +109,24 @@ class Collector:
         async def retire(removal: Removal) -> bool:
             return await self.registry.retire(removal, before)
 
-        expired = await survey.due.each(self.registry.expire)
-        unused = await survey.unused.each(retire)
-        unknown = await survey.unknown.each(self.registry.remove_stray)
-        unregistered = await survey.unregistered.each(self.registry.give_up)
+        done = {
+            "expired": await survey.expired.each(self.registry.expire),
+            "unused": await survey.unused.each(retire),
+            "unknown": await survey.unknown.each(self.registry.remove_stray),
+            "unregistered": await survey.unregistered.each(self.registry.give_up),
+        }
         await self.end_removals()
-        report = GarbageReport(
+        done |= {
+            "deleted": await survey.deleted.each(self._delete),
+            "claims": await survey.claims.each(self._delete),
+        }
+        report = _report(
+            survey,
+            done,
             dry_run=False,
-            expired=expired,
-            unused=unused,
-            unknown=unknown,
-            unregistered=unregistered,
-            deleted=await survey.overdue.each(self._delete),
-            claims=await survey.claims.each(self._delete),
             resumed=resumed,
             pending=len(await self.registry.removals(MAX_PER_RUN)),
             temporary=await self.blobs.sweep_temporary(self.clock() - TEMPORARY_KEPT),
-            artifacts=survey.holdings.artifacts,
-            objects=survey.objects,
-            is_complete=survey.is_complete,
         )
         await self.registry.set_progress(COLLECTED, "done")
         _log(report)
@@ -140,20 +141,9 @@ class Collector:
         return True
 
 
-def _preview(survey: Survey, refusal: str | None) -> GarbageReport:
-    return GarbageReport(
-        dry_run=True,
-        expired=survey.due.tally,
-        unused=survey.unused.tally,
-        unknown=survey.unknown.tally,
-        unregistered=survey.unregistered.tally,
-        deleted=survey.overdue.tally,
-        claims=survey.claims.tally,
-        artifacts=survey.holdings.artifacts,
-        objects=survey.objects,
-        refusal=refusal,
-        is_complete=survey.is_complete,
-    )
+def _report(survey: Survey, tallies: dict[str, Tally], **more: bool | int | str | None) -> GarbageReport:
+    totals = {"artifacts": survey.holdings.artifacts, "objects": survey.objects, "is_complete": survey.is_complete}
+    return GarbageReport.model_validate({**totals, **tallies, **more})
 
 
 def _log(report: GarbageReport) -> None:

@@ -1,9 +1,8 @@
 """Erasure: data of a user, or all data, is deleted with its bytes and not kept among the orphans."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ColumnElement, delete, or_, select, true, update
 from sqlalchemy.orm import DeclarativeBase
@@ -13,10 +12,12 @@ from mindbus.files.keys import OBJECTS
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
 from storage_service.acl import require_operator
-from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
+from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile, pages_of
 from storage_service.maintenance.manifest_copies import CLAIMS, MANIFESTS, ContentGeneration, content_of, copy_key
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
-from storage_service.rows import upserting
+from storage_service.maintenance.sql_removals import as_removal_row, is_held
+from storage_service.maintenance.survey import strays_of
+from storage_service.rows import locked_blob, upserting
 from storage_service.tables import (
     DELETING,
     LIVE,
@@ -62,54 +63,49 @@ _ARTIFACT_TABLES: Mapping[str, type[DeclarativeBase]] = {
 _COUNTED = frozenset({*_MESSAGE_TABLES, "artifacts", "traces"})
 
 
+@dataclass(frozen=True, slots=True)
 class ErasedRows:
     """Erasure of rows, within the current transaction."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
-        self.database, self.clock = database, clock
+    database: Database
+    clock: Callable[[], datetime]
 
     async def forget_all(self, files: Iterable[StoredFile]) -> dict[str, int]:
         """Delete all rows of data, and remove their files and the files given."""
         session = self.database.session
         live = BlobRow.state.in_((PINNED, LIVE))
-        contents = [
-            (ContentGeneration(sha256, generation), size_bytes or 0)
-            for sha256, generation, size_bytes in await session.execute(
-                select(BlobRow.sha256, BlobRow.generation, BlobRow.size_bytes).where(live)
-            )
-        ]
+        contents = (
+            await session.execute(select(BlobRow.sha256, BlobRow.generation, BlobRow.size_bytes).where(live))
+        ).all()
         await session.execute(update(BlobRow).where(live).values(state=DELETING, condemned_at=self.clock()))
         copies = [copy_key(artifact_id) for artifact_id in await session.scalars(select(ManifestRow.id))]
         uploads = await session.scalars(select(SpentUploadRow.upload_key))
         # Removals under way, too, are kept nowhere.
         await session.execute(update(RemovalRow).values(target=""))
-        removed = await self._remove([*(_of_file(found.key, found.size_bytes) for found in files)])
+        removed = await self._remove([_of_file(file.key, file.size_bytes) for file in files])
         removed += await self._remove([_of_file(key) for key in (*copies, *uploads)])
-        removed += await self._remove([_of_content(content, size_bytes) for content, size_bytes in contents])
-        counts = {
-            kind: await self._delete(table, true()) for kind, table in {**_MESSAGE_TABLES, **_ARTIFACT_TABLES}.items()
-        }
+        removed += await self._remove([_of_content(ContentGeneration(*row[:2]), row.size_bytes) for row in contents])
+        tables = {**_MESSAGE_TABLES, **_ARTIFACT_TABLES}
+        counts = {kind: await self._delete(table, true()) for kind, table in tables.items()}
         return {kind: count for kind, count in counts.items() if kind in _COUNTED} | {"files": removed}
 
     async def forget_user(self, user_id: str, orphans: Sequence[StoredFile]) -> dict[str, int]:
         """Delete a user's dialogue, agent data and events; erase the artifacts of the user or of the dialogue."""
         trace = conversation_trace(user_id)
-        counts = {
-            "messages": await self._delete(DialogueMessageRow, DialogueMessageRow.user_id == user_id),
-            "fragments": await self._delete(FragmentRow, FragmentRow.user_id == user_id),
-            "dialogues": await self._delete(DialogueRow, DialogueRow.user_id == user_id),
-            "events": await self._delete(
-                TimelineRow, or_(TimelineRow.user_id == user_id, TimelineRow.trace_id == trace)
-            ),
-            "agent_data": await self._delete(AgentDatumRow, _is_under(user_id)),
+        conditions = {
+            "messages": DialogueMessageRow.user_id == user_id,
+            "fragments": FragmentRow.user_id == user_id,
+            "dialogues": DialogueRow.user_id == user_id,
+            "events": or_(TimelineRow.user_id == user_id, TimelineRow.trace_id == trace),
+            "agent_data": _is_under(user_id),
         }
+        counts = {kind: await self._delete(_MESSAGE_TABLES[kind], which) for kind, which in conditions.items()}
         theirs = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)
         return counts | await self._forget_artifacts(theirs, orphans)
 
     async def _forget_artifacts(self, theirs: ColumnElement[bool], orphans: Sequence[StoredFile]) -> dict[str, int]:
         session = self.database.session
         rows = (await session.scalars(select(ManifestRow).where(theirs))).all()
-        ids = [row.id for row in rows]
         contents = {ContentGeneration(row.sha256, row.generation) for row in rows}
         for row in rows:
             row.expired_at = row.expired_at or self.clock()
@@ -118,33 +114,28 @@ class ErasedRows:
         await session.flush()
         waiting = select(ManifestRow.id).where(ManifestRow.owner == FORGOTTEN)
         spent = delete(SpentUploadRow).where(SpentUploadRow.artifact_id.in_(waiting))
-        uploads = list(await session.scalars(spent.returning(SpentUploadRow.upload_key)))
-        files = [_of_file(key) for key in (*map(copy_key, ids), *uploads)]
+        uploads = await session.scalars(spent.returning(SpentUploadRow.upload_key))
+        files = [_of_file(key) for key in (*(copy_key(row.id) for row in rows), *uploads)]
         lost = {content.key for content in contents if await self._release(content)}
-        files += [_of_file(found.key, found.size_bytes) for found in orphans if _original(found.key) in lost]
+        files += [_of_file(orphan.key, orphan.size_bytes) for orphan in orphans if _original(orphan.key) in lost]
         return {"artifacts": len(rows), "files": await self._remove(files) + len(lost)}
 
     async def _release(self, content: ContentGeneration) -> bool:
         """Remove the bytes of a content without artifacts; whether it has none."""
         session = self.database.session
         # A registration of the same bytes takes the same lock.
-        blob = await session.scalar(select(BlobRow).where(BlobRow.sha256 == content.sha256).with_for_update())
-        held = select(ManifestRow.id).where(
-            ManifestRow.sha256 == content.sha256,
-            ManifestRow.generation == content.generation,
-            ManifestRow.expired_at.is_(None),
-        )
-        if await session.scalar(held.limit(1)) is not None:
+        blob = await locked_blob(session, content.sha256)
+        if await is_held(session, content):
             return False
         if blob is not None and blob.generation == content.generation and blob.state in (PINNED, LIVE):
             blob.state, blob.condemned_at = DELETING, self.clock()
-            await self._remove([_of_content(content, blob.size_bytes or 0)])
+            await self._remove([_of_content(content, blob.size_bytes)])
         await session.execute(update(RemovalRow).where(RemovalRow.key == content.key).values(target=""))
         return True
 
-    async def _remove(self, removals: Collection[dict[str, Any]]) -> int:
-        session, decided = self.database.session, {"decided_at": self.clock()}
-        rows = [removal | decided for removal in removals]
+    async def _remove(self, removals: Iterable[Removal]) -> int:
+        session, now = self.database.session, self.clock()
+        rows = [as_removal_row(removal, now) for removal in removals]
         statement = upserting(session, RemovalRow).on_conflict_do_nothing()
         for first in range(0, len(rows), _AT_ONCE):
             await session.execute(statement, rows[first : first + _AT_ONCE])
@@ -168,16 +159,12 @@ def _original(orphan: str) -> str:
     return orphan.split("/", 2)[-1]
 
 
-def _of_file(key: str, size_bytes: int = 0) -> dict[str, Any]:
-    return {"key": key, "target": "", "reason": "unknown", "size_bytes": size_bytes, "sha256": None, "generation": None}
+def _of_file(key: str, size_bytes: int = 0) -> Removal:
+    return Removal(key, "", "unknown", size_bytes)
 
 
-def _of_content(content: ContentGeneration, size_bytes: int) -> dict[str, Any]:
-    place = {"sha256": content.sha256, "generation": content.generation}
-    return {"key": content.key, "target": "", "reason": "unused", "size_bytes": size_bytes, **place}
-
-
-_PAGE = 500
+def _of_content(content: ContentGeneration, size_bytes: int | None) -> Removal:
+    return Removal(content.key, "", "unused", size_bytes or 0, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +196,7 @@ class Eraser:
 
     async def _outlaw_strays(self) -> None:
         """Remove objects without a manifest: no row leads to them."""
-        found = await self._under(OBJECTS)
-        for first in range(0, len(found), _PAGE):
-            page = [(each, content_of(each.key)) for each in found[first : first + _PAGE]]
-            reasons = await self.registry.strays([content for _, content in page if content])
-            for each, content in page:
-                if reason := "unknown" if content is None else reasons.get(content):
-                    await self.registry.remove_stray(Removal(each.key, "", reason, each.size_bytes, content))
+        async for page in pages_of(self.blobs.listing(OBJECTS)):
+            for file, reason in await strays_of(self.registry, page):
+                removal = Removal(file.key, "", reason, file.size_bytes, content_of(file.key))
+                await self.registry.remove_stray(removal)

@@ -1,6 +1,6 @@
 """Rebuild of a lost database: from copies of manifests, then from labels of objects."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,7 @@ from bus_schema.identities import owner_of
 from bus_schema.storage_maintenance import Lost, RebuildPage
 from mindbus.files.keys import OBJECTS
 from retrieval.cursors import InvalidCursor
-from storage_service.blobs import Blobs, StoredFile
+from storage_service.blobs import Blobs, StoredFile, pages_of
 from storage_service.maintenance.audit import damage_of, orphan_of
 from storage_service.maintenance.manifest_copies import (
     MANIFESTS,
@@ -23,6 +23,7 @@ from storage_service.maintenance.manifest_copies import (
     copy_key,
 )
 from storage_service.maintenance.registry import RebuildRegistry
+from storage_service.rows import inputs_of
 
 RECOVERED = "recovered"
 
@@ -52,7 +53,6 @@ async def recovered(blobs: Blobs, file: StoredFile, content: ContentGeneration) 
 
 
 _FOLDERS = tuple(f"{folder}/{shard}" for folder in (MANIFESTS, OBJECTS) for shard in SHARDS)
-_AT_ONCE = 500
 
 
 @dataclass
@@ -92,23 +92,14 @@ class Rebuilder:
         while at < len(_FOLDERS) and page.looked_at < limit:
             await self._restore_folder(page, _FOLDERS[at])
             at += 1
-        return RebuildPage(
-            dry_run=dry_run,
-            looked_at=page.looked_at,
-            present=page.present,
-            restored=page.restored,
-            recovered=page.recovered,
-            lost=tuple(page.lost),
-            done=at,
-            total=len(_FOLDERS),
-            next_cursor=_FOLDERS[at] if at < len(_FOLDERS) else None,
-        )
+        next_cursor = _FOLDERS[at] if at < len(_FOLDERS) else None
+        return RebuildPage.model_validate(vars(page) | {"done": at, "total": len(_FOLDERS), "next_cursor": next_cursor})
 
     async def _is_small(self, limit: int) -> bool:
         """Whether one page takes everything: listing each of many empty folders would take longer than the work."""
         count = 0
         for folder in (MANIFESTS, OBJECTS):
-            async with aclosing(_batches(self.blobs.listing(folder))) as batches:
+            async with aclosing(pages_of(self.blobs.listing(folder))) as batches:
                 async for batch in batches:
                     count += len(batch)
                     if count > limit:
@@ -116,7 +107,7 @@ class Rebuilder:
         return True
 
     async def _restore_folder(self, page: _Page, folder: str) -> None:
-        async for found in _batches(self.blobs.listing(folder)):
+        async for found in pages_of(self.blobs.listing(folder)):
             page.looked_at += len(found)
             if folder.startswith(MANIFESTS):
                 await self._from_copies(page, found)
@@ -137,10 +128,10 @@ class Rebuilder:
         waiting, begun = [artifact_id], set[str]()
         while waiting:
             copied = await self._copy_of(page, waiting[-1])
-            needed = () if copied is None or page.dry_run or waiting[-1] in begun else _needed_by(copied)
+            is_begun = copied is None or page.dry_run or waiting[-1] in begun
+            needed = set[str]() if copied is None or is_begun else _needed_by(copied.manifest)
             begun.add(waiting[-1])
-            earlier = await self.registry.unknown_artifacts(set(needed) - begun) if needed else ()
-            if earlier:
+            if earlier := await self.registry.unknown_artifacts(needed - begun) if needed else ():
                 waiting.extend(sorted(earlier))
                 continue
             waiting.pop()
@@ -195,18 +186,5 @@ class Rebuilder:
                 page.recovered += 1
 
 
-def _needed_by(copied: ManifestCopy) -> tuple[str, ...]:
-    context = copied.manifest.context
-    inputs = context.input_artifacts if context else ()
-    return (*inputs, copied.manifest.supersedes) if copied.manifest.supersedes else inputs
-
-
-async def _batches(listing: AsyncIterator[StoredFile]) -> AsyncGenerator[list[StoredFile], None]:
-    batch: list[StoredFile] = []
-    async for found in listing:
-        batch.append(found)
-        if len(batch) == _AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _needed_by(manifest: Manifest) -> set[str]:
+    return inputs_of(manifest) | ({manifest.supersedes} if manifest.supersedes else set())

@@ -3,21 +3,26 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from bus_schema.messages import Event, message_class
 from bus_schema.storage_maintenance import ArtifactExpired
 from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
 from storage_service.maintenance.registry import DueArtifact, Holdings, Notification, RestoreOutcome, StoredArtifact
-from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due, locked_blob
-from storage_service.rows import as_manifest, as_row, insert_unless_taken, next_position
+from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due
+from storage_service.rows import (
+    as_manifest,
+    inputs_of,
+    insert_inputs,
+    insert_manifest,
+    insert_unless_taken,
+    locked_or_new_blob,
+)
 from storage_service.tables import (
     DELETING,
-    GONE,
     LIVE,
     BlobRow,
-    InputRow,
     ManifestRow,
     NotificationRow,
     ProgressRow,
@@ -109,11 +114,17 @@ class SqlMaintenanceRegistry(SqlRemovals):
                 return "present"
             if manifest.supersedes and await session.get(ManifestRow, manifest.supersedes) is None:
                 return "no predecessor"
-            row = as_row(manifest, logical_id=copied.logical_id, generation=copied.generation, now=copied.committed_at)
-            row["position"] = await next_position(session, row["created_at"])
-            if not await insert_unless_taken(session, ManifestRow, **row, expired_at=copied.expired_at):
+            if not await insert_manifest(
+                session,
+                manifest,
+                logical_id=copied.logical_id,
+                generation=copied.generation,
+                committed_at=copied.committed_at,
+                expired_at=copied.expired_at,
+            ):
                 return "another is there"
-            await _add_inputs(session, copied)
+            present = select(ManifestRow.id).where(ManifestRow.id.in_(inputs_of(manifest)))
+            await insert_inputs(session, manifest.id, await session.scalars(present))
             for member in copied.members:
                 await insert_unless_taken(session, TraceMemberRow, trace_id=manifest.trace_id, member=member)
         return "restored"
@@ -121,9 +132,7 @@ class SqlMaintenanceRegistry(SqlRemovals):
     async def _hold_content(self, session: AsyncSession, copied: ManifestCopy) -> bool:
         """Count this generation as used, its bytes as needed; False while they are being removed."""
         sha256, generation = copied.manifest.sha256, copied.generation
-        await insert_unless_taken(session, BlobRow, sha256=sha256, generation=generation, state=GONE)
-        blob = await locked_blob(session, sha256)
-        assert blob is not None
+        blob = await locked_or_new_blob(session, sha256, generation)
         if copied.expired_at is not None:
             blob.generation = max(blob.generation, generation)
             return True
@@ -133,15 +142,6 @@ class SqlMaintenanceRegistry(SqlRemovals):
             blob.generation, blob.state = generation, LIVE
             blob.size_bytes, blob.pinned_until = copied.manifest.size_bytes, self.clock()
         return True
-
-
-async def _add_inputs(session: AsyncSession, copied: ManifestCopy) -> None:
-    context = copied.manifest.context
-    inputs = set(context.input_artifacts) if context else set()
-    present = await session.scalars(select(ManifestRow.id).where(ManifestRow.id.in_(inputs)))
-    edges = [{"artifact_id": copied.manifest.id, "input_id": each} for each in sorted(present)]
-    if edges:
-        await session.execute(insert(InputRow), edges)
 
 
 def _as_notification(row: NotificationRow) -> Notification:

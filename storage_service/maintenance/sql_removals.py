@@ -1,6 +1,7 @@
 """Removals: which artifacts and contents are due, unused or stray, decided and completed in the database."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from bus_schema.storage_maintenance import ArtifactOrphaned, OrphanReason
 from mindbus.sql.database import Database
 from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
-from storage_service.rows import insert_unless_taken
+from storage_service.rows import insert_unless_taken, locked_blob, locked_or_new_blob
 from storage_service.tables import (
     DELETING,
     GONE,
@@ -83,13 +84,13 @@ def _type(now: datetime, retention: Mapping[str, timedelta]) -> ColumnElement[bo
     return or_(false(), *by_type)
 
 
+@dataclass(frozen=True)
 class SqlRemovals:
     """The part of MaintenanceRegistry that decides on files; on a content, with its row locked."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime], retention: Mapping[str, timedelta]) -> None:
-        self.database = database
-        self.clock = clock
-        self.retention = retention
+    database: Database
+    clock: Callable[[], datetime]
+    retention: Mapping[str, timedelta]
 
     async def unused(self, before: datetime, after: str, limit: int) -> Sequence[UnusedContent]:
         query = (
@@ -99,10 +100,8 @@ class SqlRemovals:
             .limit(limit)
         )
         async with self.database.reading() as session:
-            rows = (await session.execute(query)).all()
-        return [
-            UnusedContent(ContentGeneration(sha256, generation), size_bytes) for sha256, generation, size_bytes in rows
-        ]
+            rows = await session.execute(query)
+            return [UnusedContent(ContentGeneration(sha256, generation), size) for sha256, generation, size in rows]
 
     async def retire(self, removal: Removal, before: datetime) -> bool:
         async with self.database.transaction() as session:
@@ -110,7 +109,7 @@ class SqlRemovals:
             if blob is None or removal.content is None or blob.generation != removal.content.generation:
                 return False
             is_pinned = blob.pinned_until is None or blob.pinned_until >= before
-            if blob.state not in (PINNED, LIVE) or is_pinned or await _is_held(session, removal.content):
+            if blob.state not in (PINNED, LIVE) or is_pinned or await is_held(session, removal.content):
                 return False
             blob.state = DELETING
             blob.condemned_at = self.clock()
@@ -172,41 +171,37 @@ class SqlRemovals:
 
     async def _fence(self, session: AsyncSession, content: ContentGeneration) -> bool:
         """Keep this generation from ever being assigned; whether it belongs to no artifact."""
-        taken = {"sha256": content.sha256, "generation": content.generation, "state": GONE}
-        await insert_unless_taken(session, BlobRow, **taken)
-        blob = await locked_blob(session, content.sha256)
-        is_held = await _is_held(session, content)
-        if stray_reason(blob, content.generation, is_held=is_held) is None or blob is None:
+        blob = await locked_or_new_blob(session, content.sha256, content.generation)
+        if stray_reason(blob, content.generation, is_held=await is_held(session, content)) is None:
             return False
         blob.generation = max(blob.generation, content.generation)
         return True
 
     async def _remove(self, session: AsyncSession, removal: Removal) -> bool:
-        content = removal.content
-        values: dict[str, Any] = {
-            "key": removal.key,
-            "target": removal.target,
-            "reason": removal.reason,
-            "size_bytes": removal.size_bytes,
-            "sha256": content.sha256 if content else None,
-            "generation": content.generation if content else None,
-            "decided_at": self.clock(),
-        }
-        return await insert_unless_taken(session, RemovalRow, **values)
+        return await insert_unless_taken(session, RemovalRow, **as_removal_row(removal, self.clock()))
 
 
-async def locked_blob(session: AsyncSession, sha256: str) -> BlobRow | None:
-    """The row of a content, locked until the transaction ends, as a registration locks it."""
-    return await session.scalar(select(BlobRow).where(BlobRow.sha256 == sha256).with_for_update())
-
-
-async def _is_held(session: AsyncSession, content: ContentGeneration) -> bool:
+async def is_held(session: AsyncSession, content: ContentGeneration) -> bool:
+    """Whether an artifact that has not expired has this content."""
     held = select(ManifestRow.id).where(
         ManifestRow.sha256 == content.sha256,
         ManifestRow.generation == content.generation,
         ManifestRow.expired_at.is_(None),
     )
     return await session.scalar(held.limit(1)) is not None
+
+
+def as_removal_row(removal: Removal, decided_at: datetime) -> dict[str, Any]:
+    content = removal.content
+    return {
+        "key": removal.key,
+        "target": removal.target,
+        "reason": removal.reason,
+        "size_bytes": removal.size_bytes,
+        "sha256": content.sha256 if content else None,
+        "generation": content.generation if content else None,
+        "decided_at": decided_at,
+    }
 
 
 def _as_removal(row: RemovalRow) -> Removal:

@@ -1,13 +1,13 @@
 """Survey: the store compared with the database, without any change."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bus_schema.storage_maintenance import Example, OrphanReason, Tally
 from mindbus.files.keys import OBJECTS
-from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile
+from storage_service.blobs import ORPHANS, STAGING, Blobs, StoredFile, pages_of
 from storage_service.maintenance.manifest_copies import (
     CLAIMS,
     MANIFESTS,
@@ -24,6 +24,7 @@ T = TypeVar("T")
 _SHOWN = 5
 # Items of a kind that one run handles; the next run takes the rest.
 MAX_PER_RUN = 20_000
+_ROWS = 500
 
 
 @dataclass
@@ -61,26 +62,24 @@ class Survey:
     """All that a garbage collection would remove, without any change."""
 
     holdings: Holdings
-    due: Batch[DueArtifact] = field(default_factory=Batch)
+    expired: Batch[DueArtifact] = field(default_factory=Batch)
     unused: Batch[Removal] = field(default_factory=Batch)
     unknown: Batch[Removal] = field(default_factory=Batch)
     unregistered: Batch[Removal] = field(default_factory=Batch)
-    overdue: Batch[str] = field(default_factory=Batch)
+    deleted: Batch[str] = field(default_factory=Batch)
     claims: Batch[str] = field(default_factory=Batch)
     objects: int = 0
     forgotten: int = 0
 
     @property
-    def batches(self) -> Iterable[Batch[DueArtifact] | Batch[Removal] | Batch[str]]:
-        return (self.due, self.unused, self.unknown, self.unregistered, self.overdue, self.claims)
+    def batches(self) -> dict[str, Batch[Any]]:
+        """What would be removed, by its name in the report."""
+        return {name: batch for name, batch in vars(self).items() if isinstance(batch, Batch)}
 
     @property
     def is_complete(self) -> bool:
         """Whether one run handles everything."""
-        return all(batch.count == len(batch.kept) for batch in self.batches)
-
-
-_PAGE = 500
+        return all(batch.count == len(batch.kept) for batch in self.batches.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +103,27 @@ class Surveyor:
 
     async def _due(self, survey: Survey) -> None:
         after = 0
-        while page := await self.registry.due(after, _PAGE):
+        while page := await self.registry.due(after, _ROWS):
             after = page[-1].position
             for due in page:
-                survey.due.add(due, Example(key=due.artifact_id, size_bytes=due.size_bytes, reason=due.reason))
+                survey.expired.add(due, Example(key=due.artifact_id, size_bytes=due.size_bytes, reason=due.reason))
 
     async def _unused(self, survey: Survey) -> None:
         before, after = self.clock() - GRACE, ""
-        while page := await self.registry.unused(before, after, _PAGE):
+        while page := await self.registry.unused(before, after, _ROWS):
             after = page[-1].content.sha256
             for unused in page:
                 found = StoredFile(unused.content.key, unused.size_bytes, before)
                 self._add_removal(survey.unused, found, "unused")
 
     async def _strays(self, survey: Survey) -> None:
-        async for page in self._pages(OBJECTS):
+        async for page in pages_of(self.blobs.listing(OBJECTS)):
             survey.objects += len(page)
-            old = [(found, content_of(found.key)) for found in self._old(page)]
-            reasons = await self.registry.strays([content for _found, content in old if content])
-            for found, content in old:
-                if reason := "unknown" if content is None else reasons.get(content):
-                    self._add_removal(survey.unknown, found, reason)
+            for found, reason in await strays_of(self.registry, self._old(page)):
+                self._add_removal(survey.unknown, found, reason)
 
     async def _copies(self, survey: Survey) -> None:
-        async for page in self._pages(MANIFESTS):
+        async for page in pages_of(self.blobs.listing(MANIFESTS)):
             artifacts = {found.key: artifact_of(found.key) for found in page}
             unknown = await self.registry.unknown_artifacts({known for known in artifacts.values() if known})
             for found in page:
@@ -137,7 +133,7 @@ class Surveyor:
                     self._add_removal(survey.unknown, found, "unknown")
 
     async def _unregistered(self, survey: Survey) -> None:
-        async for page in self._pages(STAGING):
+        async for page in pages_of(self.blobs.listing(STAGING)):
             old = self._old(page)
             unspent = await self.registry.unspent({found.key for found in old})
             for found in old:
@@ -147,7 +143,7 @@ class Surveyor:
     async def _overdue(self, survey: Survey) -> None:
         today = self._today
         for batch, folder, day_of, kept in (
-            (survey.overdue, ORPHANS, orphaned_on, ORPHANS_KEPT),
+            (survey.deleted, ORPHANS, orphaned_on, ORPHANS_KEPT),
             (survey.claims, CLAIMS, claimed_on, CLAIMS_KEPT),
         ):
             async for found in self.blobs.listing(folder):
@@ -170,12 +166,12 @@ class Surveyor:
         removal = Removal(found.key, target, reason, found.size_bytes, content_of(found.key))
         batch.add(removal, Example(key=found.key, size_bytes=found.size_bytes, reason=reason))
 
-    async def _pages(self, folder: str) -> AsyncIterator[list[StoredFile]]:
-        page: list[StoredFile] = []
-        async for found in self.blobs.listing(folder):
-            page.append(found)
-            if len(page) == _PAGE:
-                yield page
-                page = []
-        if page:
-            yield page
+
+async def strays_of(
+    registry: MaintenanceRegistry, files: Iterable[StoredFile]
+) -> list[tuple[StoredFile, OrphanReason]]:
+    """The objects among these files that belong to no artifact, each with the reason."""
+    contents = [(file, content_of(file.key)) for file in files]
+    reasons = await registry.strays([content for _, content in contents if content])
+    strays = ((file, reasons.get(content) if content else "unknown") for file, content in contents)
+    return [(file, reason) for file, reason in strays if reason]

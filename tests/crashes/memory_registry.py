@@ -9,7 +9,7 @@ from mindbus.files.keys import object_key
 from mindbus.principal import Principal
 from storage_service.errors import Forked, NoSuchArtifact, NoSuchInput, NotTheNextVersion
 from storage_service.maintenance.manifest_copies import ManifestCopy, SpentUpload
-from storage_service.registry import PINNED_FOR, Overtaken, PinLost
+from storage_service.registration import PINNED_FOR, Overtaken, PinLost
 from storage_service.tables import DELETING, GONE, LIVE, PINNED
 from tests.crashes.memory_database import Blob, Connection, Row, Tables, at_hand
 

@@ -17,8 +17,7 @@ from mindbus.runtime.processor import Processor
 from storage_service.blobs import Declared, Labels
 from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import Removal, UnusedContent
-from storage_service.registration import ArtifactRegistrar, Registered
-from storage_service.registry import PINNED_FOR
+from storage_service.registration import PINNED_FOR, ArtifactRegistrar, Registered
 from storage_service.tables import DELETING, LIVE, PINNED
 from storage_service.uploads import upload_key
 from tests.crashes.memory_database import Blob, Tables, at_hand

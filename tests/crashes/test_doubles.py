@@ -19,8 +19,7 @@ from storage_service.errors import Forked
 from storage_service.maintenance.manifest_copies import ContentGeneration
 from storage_service.maintenance.registry import MaintenanceRegistry, Removal
 from storage_service.maintenance.sql_registry import SqlMaintenanceRegistry
-from storage_service.registration import Registry
-from storage_service.registry import Overtaken, PinLost, SqlRegistry
+from storage_service.registration import Overtaken, PinLost, Registry, SqlRegistry
 from tests.crashes.gates import OpenGates
 from tests.crashes.memory_database import Connection, MemoryDatabase
 from tests.crashes.memory_inbox import OutboxInbox

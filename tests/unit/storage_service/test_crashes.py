@@ -15,7 +15,7 @@ from mindbus.bus.inbox import Outcomes, UnitOfWork
 from mindbus.bus.transport import Outgoing, Transport
 from mindbus.sql.inbox import SqlInbox
 from storage_service.blobs import Blobs, Declared, Labels
-from storage_service.registry import SqlRegistry
+from storage_service.registration import SqlRegistry
 from storage_service.service import StorageService
 from tests.passing_blobs import PassingBlobs
 from tests.power_cuts import Power, PowerCut
