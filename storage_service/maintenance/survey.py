@@ -73,7 +73,7 @@ class Survey:
 
     @property
     def batches(self) -> dict[str, Batch[Any]]:
-        """What would be removed, by its name in the report."""
+        """The batches by their names in the report."""
         return {name: batch for name, batch in vars(self).items() if isinstance(batch, Batch)}
 
     @property
