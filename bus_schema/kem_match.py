@@ -110,16 +110,8 @@ def _holds(condition: Condition, facet: Facet) -> bool:
     match condition:
         case OneOf(any_of=options):
             return any(_equal(value, facet) for value in options)
-        case Between(gt=gt, gte=gte, lt=lt, lte=lte):
-            # A boolean is no number here, though it is one in Python.
-            return (
-                isinstance(facet, int | float)
-                and not isinstance(facet, bool)
-                and (gt is None or facet > gt)
-                and (gte is None or facet >= gte)
-                and (lt is None or facet < lt)
-                and (lte is None or facet <= lte)
-            )
+        case Between():
+            return condition.holds(facet)
         case _:
             return _equal(condition, facet)
 

@@ -53,6 +53,16 @@ class Between(BaseModel):
             raise ValueError("name at least one of gt, gte, lt, lte")
         return self
 
+    def holds(self, value: bool | float | str) -> bool:
+        """Whether a value is a number within the bounds; a boolean is none, though it is one in Python."""
+        return (
+            not isinstance(value, bool | str)
+            and (self.gt is None or value > self.gt)
+            and (self.gte is None or value >= self.gte)
+            and (self.lt is None or value < self.lt)
+            and (self.lte is None or value <= self.lte)
+        )
+
 
 class AllOf(StrictValue):
     """All of these hold."""

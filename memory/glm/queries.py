@@ -66,14 +66,8 @@ def _facet_meets(condition: Condition) -> ColumnElement[bool]:
         case OneOf(any_of=values):
             return or_(false(), *map(_equal, values))
         case Between(gt=gt, gte=gte, lt=lt, lte=lte):
-            number = FacetRow.number
-            bounds = (
-                None if gt is None else number > gt,
-                None if gte is None else number >= gte,
-                None if lt is None else number < lt,
-                None if lte is None else number <= lte,
-            )
-            return and_(*(bound for bound in bounds if bound is not None))
+            bounds = {">": gt, ">=": gte, "<": lt, "<=": lte}
+            return and_(*(FacetRow.number.bool_op(sign)(bound) for sign, bound in bounds.items() if bound is not None))
         case _:
             return _equal(condition)
 

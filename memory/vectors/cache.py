@@ -87,18 +87,9 @@ def _selected(values: Mapping[_Value, set[int]], condition: Condition) -> Iterab
         case OneOf(any_of=wanted):
             return {(isinstance(one, bool), one) for one in wanted} & values.keys()
         case Between():
-            return [(is_flag, value) for is_flag, value in values if not is_flag and _within(condition, value)]
+            return [(is_flag, value) for is_flag, value in values if condition.holds(value)]
         case _:
             return [each for each in [(isinstance(condition, bool), condition)] if each in values]
-
-
-def _within(bounds: Between, value: Facet) -> bool:
-    return not isinstance(value, str) and (
-        (bounds.gt is None or value > bounds.gt)
-        and (bounds.gte is None or value >= bounds.gte)
-        and (bounds.lt is None or value < bounds.lt)
-        and (bounds.lte is None or value <= bounds.lte)
-    )
 
 
 # No metadata key has a colon.
