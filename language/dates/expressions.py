@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
-from language.dates.arithmetic import END_OF_DAY, DateParts
 from language.dates.grammar import DAYS, TIMES, Rule
 from language.dates.vocabulary import EN_MONTHS, EN_WEEKDAYS, RU_MONTHS, RU_WEEKDAYS
 from language.words import Language
 
+END_OF_DAY = time(23, 59, 59)
 _FURTHEST_YEARS = 20
 # All that may stand between a day and its time.
 _BETWEEN = re.compile(r"[\s,(]*(?:at|by|in|on|the|в|к|до|на|с|ближе|где-то|around|before)?[\s,]*")
@@ -40,7 +41,9 @@ class SpokenDate:
 class _Piece:
     start: int
     end: int
-    parts: DateParts
+    day: date | None = None
+    clock: time | None = None
+    moment: datetime | None = None
 
 
 def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
@@ -55,9 +58,9 @@ def dates_in(text: str, said_at: datetime) -> list[SpokenDate]:
 
 def without_dates(text: str, dates: Iterable[SpokenDate]) -> str:
     """The text with these dates cut out, along with the prepositions that led to them."""
-    for date in sorted(dates, key=lambda each: -each.start):
-        head = _BEFORE.sub("", text[: date.start])
-        text = f"{head.rstrip()} {text[date.end :].lstrip()}" if head.strip() else text[date.end :].lstrip(" ,")
+    for each in sorted(dates, key=lambda date: -date.start):
+        head = _BEFORE.sub("", text[: each.start])
+        text = f"{head.rstrip()} {text[each.end :].lstrip()}" if head.strip() else text[each.end :].lstrip(" ,")
     return re.sub(r"\s+([,.;:!?])", r"\1", " ".join(text.split()))
 
 
@@ -86,13 +89,14 @@ def _pieces(rules: Sequence[Rule], text: str, said_at: datetime, taken: Sequence
                 continue
             # A rule that says "not a date" still keeps weaker rules off the words.
             occupied.append(match.span())
-            try:
-                resolver = each.read(match)
-                parts = resolver(said_at) if resolver else None
-            except (OverflowError, ValueError):  # beyond the calendar
-                continue
-            if parts:
-                yield _Piece(match.start(), match.end(), parts)
+            with suppress(OverflowError, ValueError):  # beyond the calendar
+                match each.read(match, said_at):
+                    case datetime() as moment:
+                        yield _Piece(*match.span(), moment=moment)
+                    case date() as day:
+                        yield _Piece(*match.span(), day=day)
+                    case time() as clock:
+                        yield _Piece(*match.span(), clock=clock)
 
 
 def _joined(text: str, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
@@ -108,22 +112,20 @@ def _joined(text: str, pieces: Sequence[_Piece]) -> Iterator[_Piece]:
 
 
 def _together(text: str, first: _Piece, second: _Piece) -> _Piece | None:
-    one, other = first.parts, second.parts
-    clock = other.clock or one.clock
-    is_one = (one.day is None) != (other.day is None) and clock is not None
-    is_time_twice = one.day is not None and other.day is None and one.clock is not None
+    clock = second.clock or first.clock
+    is_one = (first.day is None) != (second.day is None) and clock is not None
+    is_time_twice = first.day is not None and second.day is None and first.clock is not None
     touches = first.end >= second.start or _BETWEEN.fullmatch(text[first.end : second.start])
-    if one.moment or other.moment or not touches or not (is_one or is_time_twice):
+    if first.moment or second.moment or not touches or not (is_one or is_time_twice):
         return None
-    return _Piece(first.start, max(first.end, second.end), DateParts(day=one.day or other.day, clock=clock))
+    return _Piece(first.start, max(first.end, second.end), first.day or second.day, clock)
 
 
 def _resolved(text: str, piece: _Piece, said_at: datetime) -> SpokenDate | None:
-    parts = piece.parts
-    at = parts.moment or datetime.combine(parts.day or said_at.date(), parts.clock or END_OF_DAY, tzinfo=said_at.tzinfo)
-    if not (parts.moment or parts.day) and at <= said_at:
+    at = piece.moment or datetime.combine(piece.day or said_at.date(), piece.clock or END_OF_DAY, said_at.tzinfo)
+    if not (piece.moment or piece.day) and at <= said_at:
         at += timedelta(days=1)  # "by nine", said at ten, is tomorrow
     if abs(at.year - said_at.year) > _FURTHEST_YEARS:
         return None
-    has_time, has_day = bool(parts.moment or parts.clock), bool(parts.moment or parts.day)
+    has_time, has_day = bool(piece.moment or piece.clock), bool(piece.moment or piece.day)
     return SpokenDate(piece.start, piece.end, text[piece.start : piece.end].strip(), at, has_time, has_day)

@@ -2,47 +2,66 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 
-from language.dates.arithmetic import (
-    Resolver,
-    at_time,
-    end_of_month,
-    end_of_named_month,
-    end_of_quarter,
-    end_of_week,
-    end_of_year,
-    in_days,
-    in_units,
-    on_date,
-    on_day_of_month,
-    on_weekday,
-    start_of_week,
-)
+from dateutil.relativedelta import MO, relativedelta
+
 from language.dates.vocabulary import COUNTS, MONTHS, PARTS_OF_DAY, RU_ORDINALS, UNITS, WEEKDAYS, either
 
 Match = re.Match[str]
-# None where the words only look like a date.
-Reading = Callable[[Match], Resolver | None]
+# A day, a time of day or an exact moment such as "in two hours"; None where the words only look like a date.
+Meaning = date | time | datetime | None
+# From the words and the moment at which they were said. Raises OverflowError or ValueError beyond the calendar.
+Reading = Callable[[Match, datetime], Meaning]
+Day = Callable[[date], date]  # from today's date
 
-_CLOSE_OF_BUSINESS_HOUR = 18
-_ENDS = {
-    "week": end_of_week(), "month": end_of_month(), "quarter": end_of_quarter, "year": end_of_year,
-    "next week": end_of_week(1), "next month": end_of_month(1), "tomorrow": in_days(1),
-    "недели": end_of_week(), "этой недели": end_of_week(), "следующей недели": end_of_week(1),
-    "месяца": end_of_month(), "этого месяца": end_of_month(), "следующего месяца": end_of_month(1),
-    "квартала": end_of_quarter, "года": end_of_year,
-}  # fmt: skip
+_CLOSE_OF_BUSINESS = time(18)
+_FRIDAY, _SUNDAY = 4, 6
+# Named without a year, a day this long ago is rather meant for next year.
+_LONGEST_PAST = timedelta(days=90)
+_MOST_UNITS = 500
+
+
+def _after(delta: relativedelta) -> Day:
+    return lambda today: today + delta
+
+
+def _end_of_week(weeks: int = 0) -> Day:
+    """Friday; on a weekend that still belongs to this week, its Sunday."""
+
+    def last_day(today: date) -> date:
+        is_over = not weeks and today.weekday() > _FRIDAY
+        return today + timedelta(weeks=weeks, days=(_SUNDAY if is_over else _FRIDAY) - today.weekday())
+
+    return last_day
+
+
+_ENDS: dict[str, Day] = {
+    name: day
+    for names, day in {
+        "week|недели|этой недели": _end_of_week(),
+        "next week|следующей недели": _end_of_week(1),
+        "month|месяца|этого месяца": _after(relativedelta(day=31)),
+        "next month|следующего месяца": _after(relativedelta(months=1, day=31)),
+        "quarter|квартала": lambda today: today + relativedelta(months=-today.month % 3, day=31),
+        "year|года": _after(relativedelta(month=12, day=31)),
+        "tomorrow": _after(relativedelta(days=1)),
+    }.items()
+    for name in names.split("|")
+}
 _SHORT_ENDS = {"EOW": "week", "EOM": "month", "EOQ": "quarter", "EOY": "year"}
 _LATER = ("next", "following", "следующ", "будущ")
 _NEVER = ("last", "past", "every", "each", "прошл", "минувш", "кажд")
-_HALVES = {"утра": 0, "дня": 12, "вечера": 12, "ночи": 0}
+_HALVES = {"a": 0, "p": 12, "утра": 0, "дня": 12, "вечера": 12, "ночи": 0}
 _UNITS = either(unit for unit, meaning in UNITS.items() if meaning != "year")
 _COUNT = rf"(\d{{1,3}}|{either(COUNTS)})"
-_MONTH = rf"({either(MONTHS)})\b(?:(?<=[a-z])\.)?"
-_EN_MONTH = rf"({either(name for name in MONTHS if name.isascii())})\b\.?"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th|-?го)?"
-_YEAR = r"(?:,?\s+(\d{4})\b(?: г(?:ода)?\b\.?)?)?"
+_MONTH = rf"(?P<month>{either(MONTHS)})\b(?:(?<=[a-z])\.)?"
+_EN_MONTH = rf"(?P<month>{either(name for name in MONTHS if name.isascii())})\b\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|-?го)?"
+_YEAR = r"(?:,?\s+(?P<year>\d{4})\b(?: г(?:ода)?\b\.?)?)?"
+_SLASHED_YEAR = r"(?:/(?P<year>\d{4}|\d\d))?(?![/\d])\b"
 _RU_WHICH = r"эт\w+|следующ\w+|ближайш\w+|будущ\w+|прошл\w+|минувш\w+|кажд\w+"
 _WHICH = rf"(last|past|every|each|this|next|coming|following|{_RU_WHICH})"
 _WEEKDAY = either(name for name in WEEKDAYS if not name.startswith("сред"))
@@ -61,71 +80,86 @@ def _rule(pattern: str, read: Reading, flags: int = re.IGNORECASE) -> Rule:
     return Rule(re.compile(pattern, flags), read)
 
 
-def _means(pattern: str, resolver: Resolver | None) -> Rule:
-    return _rule(rf"\b(?:{pattern})\b", lambda _: resolver)
+def _means(pattern: str, day: Day) -> Rule:
+    return _rule(rf"\b(?:{pattern})\b", lambda _, now: day(now.date()))
 
 
-def _end(match: Match) -> Resolver:
-    name = match[1].lower()
-    return _ENDS[name] if name in _ENDS else end_of_named_month(MONTHS[name])
+def _end(match: Match, now: datetime) -> Meaning:
+    if (name := match[1].lower()) in _ENDS:
+        return _ENDS[name](now.date())
+    month = MONTHS[name]
+    return date(now.year + (month < now.month), month, 1) + relativedelta(day=31)
 
 
-def _in(match: Match) -> Resolver | None:
-    count, unit = (match[1] or "").lower(), match[2].lower()
-    if not count and unit.isascii():  # «через час», but not "in hours"
+def _in(match: Match, now: datetime) -> Meaning:
+    """So many minutes, hours, days, weeks or months from now; None where nobody would say so many."""
+    words, unit = (match[1] or "").lower(), UNITS[match[2].lower()]
+    count = float(words) if words.isdigit() else COUNTS.get(words, 1)
+    # «Через час», but not "in hours".
+    if not 0 < count <= _MOST_UNITS or (not words and match[2].isascii()):
         return None
-    return in_units(float(count) if count.isdigit() else COUNTS.get(count, 1), UNITS[unit])
+    if unit in ("minute", "hour"):
+        return now + timedelta(**{f"{unit}s": count})
+    months, days = (max(1, round(count)), 0) if unit == "month" else (0, round(count * (7 if unit == "week" else 1)))
+    return now.date() + relativedelta(months=months, days=days)
 
 
-def _date(day: str, month: int, year: str | None = None) -> Resolver:
-    century = 2000 if year and len(year) == 2 else 0
-    return on_date(int(day), month, int(year) + century if year else None)
+def _first_existing(day: int, months: tuple[date, date], since: date) -> date | None:
+    """The first day of that number in these months, given by their first days, that exists and is not too early."""
+    for month in months:
+        with suppress(ValueError):
+            if (existing := month.replace(day=day)) >= since:
+                return existing
+    return None
 
 
-def _month_first(match: Match) -> Resolver | None:
-    # "I may 3 times" is no date.
-    return None if match[1] == "may" else _date(match[2], MONTHS[match[1].lower()], match[3])
+def _date(match: Match, now: datetime) -> Meaning:
+    """A day of the calendar; without a year, the one that is nearest ahead or has just passed."""
+    month_name, day_name, year = match["month"], match["day"], match.groupdict().get("year")
+    if month_name == "may" and match.start("month") < match.start("day"):
+        return None  # "I may 3 times"
+    month = int(month_name) if month_name.isdigit() else MONTHS[month_name.lower()]
+    day = int(day_name) if day_name.isdigit() else RU_ORDINALS[day_name.lower()]
+    if year:
+        return date(int(year) + (2000 if len(year) == 2 else 0), month, day)
+    this_year = date(now.year, month, 1)
+    return _first_existing(day, (this_year, this_year.replace(now.year + 1)), now.date() - _LONGEST_PAST)
 
 
-def _slashed(match: Match) -> Resolver:
-    # 3/15 is American; 15/3 cannot be.
-    month, day = (match[1], match[2]) if int(match[1]) <= 12 else (match[2], match[1])
-    return _date(day, int(month), match[3])
+def _day_of_month(match: Match, now: datetime) -> Meaning:
+    """The next day of that number."""
+    this_month = now.date().replace(day=1)
+    months = this_month, this_month + relativedelta(months=1)
+    return _first_existing(int(match[match.lastindex or 0]), months, now.date())
 
 
-def _day_of_month(match: Match) -> Resolver:
-    return on_day_of_month(int(match[match.lastindex or 0]))
+def _weekday(match: Match, now: datetime) -> Meaning:
+    """The next such day after today, or that of the next calendar week."""
+    which, ahead = (match[1] or "").lower(), WEEKDAYS[match[2].lower()] - now.weekday()
+    days = ahead + 7 if which.startswith(_LATER) else (ahead - 1) % 7 + 1
+    return None if which.startswith(_NEVER) else now.date() + timedelta(days=days)
 
 
-def _weekday(match: Match) -> Resolver | None:
-    which = (match[1] or "").lower()
-    return None if which.startswith(_NEVER) else on_weekday(WEEKDAYS[match[2].lower()], which.startswith(_LATER))
-
-
-def _hour(match: Match) -> Resolver | None:
+def _clock(match: Match, _: datetime) -> Meaning:
     """An hour, perhaps with its half of the day: nobody meets at 5 in the morning who does not say so."""
-    hour, half = int(match[1]), (match[2] or "").lower()
+    parts = match.groupdict()
+    hour, minute, half = int(parts["hour"]), int(parts.get("minute") or 0), (parts.get("half") or "").lower()
     if half:
-        return at_time(hour % 12 + _HALVES[half]) if 0 < hour <= 12 else None
-    return at_time(hour + 12 if 0 < hour < 7 else hour)
-
-
-def _clock(match: Match) -> Resolver | None:
-    hour, is_afternoon = int(match[1]), match[3].lower() == "p"
-    return at_time(hour % 12 + 12 * is_afternoon, int(match[2] or 0)) if 0 < hour <= 12 else None
+        return time(hour % 12 + _HALVES[half], minute) if 0 < hour <= 12 else None
+    return time(hour + 12 if 0 < hour < 7 else hour, minute)
 
 
 DAYS = (
-    _rule(r"\b(\d{4})-(\d\d)-(\d\d)\b", lambda m: _date(m[3], int(m[2]), m[1])),
-    _means("(?:the )?day after tomorrow|послезавтра", in_days(2)),
+    _rule(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b", _date),
+    _means("(?:the )?day after tomorrow|послезавтра", _after(relativedelta(days=2))),
     _rule(
         r"\b(?:(?:the )?(?:end|close) of (?:the |this )?|(?:до|к|ко|в|под) (?:самого )?кон(?:ца|цу|це|ец) )"
         rf"({either((*_ENDS, *MONTHS))})\b",
         _end,
     ),
-    _rule(rf"\b({either(_SHORT_ENDS)})\b", lambda m: _ENDS[_SHORT_ENDS[m[1]]], re.NOFLAG),
-    _means("через полчаса", in_units(0.5, "hour")),
-    _means("через полгода", in_units(6, "month")),
+    _rule(rf"\b({either(_SHORT_ENDS)})\b", lambda m, now: _ENDS[_SHORT_ENDS[m[1]]](now.date()), re.NOFLAG),
+    _rule(r"\bчерез полчаса\b", lambda _, now: now + timedelta(minutes=30)),
+    _means("через полгода", _after(relativedelta(months=6))),
     _rule(
         r"\b(?:in|within|через|в течение|не позднее чем через|максимум за)(?: the next)? "
         rf"(?:{_COUNT} )?({_UNITS})\b",
@@ -134,28 +168,27 @@ DAYS = (
     _rule(rf"\b{_COUNT} ({_UNITS}) from (?:now|today)\b", _in),
     _means(
         "(?:early|beginning of|start of) next week|(?:в|к|до) (?:самом )?начал[еуа] (?:следующей )?недели",
-        start_of_week(1),
+        _after(relativedelta(weeks=1, weekday=MO(-1))),
     ),
-    _means("next week|(?:на|к) следующей неделе", end_of_week(1)),
-    _means("(?:later )?this week|(?:на|до) (?:этой|текущей) неделе|за (?:эту )?неделю", end_of_week()),
-    _means("next month|в следующем месяце", end_of_month(1)),
-    _means("this month|в (?:этом|текущем) месяце", end_of_month()),
-    _means("tomorrow|завтра", in_days(1)),
-    _means("today|tonight|сегодня", in_days(0)),
+    _means("next week|(?:на|к) следующей неделе", _ENDS["next week"]),
+    _means("(?:later )?this week|(?:на|до) (?:этой|текущей) неделе|за (?:эту )?неделю", _ENDS["week"]),
+    _means("next month|в следующем месяце", _ENDS["next month"]),
+    _means("this month|в (?:этом|текущем) месяце", _ENDS["month"]),
+    _means("tomorrow|завтра", _ENDS["tomorrow"]),
+    _means("today|tonight|сегодня", lambda today: today),
     _rule(
         r"\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! (?:of|floor|time|version|century))"
         r"|\b(?:до|к|на|по)? ?(\d{1,2})(?:-?го|-?му)? числ[ау]\b|\b(?:до|к|с|на) (\d{1,2})-(?:го|му|е)\b(?! год)",
         _day_of_month,
     ),
-    _rule(r"(?<![\d.])(\d{1,2})\.(\d\d)\.(\d{4}|\d\d)(?![\d.])", lambda m: _date(m[1], int(m[2]), m[3])),
-    _rule(
-        rf"\b{_BY}(\d{{1,2}})\.(0[1-9]|1[0-2])\b(?![.\d%])(?! ?(?:млн|тыс|руб|процент))",
-        lambda m: _date(m[1], int(m[2])),
-    ),
-    _rule(rf"\b{_EN_MONTH} {_DAY}\b(?!:\d)(?!%){_YEAR}", _month_first),
-    _rule(rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}", lambda m: _date(m[1], MONTHS[m[2].lower()], m[3])),
-    _rule(rf"\b({either(RU_ORDINALS)}) {_MONTH}", lambda m: on_date(RU_ORDINALS[m[1].lower()], MONTHS[m[2].lower()])),
-    _rule(r"\b(?<![/\d])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d\d))?(?![/\d])\b", _slashed),
+    _rule(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d\d)\.(?P<year>\d{4}|\d\d)(?![\d.])", _date),
+    _rule(rf"\b{_BY}(?P<day>\d{{1,2}})\.(?P<month>0[1-9]|1[0-2])\b(?![.\d%])(?! ?(?:млн|тыс|руб|процент))", _date),
+    _rule(rf"\b{_EN_MONTH} {_DAY}\b(?!:\d)(?!%){_YEAR}", _date),
+    _rule(rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}", _date),
+    _rule(rf"\b(?P<day>{either(RU_ORDINALS)}) {_MONTH}", _date),
+    # 3/15 is American; 15/3 cannot be.
+    _rule(rf"(?<![/\w])(?P<month>0?\d|1[0-2])/(?P<day>\d{{1,2}}){_SLASHED_YEAR}", _date),
+    _rule(rf"(?<![/\w])(?P<day>\d{{1,2}})/(?P<month>\d{{1,2}}){_SLASHED_YEAR}", _date),
     _rule(rf"(?<!по )\b(?:{_WHICH} )?({_WEEKDAY})\b(?!')", _weekday),
     _rule(
         rf"\b(?:в|во|к|ко|до|на|со?) (?:{_WHICH} )?(сред[ыеу])\b(?! (?:разработ|выполнен|обитан|тестирован|исполнен))",
@@ -163,21 +196,23 @@ DAYS = (
     ),
 )
 TIMES = (
-    _rule(r"\b(\d{1,2})(?::(\d\d))?\s?([ap])\.?m\b\.?", _clock),
-    _rule(r"\b([01]?\d|2[0-3]):([0-5]\d)\b", lambda m: at_time(int(m[1]), int(m[2]))),
+    _rule(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s?(?P<half>[ap])\.?m\b\.?", _clock),
+    _rule(r"\b([01]?\d|2[0-3]):([0-5]\d)\b", lambda m, _: time(int(m[1]), int(m[2]))),
     _rule(
-        rf"\b(?:в|к|до|с|около) (\d{{1,2}}) (?:(?:час(?:а|ов|ам|у)? )?({either(_HALVES)})|час(?:а|ов|ам|у)?)\b", _hour
+        r"\b(?:в|к|до|с|около) (?P<hour>\d{1,2}) (?:(?:час(?:а|ов|ам|у)? )?(?P<half>утра|вечера|дня|ночи)|"
+        r"час(?:а|ов|ам|у)?)\b",
+        _clock,
     ),
-    _means(
-        "(?:the )?(?:end|close) of (?:the |this )?(?:(?:business |working )?day|business|today)|eod|cob|"
-        "(?:до|к|в) кон(?:ца|цу|це) (?:рабочего )?дня",
-        at_time(_CLOSE_OF_BUSINESS_HOUR),
+    _rule(
+        r"\b(?:(?:the )?(?:end|close) of (?:the |this )?(?:(?:business |working )?day|business|today)|eod|cob|"
+        r"(?:до|к|в) кон(?:ца|цу|це) (?:рабочего )?дня)\b",
+        lambda *_: _CLOSE_OF_BUSINESS,
     ),
-    _means("midnight", at_time(23, 59)),
+    _rule(r"\bmidnight\b", lambda *_: time(23, 59)),
     _rule(
         rf"\b(?<!с )(?:in the |this |early |late )?({either(PARTS_OF_DAY)})\b(?! рожд)",
-        lambda m: at_time(PARTS_OF_DAY[m[1].lower()]),
+        lambda m, _: time(PARTS_OF_DAY[m[1].lower()]),
     ),
-    _rule(r"\b(?:at|by|before|until) (\d{1,2})()(?= (?:today|tomorrow|on|sharp)\b|[,.;!?)]|$)", _hour),
-    _rule(r"\b(?:к|до) (1[0-9]|2[0-3]|[7-9])()(?=[,.;!?)]|$)", _hour),
+    _rule(r"\b(?:at|by|before|until) (?P<hour>\d{1,2})(?= (?:today|tomorrow|on|sharp)\b|[,.;!?)]|$)", _clock),
+    _rule(r"\b(?:к|до) (?P<hour>1[0-9]|2[0-3]|[7-9])(?=[,.;!?)]|$)", _clock),
 )

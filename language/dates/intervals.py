@@ -1,35 +1,24 @@
 """Times in a text: the past interval that a question is about; spans of dates and deadlines, however vague."""
 
 import re
-from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
+
+from dateutil.relativedelta import relativedelta
 
 from language.dates.vocabulary import COUNTS, EN_MONTHS, EN_WEEKDAYS, MONTHS, RU_MONTH, UNITS, either, month_of
 
-_YEAR = r"(?:19|20)\d\d"
-_MONTH_DATE = re.compile(
-    rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{either(EN_MONTHS)}|{RU_MONTH})\b"
-    rf"(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>{_YEAR}))?",
-    re.IGNORECASE,
-)
-_ISO = re.compile(rf"\b({_YEAR})-(\d\d)(?:-(\d\d))?\b")
-_IN_YEAR = re.compile(rf"\b(?:in|of|during|since|year|в|за|год[ау]?)\s+({_YEAR})\b|\b({_YEAR})\s+год", re.IGNORECASE)
+Match = re.Match[str]
+
 _DAY = timedelta(days=1)
 _LENGTHS = {"day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY, "year": 365 * _DAY}
-_UNITS = {
-    **{form: _LENGTHS[unit] for form, unit in UNITS.items() if unit in _LENGTHS},
-    "месяце": _LENGTHS["month"],
-    "неделе": _LENGTHS["week"],
-}
-_AGO = re.compile(rf"\b(?:(\d{{1,3}}|{either(COUNTS)})\s+)?({either(_UNITS)})\s+(?:ago|назад)\b", re.IGNORECASE)
-_LAST = re.compile(rf"\b(?:last|past|previous|прошл\w+|последн\w+)\s+({either(_UNITS)})\b", re.IGNORECASE)
-_NEAR_DAYS = (
-    (re.compile(r"\b(?:yesterday|вчера)\b", re.IGNORECASE), 1),
-    (re.compile(r"\bпозавчера\b", re.IGNORECASE), 2),
-    (re.compile(r"\b(?:today|this morning|сегодня)\b", re.IGNORECASE), 0),
-)
+_FORMS = UNITS | {"месяце": "month", "неделе": "week"}
+_UNITS = {form: _LENGTHS[unit] for form, unit in _FORMS.items() if unit in _LENGTHS}
+_UNIT = rf"(?P<unit>{either(_UNITS)})"
+_YEAR = r"(?:19|20)\d\d"
 
 
 class Interval(NamedTuple):
@@ -41,62 +30,67 @@ class Interval(NamedTuple):
 
 def interval_in(question: str, at: datetime) -> Interval | None:
     """The first time that is named: a day, a month, a year, or how long ago it was from `at`."""
-    return _iso(question, at) or _month_date(question, at) or _relative(question, at) or _whole_year(question, at)
-
-
-def _iso(question: str, at: datetime) -> Interval | None:
-    match = _ISO.search(question)
-    return _calendar(int(match[1]), int(match[2]), match[3], at) if match else None
-
-
-def _month_date(question: str, at: datetime) -> Interval | None:
-    match = next((each for each in _MONTH_DATE.finditer(question) if _is_month(each)), None)
-    if match is None:
-        return None
-    month = month_of(match["month"])
-    year = int(match["year"]) if match["year"] else at.year - (month > at.month)
-    return _calendar(year, month, match["before"] or match["after"], at)
-
-
-def _is_month(match: re.Match[str]) -> bool:
-    """Alone, «may» may be a verb, «Марта» a name."""
-    if match["before"] or match["after"] or match["year"]:
-        return True
-    is_verb = match.start() == 0 and match["month"].lower() == "may"
-    return match["month"][0].isupper() == match["month"].isascii() and not is_verb
-
-
-def _relative(question: str, at: datetime) -> Interval | None:
-    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    for pattern, days in _NEAR_DAYS:
-        if pattern.search(question):
-            return Interval(midnight - days * _DAY, midnight - (days - 1) * _DAY)
-    if match := _AGO.search(question):
-        count, unit = (match[1] or "1").lower(), _UNITS[match[2].lower()]
-        then = midnight - (int(count) if count.isdigit() else COUNTS[count]) * unit
-        return Interval(then - unit / 2, then + unit / 2 + _DAY)
-    if match := _LAST.search(question):
-        unit = _UNITS[match[1].lower()]
-        return Interval(midnight - 2 * unit, midnight - (_DAY if unit > _DAY else timedelta(0)))
+    today = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    for pattern, read in _PAST:
+        for match in pattern.finditer(question):
+            with suppress(ValueError):  # beyond the calendar
+                if interval := read(match, today):
+                    return interval
     return None
 
 
-def _whole_year(question: str, at: datetime) -> Interval | None:
-    match = _IN_YEAR.search(question)
-    if match is None:
+def _calendar(today: datetime, year: int | str, month: int | str | None = None, day: str | None = None) -> Interval:
+    """A day, without one the whole month, or the year."""
+    begin = datetime(int(year), int(month or 1), int(day or 1), tzinfo=today.tzinfo)
+    length = relativedelta(days=1) if day else relativedelta(months=1) if month else relativedelta(years=1)
+    return Interval(begin, begin + length)
+
+
+def _month_date(match: Match, today: datetime) -> Interval | None:
+    """A month with its day or year, or alone; then «may» may be a verb, «Марта» a name."""
+    name, day, year = match["month"], match["before"] or match["after"], match["year"]
+    is_verb = match.start() == 0 and name.lower() == "may"
+    if not (day or year) and (is_verb or name[0].isupper() != name.isascii()):
         return None
-    year = int(match[1] or match[2])
-    return Interval(datetime(year, 1, 1, tzinfo=at.tzinfo), datetime(year + 1, 1, 1, tzinfo=at.tzinfo))
+    month = month_of(name)
+    return _calendar(today, year or today.year - (month > today.month), month, day)
 
 
-def _calendar(year: int, month: int, day: str | None, at: datetime) -> Interval | None:
-    """A day, or without one the whole month."""
-    number = int(day or 1)
-    if not 1 <= month <= 12 or not 1 <= number <= monthrange(year, month)[1]:
-        return None
-    begin = datetime(year, month, number, tzinfo=at.tzinfo)
-    return Interval(begin, begin + (1 if day else monthrange(year, month)[1]) * _DAY)
+def _day(days_ago: int, _: Match, today: datetime) -> Interval:
+    return Interval(today - days_ago * _DAY, today - (days_ago - 1) * _DAY)
 
+
+def _ago(match: Match, today: datetime) -> Interval:
+    count, unit = (match["count"] or "1").lower(), _UNITS[match["unit"].lower()]
+    then = today - (int(count) if count.isdigit() else COUNTS[count]) * unit
+    return Interval(then - unit / 2, then + unit / 2 + _DAY)
+
+
+def _last(match: Match, today: datetime) -> Interval:
+    unit = _UNITS[match["unit"].lower()]
+    return Interval(today - 2 * unit, today - _DAY if unit > _DAY else today)
+
+
+_PAST: tuple[tuple[re.Pattern[str], Callable[[Match, datetime], Interval | None]], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), read)
+    for pattern, read in (
+        (rf"\b({_YEAR})-(\d\d)(?:-(\d\d))?\b", lambda match, today: _calendar(today, *match.groups())),
+        (
+            rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<month>{either(EN_MONTHS)}|{RU_MONTH})\b"
+            rf"(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(?:of\s+)?(?P<year>{_YEAR}))?",
+            _month_date,
+        ),
+        (r"\b(?:yesterday|вчера)\b", partial(_day, 1)),
+        (r"\bпозавчера\b", partial(_day, 2)),
+        (r"\b(?:today|this morning|сегодня)\b", partial(_day, 0)),
+        (rf"\b(?:(?P<count>\d{{1,3}}|{either(COUNTS)})\s+)?{_UNIT}\s+(?:ago|назад)\b", _ago),
+        (rf"\b(?:last|past|previous|прошл\w+|последн\w+)\s+{_UNIT}\b", _last),
+        (
+            rf"\b(?:in|of|during|since|year|в|за|год[ау]?)\s+({_YEAR})\b|\b({_YEAR})\s+год",
+            lambda match, today: _calendar(today, match[1] or match[2]),
+        ),
+    )
+)
 
 _EN_MONTH = rf"(?:{either(name.capitalize() for name in MONTHS if name.isascii())})\b\.?"
 _EN_DAY = rf"(?:{either(EN_WEEKDAYS)})"

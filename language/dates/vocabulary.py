@@ -16,14 +16,8 @@ def either(words: Iterable[str]) -> str:
 
 EN_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 RU_WEEKDAYS = ("понедельник", "вторник", "среда", "четверг", "пятница", "суббота", "воскресенье")
-EN_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-RU_MONTHS = (
-    "января", "февраля", "марта", "апреля", "мая", "июня", "июля", "августа", "сентября", "октября", "ноября",
-    "декабря",
-)  # fmt: skip
+EN_MONTHS = tuple(numbered("January|February|March|April|May|June|July|August|September|October|November|December"))
+RU_MONTHS = tuple(numbered("января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря"))
 WEEKDAYS = {
     **{name.lower(): number for names in (EN_WEEKDAYS, RU_WEEKDAYS) for number, name in enumerate(names)},
     **numbered("mon | tues, tue | wed | thurs, thur, thu | fri"),
@@ -78,10 +72,9 @@ PARTS_OF_DAY = {
 }  # fmt: skip
 
 
+# In any case, by their first three letters.
+_MONTH_PREFIXES = {name[:3]: number for name, number in MONTHS.items()} | dict.fromkeys(("май", "мае", "маю"), 5)
+
+
 def month_of(name: str) -> int:
-    """The number of a month by its first three letters, which tell it in every case."""
-    prefix = name[:3].lower()
-    return 5 if prefix.startswith("ма") and prefix != "мар" else _MONTH_PREFIXES[prefix]
-
-
-_MONTH_PREFIXES = {name[:3]: number for name, number in MONTHS.items()}
+    return _MONTH_PREFIXES[name[:3].lower()]
