@@ -15,7 +15,7 @@ from agents.tone import analyse_tone
 from bus_schema.dialogue import DialogueMessage
 from bus_schema.identities import UserId
 from bus_schema.processing import FactKind, Task, Tone
-from language.dates.arithmetic import END_OF_DAY
+from language.dates.expressions import END_OF_DAY
 from language.words import Language
 
 _NOBODY = KnownPeople()
