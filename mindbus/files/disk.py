@@ -1,5 +1,6 @@
 """Local files: private ones, durable operations, hashing and write-back that overlap with copying."""
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -22,6 +23,20 @@ def write_private(file: Path, text: str) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as sink:
         sink.write(text)
     part.replace(file)
+
+
+def lock_file(file: Path) -> int | None:
+    """An exclusive lock as a file descriptor, None where another holds it; whoever inherits it holds the lock, too.
+
+    Raises FileNotFoundError where there is no such folder.
+    """
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
 
 
 class Disk:

@@ -124,14 +124,14 @@ class FolderAccess(DirectAccess):
     def _stage(self, entry: BufferEntry, source: Path, progress: Progress) -> None:
         staged = self._root / entry.upload_key
         places = chain((source, staged), self._orphans(entry.upload_key))
-        found = next((place for place in places if place.exists()), None)
-        if found is None:
+        place = next((place for place in places if place.exists()), None)
+        if place is None:
             # Storage may have it; else storage is the one to reject it.
             return
         # It may have waited longer than storage leaves alone what is staged.
-        os.utime(found)
-        if found != staged and not _move(found, staged):
-            super()._stage(entry, found, progress)
+        os.utime(place)
+        if place != staged and not _move(place, staged):
+            super()._stage(entry, place, progress)
 
     def _orphans(self, key: str) -> Iterator[Path]:
         """Paths among the orphans, to which storage moves uploads that were not registered within a day."""

@@ -141,8 +141,8 @@ class Artifacts:
         if self._draining is not None:
             await end(self._draining)
         await self._heartbeat.stop()
-        for entry, source in self._buffer.waiting():
-            await self._access.shelter(entry, source)
+        for entry in self._buffer.entries():
+            await self._access.shelter(entry, self._buffer.bytes_of(entry))
         await asyncio.to_thread(self._buffer.close)
 
     async def put(self, source: Source, progress: Progress = no_progress, **options: Unpack[PutOptions]) -> Put:

@@ -93,11 +93,6 @@ class Buffer:
         with self._lock:
             return [held.entry for held in self._held.values()]
 
-    def waiting(self) -> list[tuple[BufferEntry, Path]]:
-        """All entries, each with the path of its bytes."""
-        with self._lock:
-            return [(held.entry, bytes_path(held.folder.path, held.entry.artifact_id)) for held in self._held.values()]
-
     def bytes_of(self, entry: BufferEntry) -> Path:
         return bytes_path(self._at(entry.artifact_id).folder.path, entry.artifact_id)
 

@@ -1,6 +1,5 @@
 """A folder of the buffer: its entries, and a lock that admits one process."""
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from bus_schema.artifacts import Manifest
-from mindbus.files.disk import Disk
+from mindbus.files.disk import Disk, lock_file
 from mindbus.logs import logger
 
 
@@ -63,20 +62,16 @@ class BufferFolder:
     @classmethod
     def claim(cls, path: Path, disk: Disk) -> "BufferFolder | None":
         """Lock a folder; None where a living process holds it."""
-        try:
-            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(FileNotFoundError):
+            lock = lock_file(path / _LOCK)
+            if lock is None:
+                return None
             # Its owner may have removed the folder meanwhile.
-            is_there = os.path.samestat(os.fstat(lock), (path / _LOCK).stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_there = False
-        if not is_there:
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), (path / _LOCK).stat()):
+                    return cls(path, lock, disk)
             os.close(lock)
-            return None
-        return cls(path, lock, disk)
+        return None
 
     def load(self) -> list[BufferEntry]:
         """Entries of a dead process; partly received bytes are removed, damaged entries set aside."""

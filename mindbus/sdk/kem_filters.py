@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -83,114 +83,97 @@ EVERYTHING = Both(())
 
 def parse_filter(text: str) -> Filter:
     """AND binds closer than OR; values with spaces or marks stand in double quotes. Raises MalformedFilter."""
-    reader = _Reader(text)
-    if reader.next is None:
+    parser = _Parser(text)
+    if parser.next.kind == "end":
         return EVERYTHING
-    parsed = _either(reader, 0)
-    if reader.next is not None:
-        raise reader.malformed("expected AND, OR or the end")
+    parsed = parser.either(0)
+    if parser.next.kind != "end":
+        raise parser.malformed("expected AND, OR or the end")
     return parsed
 
 
 class _Token(NamedTuple):
     position: int
+    kind: str
     text: str
-    is_mark: bool
-    is_quoted: bool
 
-    def is_joint(self, word: str) -> bool:
-        return not (self.is_mark or self.is_quoted) and self.text.upper() == word
+    def is_word(self, word: str) -> bool:
+        return self.kind == "word" and self.text.upper() == word
 
 
-class _Reader:
+def _tokens(text: str) -> Iterator[_Token]:
+    end = 0
+    while match := _TOKEN.match(text, end):
+        kind = str(match.lastgroup)
+        value = re.sub(r"\\(.)", r"\1", match[kind]) if kind == "quoted" else match[kind]
+        yield _Token(match.end() - len(match[0].lstrip()), kind, value)
+        end = match.end()
+    if rest := text[end:].strip():
+        raise MalformedFilter(text, text.index(rest, end) + 1, "a quote without its other half")
+    yield _Token(len(text), "end", "")
+
+
+class _Parser:
+    """Recursive descent, one method for each precedence."""
+
     def __init__(self, text: str) -> None:
-        self.text = text
-        self._end = 0
-        self.next: _Token | None = None
-        self.advance()
+        self._text, self._tokens = text, _tokens(text)
+        self.next = next(self._tokens)
 
-    def advance(self) -> _Token | None:
-        """The token that was next."""
-        passed, match = self.next, _TOKEN.match(self.text, self._end)
-        if match is not None:
-            kind = str(match.lastgroup)
-            text = re.sub(r"\\(.)", r"\1", match[kind]) if kind == "quoted" else match[kind]
-            self.next = _Token(match.end() - len(match[0].lstrip()), text, kind == "mark", kind == "quoted")
-            self._end = match.end()
-        elif rest := self.text[self._end :].strip():
-            self.next = None
-            raise MalformedFilter(self.text, self.text.index(rest, self._end) + 1, "a quote without its other half")
-        else:
-            self.next = None
-        return passed
-
-    def takes(self, word: str) -> bool:
-        """Whether the word was next; if so, it is consumed."""
-        if self.next is not None and self.next.is_joint(word):
-            self.advance()
-            return True
-        return False
-
-    def takes_mark(self, mark: str) -> bool:
-        """Whether the mark was next; if so, it is consumed."""
-        if self.next is not None and self.next.is_mark and self.next.text == mark:
-            self.advance()
-            return True
-        return False
+    def either(self, depth: int) -> Filter:
+        parts = [self._both(depth)]
+        while self._takes_word("OR"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
     def malformed(self, expected: str, at: _Token | None = None) -> MalformedFilter:
-        token = at or self.next
-        return MalformedFilter(self.text, (len(self.text) if token is None else token.position) + 1, expected)
+        return MalformedFilter(self._text, (at or self.next).position + 1, expected)
 
+    def _both(self, depth: int) -> Filter:
+        parts = [self._one(depth)]
+        while self._takes_word("AND"):
+            parts.append(self._one(depth))
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
 
-def _either(reader: _Reader, depth: int) -> Filter:
-    parts = [_both(reader, depth)]
-    while reader.takes("OR"):
-        parts.append(_both(reader, depth))
-    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+    def _one(self, depth: int) -> Filter:
+        name = self.next
+        if self._takes_mark("("):
+            if depth == MAX_DEPTH:
+                raise self.malformed(f"more than {MAX_DEPTH} parentheses within each other", name)
+            inner = self.either(depth + 1)
+            if not self._takes_mark(")"):
+                raise self.malformed("expected AND, OR or )")
+            return inner
+        if name.kind != "word" or name.is_word("AND") or name.is_word("OR"):
+            raise self.malformed("expected a condition")
+        self._advance()
+        if name.text in EVENT_TYPES:
+            return FieldEquals("event_type", name.text)
+        is_metadata = name.text.startswith(_METADATA) and name.text != _METADATA
+        if not is_metadata and name.text not in ("kem_id", "event_type"):
+            raise self.malformed(f"unknown field {name.text}", name)
+        if not self._takes_mark("="):
+            raise self.malformed("expected =")
+        return self._equals(name.text)
 
+    def _equals(self, field_name: str) -> FieldEquals:
+        value = self.next
+        if value.kind in ("mark", "end"):
+            raise self.malformed("expected a value")
+        if field_name == "event_type" and value.text not in EVENT_TYPES:
+            raise self.malformed(f"expected one of {', '.join(EVENT_TYPES)}")
+        self._advance()
+        return FieldEquals(field_name, value.text)
 
-def _both(reader: _Reader, depth: int) -> Filter:
-    parts = [_one(reader, depth)]
-    while reader.takes("AND"):
-        parts.append(_one(reader, depth))
-    return parts[0] if len(parts) == 1 else Both(tuple(parts))
+    def _takes_word(self, word: str) -> bool:
+        return self.next.is_word(word) and self._advance()
 
+    def _takes_mark(self, mark: str) -> bool:
+        return (self.next.kind, self.next.text) == ("mark", mark) and self._advance()
 
-def _one(reader: _Reader, depth: int) -> Filter:
-    name = reader.next
-    if reader.takes_mark("("):
-        if depth == MAX_DEPTH:
-            raise reader.malformed(f"more than {MAX_DEPTH} parentheses within each other", name)
-        inner = _either(reader, depth + 1)
-        if not reader.takes_mark(")"):
-            raise reader.malformed("expected AND, OR or )")
-        return inner
-    if name is None or name.is_mark or name.is_quoted or name.is_joint("AND") or name.is_joint("OR"):
-        raise reader.malformed("expected a condition")
-    reader.advance()
-    if name.text in EVENT_TYPES:
-        return FieldEquals("event_type", name.text)
-    _require_known(reader, name)
-    if not reader.takes_mark("="):
-        raise reader.malformed("expected =")
-    return _equals(reader, name)
-
-
-def _require_known(reader: _Reader, name: _Token) -> None:
-    is_metadata = name.text.startswith(_METADATA) and len(name.text) > len(_METADATA)
-    if not is_metadata and name.text not in ("kem_id", "event_type"):
-        raise reader.malformed(f"unknown field {name.text}", name)
-
-
-def _equals(reader: _Reader, name: _Token) -> FieldEquals:
-    value = reader.next
-    if value is None or value.is_mark:
-        raise reader.malformed("expected a value")
-    if name.text == "event_type" and value.text not in EVENT_TYPES:
-        raise reader.malformed(f"expected one of {', '.join(EVENT_TYPES)}")
-    reader.advance()
-    return FieldEquals(name.text, value.text)
+    def _advance(self) -> bool:
+        self.next = next(self._tokens)
+        return True
 
 
 class UnsupportedQuery(Rejected):

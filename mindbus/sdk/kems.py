@@ -1,6 +1,6 @@
 """Memory units (KEMs) as agents read and write them."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypedDict, Unpack
 
@@ -42,8 +42,8 @@ class KemReader(SdkPart):
         if not force_remote and (known := self.local_memory.get(kem_id)) is not None:
             return known
         query = KemQuery(ids=(kem_id,))
-        found = await (self._from_glm(query) if force_remote else self._from_nearest(query))
-        return found[0] if found else None
+        kems = await (self._from_glm(query) if force_remote else self._from_nearest(query))
+        return kems[0] if kems else None
 
     def query_local_memory(self, query: KemQuery | None = None) -> list[Kem]:
         """As LocalAgentMemory.query: no request is sent. Raises RankedQueryUnsupported."""
@@ -100,8 +100,7 @@ class KemReader(SdkPart):
     async def _page(self, question: QuerySwm | RetrieveKems) -> KemPage:
         moment = self.local_memory.moment()
         page = await self.link.ask(question)
-        for item in page.items:
-            self.local_memory.keep(item.kem, moment)
+        self._keep([item.kem for item in page.items], moment)
         return page
 
     async def _all(self, place: KemSource, query: KemQuery, limit: int) -> list[Kem]:
@@ -119,11 +118,14 @@ class KemReader(SdkPart):
         """Keep what is found; drop the ids in `expected` that are not."""
         moment = self.local_memory.moment()
         kems = await asking()
+        self._keep(kems, moment, expected)
+        return kems
+
+    def _keep(self, kems: Sequence[Kem], moment: int, expected: Collection[str] = ()) -> None:
         for kem in kems:
             self.local_memory.keep(kem, moment)
         for gone in set(expected) - {kem.id for kem in kems}:
             self.local_memory.drop(gone)
-        return kems
 
 
 # A document is parsed, split and embedded before the reply.
@@ -215,10 +217,7 @@ class KemWriter(KemReader):
             found = await self._all(place, KemQuery(ids=tuple(kem_ids)), len(kem_ids))
         except MemoryAway:
             found = []
-        for kem in found:
-            self.local_memory.keep(kem, moment)
-        for gone in set(kem_ids) - {kem.id for kem in found}:
-            self.local_memory.drop(gone)
+        self._keep(found, moment, kem_ids)
 
     @contextmanager
     def _dropping_stale(self, kem_id: str) -> Iterator[None]:

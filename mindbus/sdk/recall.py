@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -20,7 +21,7 @@ from mindbus.bus.client import Client
 from mindbus.errors import BusUnavailable, ReplyError
 from mindbus.logs import logger
 from mindbus.sdk.errors import MemoryAway, MemoryFailed
-from mindbus.sdk.requests import CircuitBreaker, ResultT, in_random_scope, pages_of, scoped_request
+from mindbus.sdk.requests import CircuitBreaker, ResultT, in_id_scope, pages_of, scoped_request
 
 _AGENT, _NAMESPACE = "context_manager", "pictures"
 _MAX_QUESTION_CHARS = 2000
@@ -71,14 +72,25 @@ class RecalledText:
 
 
 class _Recall:
+    _memory: ClassVar[str]
+
     def __init__(self, bus: Client, within_s: float, breaker: CircuitBreaker | None = None) -> None:
         self._bus, self._within_s = bus, within_s
         self._breaker = breaker or CircuitBreaker(opens_after=1, opens_for_s=_PAUSE_S)
 
+    async def _ask(self, identity: str, *queries: Query[ResultT]) -> list[ResultT]:
+        """The results, none where memory is away."""
+        try:
+            with self._breaker.guard():
+                return await asyncio.gather(*(self._request(query, identity) for query in queries))
+        except MemoryAway as error:
+            logger().warning(f"{self._memory} memory not asked", reason=str(error))
+            return []
+
     async def _request(self, query: Query[ResultT], identity: str) -> ResultT:
         bus = self._bus.acting_as(identity)
         try:
-            return await in_random_scope(lambda: bus.request(query, timeout_s=self._within_s))
+            return await in_id_scope(None, lambda: bus.request(query, timeout_s=self._within_s))
         except (BusUnavailable, ReplyError) as error:
             raise MemoryFailed(str(error)) from error
 
@@ -86,26 +98,22 @@ class _Recall:
 class KemRecall(_Recall):
     """Asks in the name of a person, so that nothing is found but what they may read."""
 
+    _memory = "shared"
+
     async def about(self, question: str, identity: str, limit: int = 8) -> tuple[FoundKem, ...]:
         """The nearest units, best first, without superseded ones; nothing where `within_s` is 0."""
         text = question.strip()[:_MAX_QUESTION_CHARS]
         if not text or not self._within_s:
             return ()
-        query = RetrieveKems(
-            query=KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"})),
-            page_size=limit,
-            explain=True,
-        )
-        try:
-            with self._breaker.guard():
-                return (await self._request(query, identity)).items
-        except MemoryAway as error:
-            logger().warning("shared memory not asked", reason=str(error))
-            return ()
+        query = KemQuery(text_query=text, metadata_filters=NoneOf(NOT={"status": "superseded"}))
+        pages = await self._ask(identity, RetrieveKems(query=query, page_size=limit, explain=True))
+        return tuple(item for page in pages for item in page.items)
 
 
 class EpisodeRecall(_Recall):
     """Turns of a chat that are long past."""
+
+    _memory = "long-term"
 
     async def about(self, question: str, chat_id: str, before: datetime) -> tuple[RecalledText, ...]:
         """Texts that answer the question, best first, then the current episodes; none where `within_s` is 0."""
@@ -114,12 +122,7 @@ class EpisodeRecall(_Recall):
             return ()
         search = SearchEpisodes(query=text, chat_id=chat_id, budget_words=_FOUND_WORDS, until=before)
         hot = GetHotEpisodes(chat_id=chat_id, budget_words=_HOT_WORDS, before=before)
-        try:
-            with self._breaker.guard():
-                results = await asyncio.gather(*(self._request(query, f"user.{chat_id}") for query in (search, hot)))
-        except MemoryAway as error:
-            logger().warning("long-term memory not asked", reason=str(error))
-            return ()
+        results = await self._ask(f"user.{chat_id}", search, hot)
         # The question itself may have been recorded already.
         return tuple({each.id: each for each in _texts(results) if not each.text.endswith(f"\n{text}")}.values())
 

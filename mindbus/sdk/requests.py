@@ -25,8 +25,10 @@ ResultT = TypeVar("ResultT", bound=BaseModel)
 PageT = TypeVar("PageT", AgentDataPage, ActiveDialogues)
 
 
-async def in_id_scope(scope: str, work: Callable[[], Awaitable[T]]) -> T:
+async def in_id_scope(scope: str | None, work: Callable[[], Awaitable[T]]) -> T:
     """Await the work with message ids derived from the scope and the current message, not counted among its messages.
+
+    None is a random scope: a repeated handler asks anew.
 
     A handler that runs again may request less, since it finds what it made before. If its requests were counted with
     its results, a result could bear the id of another message and be taken for that one's repetition.
@@ -34,9 +36,8 @@ async def in_id_scope(scope: str, work: Callable[[], Awaitable[T]]) -> T:
     context = current_message()
     if context is None:
         return await work()
-    return await asyncio.create_task(
-        _scoped(replace(context, consumer=f"{context.consumer}/{scope}", sent=Counter()), work)
-    )
+    consumer = f"{context.consumer}/{scope or secrets.token_hex(8)}"
+    return await asyncio.create_task(_scoped(replace(context, consumer=consumer, sent=Counter()), work))
 
 
 async def request(bus: Client, command: Command[ResultT], **where: Any) -> ResultT:
@@ -50,8 +51,8 @@ async def request(bus: Client, command: Command[ResultT], **where: Any) -> Resul
 
 
 async def scoped_request(bus: Client, command: Command[ResultT], scope: str | None = None, **where: Any) -> ResultT:
-    """As `request`, in an id scope: without a name in a random one, so that a repeated handler asks anew."""
-    return await in_id_scope(scope or secrets.token_hex(8), lambda: request(bus, command, **where))
+    """As `request`, in an id scope."""
+    return await in_id_scope(scope, lambda: request(bus, command, **where))
 
 
 async def pages_of(bus: Client, query: Query[PageT]) -> AsyncIterator[PageT]:
@@ -62,11 +63,6 @@ async def pages_of(bus: Client, query: Query[PageT]) -> AsyncIterator[PageT]:
         if page.next_cursor is None:
             return
         query = query.model_copy(update={"cursor": page.next_cursor})
-
-
-async def in_random_scope(work: Callable[[], Awaitable[T]]) -> T:
-    """As `in_id_scope`: a repeated handler asks anew."""
-    return await in_id_scope(secrets.token_hex(8), work)
 
 
 async def _scoped(context: MessageContext, work: Callable[[], Awaitable[T]]) -> T:

@@ -25,13 +25,20 @@ from mindbus.sdk.errors import (
     StorageAway,
     StorageFailed,
 )
-from mindbus.sdk.requests import ResultT, in_id_scope, in_random_scope
+from mindbus.sdk.requests import ResultT, in_id_scope
 from mindbus.tasks import end
 
 # Storage hashes all that it publishes: an answer may take this long besides the copy.
 _TIMEOUT_S = 6.0
 _SLOWEST_COPY_BYTES_PER_S = 20e6
 _STORAGE = "storage"
+_ERRORS: dict[Code, type[Exception]] = {
+    Code.UNAVAILABLE: StorageAway,
+    Code.EXPIRED: StorageAway,
+    Code.INTERNAL: StorageFailed,
+    Code.FILE_NOT_FOUND: StagedCopyLost,
+    Code.CHECKSUM_MISMATCH: StagedCopyLost,
+}
 
 
 class StorageLink(Protocol):
@@ -99,7 +106,7 @@ class StorageClient:
 
     async def _request(self, query: Query[ResultT], trace: str | None = None) -> ResultT:
         with _translated():
-            return await in_random_scope(lambda: self._bus.request(query, timeout_s=_TIMEOUT_S, trace=trace))
+            return await in_id_scope(None, lambda: self._bus.request(query, timeout_s=_TIMEOUT_S, trace=trace))
 
 
 class StorageHeartbeat:
@@ -141,12 +148,8 @@ def _translated() -> Iterator[None]:
 
 
 def _translate(reply: ReplyError) -> Exception:
-    if reply.code in (Code.UNAVAILABLE, Code.EXPIRED):
-        return StorageAway(reply.message)
-    if reply.code is Code.INTERNAL:
-        return StorageFailed(reply.message)
-    if reply.code in (Code.FILE_NOT_FOUND, Code.CHECKSUM_MISMATCH):
-        return StagedCopyLost(reply.message)
+    if reply.code in _ERRORS:
+        return _ERRORS[reply.code](reply.message)
     if reply.code is Code.CONFLICT:
         return ArtifactConflict(reply.message, _existing(reply))
     return ArtifactRejected(reply.code, reply.message)

@@ -1,7 +1,6 @@
 """The single writer of a database, kept by a lock that dies with its holder."""
 
 import asyncio
-import fcntl
 import os
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from mindbus.bus.worker import Leadership
+from mindbus.files.disk import lock_file
 from mindbus.logs import logger
 from mindbus.sql.database import Database
 
@@ -100,14 +100,10 @@ class FileLock:
 
     async def try_acquire(self) -> bool:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
-        self._file = file
-        return True
+        lock = lock_file(self._path)
+        if lock is not None:
+            self._file = lock
+        return lock is not None
 
     async def acquire(self) -> None:
         while True:

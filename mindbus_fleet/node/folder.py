@@ -1,12 +1,12 @@
 """The data folder of a private RabbitMQ node: its configuration, definitions, logs and process ids."""
 
-import fcntl
 import json
 import os
 import secrets
 import shutil
 from pathlib import Path
 
+from mindbus.files.disk import lock_file
 from mindbus_fleet.node.address import LOOPBACK, NodeAddress
 from mindbus_fleet.node.installation import Installation, NodeAlreadyRunning
 
@@ -32,12 +32,9 @@ class NodeFolder:
         """The lock as a file descriptor; whoever inherits it holds the lock too. Raises NodeAlreadyRunning."""
         (self.root / "home").mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root.chmod(0o700)
-        lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as busy:
-            os.close(lock)
-            raise NodeAlreadyRunning(f"({self.root})") from busy
+        lock = lock_file(self.root / "lock")
+        if lock is None:
+            raise NodeAlreadyRunning(f"({self.root})")
         return lock
 
     def is_taken(self) -> bool:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bus_schema.replies import Code
 from config.settings import FleetSettings
 from mindbus.errors import MindBusError
-from mindbus.files.disk import write_private
+from mindbus.files.disk import lock_file, write_private
 from mindbus.health import is_alive
 
 _ENDS_WITHIN_S = 5.0
@@ -69,13 +69,11 @@ class RunFolder:
         What a killed supervisor has left is given a moment to end.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         began = time.monotonic()
-        while not _locked(lock):
-            pid = self.supervisor_pid(lock)
+        while (lock := lock_file(self._lock)) is None:
+            pid = self.supervisor_pid()
             patience_s = _DIES_WITHIN_S if pid and is_alive(pid) else _ENDS_WITHIN_S
             if time.monotonic() - began > patience_s:
-                os.close(lock)
                 raise AlreadyUp(self.data_dir, pid)
             time.sleep(_LOOK_AGAIN_S)
         os.ftruncate(lock, 0)
@@ -95,9 +93,9 @@ class RunFolder:
             os.close(probe)
         return False
 
-    def supervisor_pid(self, lock: int | None = None) -> int | None:
+    def supervisor_pid(self) -> int | None:
         """Process id in the lock file; valid only while the lock is held."""
-        text = os.pread(lock, 32, 0).decode() if lock is not None else self._lock.read_text(encoding="ascii")
+        text = self._lock.read_text(encoding="ascii")
         return int(text) if text.isdecimal() else None
 
     def write_state(self, state: UpState) -> None:
@@ -114,11 +112,3 @@ class RunFolder:
     def forget_state(self) -> None:
         """Nothing runs here any more."""
         self._state.unlink(missing_ok=True)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
