@@ -108,7 +108,6 @@ class RedisLink:
             )
 
     async def wait(self) -> None:
-        """Wait until Redis answers."""
         while True:
             try:
                 await self.call("ping")

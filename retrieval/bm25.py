@@ -90,11 +90,9 @@ class SequencePostings:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory."""
         return 4 * (len(self._lengths) + self._count) + _TERM_BYTES * len(self._entries)
 
     def add(self, terms: Sequence[str]) -> None:
-        """Append an item with its terms."""
         position = len(self._lengths) << _FREQUENCY_BITS
         counts = Counter(terms)
         for term, count in counts.items():

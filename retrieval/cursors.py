@@ -50,7 +50,6 @@ class PageKey:
 
     @property
     def plain(self) -> str:
-        """The readable form, `{time} {id}`."""
         return f"{self.time.isoformat()} {self.id}"
 
 

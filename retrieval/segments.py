@@ -92,7 +92,6 @@ class ContextWindow:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory."""
         return sum(each.nbytes for each in self._weights.values())
 
     @staticmethod
@@ -106,7 +105,6 @@ class ContextWindow:
         return max(0, position - max(_WEIGHTS))
 
     def resize(self, items: int) -> None:
-        """Make room for so many items."""
         more = items - len(self._weights[0])
         self._weights = {offset: np.pad(each, (0, more)) for offset, each in self._weights.items()}
 

@@ -65,12 +65,10 @@ class SequenceVectors:
 
     @property
     def count(self) -> int:
-        """Number of items that have a vector."""
         return self._count
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory."""
         prefilter = 0 if self._prefilter is None else self._prefilter.size_bytes
         return self._vectors.nbytes + self._known.nbytes + self._lengths.nbytes + self._context.size_bytes + prefilter
 
@@ -208,7 +206,6 @@ class PcaPrefilter:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory."""
         return self._rows.nbytes + sum(each.nbytes for each in self._sample)
 
     def resize(self, items: int) -> None:

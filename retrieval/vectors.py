@@ -32,11 +32,9 @@ class VectorMatrix:
 
     @property
     def capacity(self) -> int:
-        """Number of rows that there is room for."""
         return len(self._vectors)
 
     def row_of(self, key: str) -> int | None:
-        """Row of a key, or None."""
         return self._rows.get(key)
 
     def put(self, key: str, vector: bytes) -> int:

@@ -49,7 +49,6 @@ class EmbeddingSpace:
 
     @property
     def bytes_of_vector(self) -> int:
-        """Bytes of an encoded vector."""
         return self.dim * FLOAT_BYTES
 
     def require(self, embedding: Embedding | None) -> None:

@@ -51,7 +51,6 @@ class VectorRelay:
         return written
 
     def notify(self) -> None:
-        """Announce a commit."""
         self._committed += 1
         self._due.set()
 

@@ -32,7 +32,6 @@ TextOf = Callable[[KemRow], Awaitable[str | None]]
 
 
 async def own_text(row: KemRow) -> str | None:
-    """Content of the row itself."""
     return None if row.content is None else row.content.decode()
 
 

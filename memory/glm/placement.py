@@ -52,7 +52,6 @@ async def space_in_use(database: Database) -> EmbeddingSpace | None:
 
 
 def space_row(space: EmbeddingSpace) -> SpaceRow:
-    """The table's only row, to be merged."""
     return SpaceRow(number=_ONLY, model=space.model, dim=space.dim)
 
 

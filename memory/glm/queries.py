@@ -153,7 +153,6 @@ class KemQueries:
         return {row.id: as_kem(row) for row in rows if meets_filter(row.facts, query.metadata_filters)}
 
     async def count(self, query: KemQuery, principal: Principal) -> int:
-        """Number of readable units that match the query."""
         condition = and_(matching(query), readable_by(principal))
         async with self.database.reading() as session:
             return await session.scalar(select(func.count()).select_from(KemRow).where(condition)) or 0

@@ -57,7 +57,6 @@ class GlobalMemory:
 
 
 def database_of(settings: FleetSettings) -> Database:
-    """Database of the global memory."""
     return Database(settings.database_of("glm"), "glm", PRAGMAS)
 
 

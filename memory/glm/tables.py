@@ -181,12 +181,10 @@ def as_kem(row: KemRow, *, has_vector: bool = True) -> Kem:
 
 
 def reader_rows(row: KemRow) -> list[dict[str, Any]]:
-    """A row per reader."""
     return [{"kem_id": row.id, "reader": reader} for reader in readers_of(row)]
 
 
 def facet_rows(row: KemRow) -> list[dict[str, Any]]:
-    """A row per facet of the metadata."""
     return [
         {
             "kem_id": row.id,

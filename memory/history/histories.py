@@ -69,7 +69,6 @@ class HistoryLimits:
     subagent_window: int = 50
 
     def window_of(self, key: str) -> int:
-        """Default number of messages shown of a history."""
         return self.chat_window if subagent_of(key) is None else self.subagent_window
 
 

@@ -151,7 +151,6 @@ class SessionLog:
         self._writing: asyncio.Task[None] | None = None
 
     def request(self, chat_id: str, text: str) -> None:
-        """Log a request of the user."""
         self.add(chat_id, _RULE)
         self.add(chat_id, "new request", text=text)
 
@@ -168,13 +167,11 @@ class SessionLog:
                 self._add_of(key, saved[message.role], text=text)
 
     def loaded(self, key: str, shown: int, length: int) -> None:
-        """Log that a history was read for a model."""
         self._add_of(key, "history loaded", messages=shown, kept=length)
         if not length:
             self._add_of(key, "history is empty")
 
     def cleared(self, key: str, length: int) -> None:
-        """Log that a history was cleared."""
         self._add_of(key, "history cleared", messages=length)
 
     def add(self, chat_id: str, title: str, **fields: object) -> None:

@@ -50,7 +50,6 @@ class SqlStore:
         self._database, self._clock = database, clock
 
     async def open(self) -> None:
-        """Migrate the tables."""
         await upgrade(self._database, MIGRATIONS)
 
     async def close(self) -> None:

@@ -108,7 +108,6 @@ class Composer:
         self._add("lines", text, "\n\n", 0, page)
 
     def document(self) -> Document:
-        """All of it."""
         return Document("".join(self._parts), tuple(self._blocks))
 
     def _add(self, kind: Kind, text: str, joint: str, level: int, page: int | None) -> None:

@@ -68,7 +68,6 @@ class DocumentExtractor:
             raise DocumentTooLarge(size_bytes=size_bytes, most=self._limits.max_bytes)
 
     async def close(self) -> None:
-        """End the process."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -152,7 +152,6 @@ _SOFT_HYPHEN = "\xad"
 
 
 def extract_html(text: str) -> Document:
-    """Headings, paragraphs, items, rows of tables."""
     page = _Page()
     page.feed(text)
     page.close()

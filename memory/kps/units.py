@@ -75,7 +75,6 @@ class _Cutter:
         self._has_body = self._has_body or block.kind != "heading"
 
     def close(self) -> None:
-        """Complete the current piece."""
         if self._atoms:
             first, last = self._atoms[0], self._atoms[-1]
             self.pieces.append(Piece(first.start, last.end, tuple(self._section), first.page))

@@ -93,7 +93,6 @@ class EpisodeLimits:
 
     @classmethod
     def of(cls, settings: FleetSettings) -> "EpisodeLimits":
-        """Limits from the settings."""
         return cls(timedelta(minutes=settings.lsm_gap_minutes), settings.lsm_max_turns, settings.lsm_max_words)
 
     def choose(self, turn: TurnRow, near: Sequence[EpisodeRow]) -> EpisodeRow | None:
@@ -122,7 +121,6 @@ def distance(time: datetime, row: EpisodeRow) -> timedelta:
 
 
 def new_episode(turn: TurnRow, predecessor: EpisodeRow | None, rules: LayerRules) -> EpisodeRow:
-    """A hot episode of one turn."""
     row = EpisodeRow(
         id=f"ep_{derived(turn.id, 'episode')}",
         chat_id=turn.chat_id,

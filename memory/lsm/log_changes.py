@@ -29,7 +29,6 @@ class LogListeners:
         self._listeners: list[LogListener] = []
 
     def add(self, listener: LogListener) -> None:
-        """Notify a listener of every change from now on."""
         self._listeners.append(listener)
 
     def notify_recorded(self, chat_id: str) -> None:
@@ -37,7 +36,6 @@ class LogListeners:
         self._after_commit(lambda listener: listener.on_recorded(chat_id))
 
     def notify_erased(self, chat_id: str | None) -> None:
-        """Notify all once the current transaction is committed."""
         self._after_commit(lambda listener: listener.on_erased(chat_id))
 
     def _after_commit(self, notify: Callable[[LogListener], None]) -> None:
@@ -60,11 +58,9 @@ class ErasureCounter:
         self._of_all = 0
 
     def count(self, chat_id: str) -> int:
-        """Number of erasures that concerned this chat."""
         return self._of_chats[chat_id] + self._of_all
 
     def add(self, chat_id: str | None) -> None:
-        """Count an erasure of this chat, or of all."""
         if chat_id is None:
             self._of_all += 1
         else:

@@ -52,7 +52,6 @@ class LayerRules:
 
     @classmethod
     def of(cls, settings: FleetSettings) -> "LayerRules":
-        """Rules from the settings."""
         return cls(
             half_life=settings.lsm_half_life_days * _DAY,
             half_frequency=settings.lsm_half_frequency,

@@ -35,7 +35,6 @@ class EpisodeQueries:
         return await asyncio.to_thread(as_episode, row, turns, self.rules, at)
 
     async def is_known(self, chat_id: str) -> bool:
-        """Whether the log has anything of this chat."""
         async with self.database.reading() as session:
             return await session.get(ChatRow, chat_id) is not None
 

@@ -39,7 +39,6 @@ class Utterance:
 
     @classmethod
     def from_command(cls, message: SaidMessage) -> "Utterance":
-        """A message of a RecordExchange command."""
         return cls(message.message_id, message.role, message.content, message.time, message.speaker)
 
     @classmethod

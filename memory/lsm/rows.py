@@ -111,7 +111,6 @@ def packed(row: EpisodeRow) -> Content:
 
 
 def kept_words(row: EpisodeRow) -> int:
-    """Word count of the episode in its layer."""
     return row.word_count if row.layer_word_count is None else row.layer_word_count
 
 

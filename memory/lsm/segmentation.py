@@ -48,7 +48,6 @@ class Segmentation:
         """Ignored: topics are cached by the number of turns."""
 
     def on_erased(self, _chat_id: str | None) -> None:
-        """Clear all caches."""
         self._topics.clear()
         self._first_seen.clear()
 

@@ -128,7 +128,6 @@ class EpisodeStatistics:
         return counts
 
     async def _repairs(self, session: AsyncSession, chat_id: str | None) -> dict[str, int]:
-        """Repairs in the last pack of every episode."""
         counts = Counter(put_back=0, struck_out=0)
         query = select(EpisodeRow.report).where(EpisodeRow.report.is_not(None), *of_chat(EpisodeRow, chat_id))
         async for (report,) in await session.stream(query.execution_options(yield_per=_BATCH)):

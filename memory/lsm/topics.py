@@ -91,12 +91,10 @@ class EpisodeText:
         return bool(self.vectors) and len(self.vectors) == sum(bool(turn.content) for turn in self.turns)
 
     def topic(self, begin: int = 0, end: int | None = None) -> Topic:
-        """Topic of the turns from `begin` to `end`."""
         return Topic.of([as_turn(turn) for turn in self.turns[begin:end]], self.vectors)
 
 
 async def episode_text(session: AsyncSession, episode_id: str) -> EpisodeText:
-    """Text of an episode."""
     turns = await turns_of(session, episode_id)
     query = select(TurnVectorRow).where(TurnVectorRow.raw_log_id.in_([turn.id for turn in turns]))
     return EpisodeText(turns, {row.raw_log_id: row.data for row in await session.scalars(query)})
@@ -191,7 +189,6 @@ class _Dialogue:
 
     @cached_property
     def _frequencies(self) -> Counter[str]:
-        """Number of turns that have each term."""
         return Counter(term for terms in self._terms for term in terms)
 
     @cached_property

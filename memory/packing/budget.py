@@ -40,7 +40,6 @@ def cold_budget(warm: int, raw: int) -> WordBudget:
 
 
 def count_words(text: str) -> int:
-    """Number of words separated by white space."""
     return len(text.split())
 
 
@@ -50,7 +49,6 @@ def raw_words(turns: Iterable[RawTurn]) -> int:
 
 
 def content_words(content: Content) -> int:
-    """Number of words in the texts of a layer."""
     return sum(map(count_words, content_texts(content)))
 
 

@@ -90,7 +90,6 @@ def entities_of(turns: Sequence[RawTurn]) -> tuple[Entity, ...]:
 
 
 def amounts_in(text: str) -> Iterator[Span]:
-    """Spans of figures with their units."""
     taken: list[Span] = []
     for pattern in _AMOUNTS:
         for match in pattern.finditer(text):

@@ -39,7 +39,6 @@ class TurnSentence:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Meaningful stems."""
         return meaningful_stems(self.text)
 
 
@@ -61,7 +60,6 @@ def turns_of_warm(warm: WarmContent) -> tuple[RawTurn, ...]:
 
 
 def is_question(text: str) -> bool:
-    """Whether a sentence ends in a question mark."""
     return text.rstrip("!)» \"'").endswith("?")
 
 
@@ -164,7 +162,6 @@ class ScoredSentence:
 
     @property
     def words(self) -> int:
-        """Number of words of the key point."""
         return len(self.point.split())
 
     @property

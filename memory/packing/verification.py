@@ -74,7 +74,6 @@ class SourceText:
         return len(claimed & stems) >= share * len(claimed)
 
     def knows(self, raw_log_ids: Iterable[str]) -> bool:
-        """Whether all these turns exist."""
         return all(each in self._by_id for each in raw_log_ids)
 
     def _negates(self, claim: str, turns: Sequence[RawTurn]) -> bool:
@@ -98,7 +97,6 @@ class SourceText:
 
 
 def verify(content: WarmContent | ColdContent, turns: Sequence[RawTurn]) -> VerificationResult:
-    """Verify a pack against the turns of its episode."""
     source = SourceText(turns)
     if isinstance(content, ColdContent):
         return VerificationResult(invented=tuple(invented_in_cold(content, source)))

@@ -55,13 +55,11 @@ class CacheSync:
         return [] if cached is None else [KemEvent("KEM_EVICTED", kem_id)]
 
     async def deleted(self, kem_id: str) -> list[KemEvent]:
-        """Apply a deletion in the global memory."""
         await self._writes.cancel(kem_id)
         await self._cache.drop(kem_id)
         return [KemEvent("KEM_DELETED", kem_id, is_published=True)]
 
     async def evicted(self) -> list[KemEvent]:
-        """Evictions since the last call."""
         return [KemEvent("KEM_EVICTED", kem_id) for kem_id in await self._cache.cache.evicted()]
 
     async def clear(self) -> dict[str, int]:

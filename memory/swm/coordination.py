@@ -75,7 +75,6 @@ class LockQueue:
         self._queues: dict[str, deque[asyncio.Event]] = {}
 
     def waiting(self, name: str) -> int:
-        """Number of requests that wait for the lock."""
         return len(self._queues.get(name, ()))
 
     async def acquire(self, request: LockRequest, until: datetime) -> Lock:

@@ -37,7 +37,6 @@ class KnownKem:
     readers: frozenset[str] | None = frozenset()
 
     def is_readable_by(self, owner: str) -> bool:
-        """True if the owner may read it."""
         return self.readers is None or owner in self.readers
 
 
@@ -71,7 +70,6 @@ class Subscriptions:
         self._subscribers: dict[str, Subscriber] = {}
 
     async def open(self) -> None:
-        """Load the subscriptions."""
         async with self._database.reading() as session:
             rows = (await session.scalars(select(SubscriptionRow))).all()
         self._subscribers = {row.subscription_id: _subscriber(row) for row in rows}

@@ -91,7 +91,6 @@ class KemWriteQueue:
         return writes
 
     async def count(self, target: Target) -> int:
-        """Number of queued writes of a target."""
         query = select(func.count()).select_from(WriteRow).where(WriteRow.target == target)
         async with self._database.reading() as session:
             return await session.scalar(query) or 0
@@ -105,7 +104,6 @@ class KemWriteQueue:
             return set(await session.scalars(query))
 
     async def remove(self, seqs: Sequence[int]) -> None:
-        """Remove writes that are done."""
         async with self._database.transaction() as session:
             await session.execute(delete(WriteRow).where(WriteRow.seq.in_(seqs)))
 

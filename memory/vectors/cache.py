@@ -30,14 +30,12 @@ class FacetIndex:
         self._arrays: dict[tuple[str, _Value], NDArray[np.intp]] = {}
 
     def add(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
-        """Add the values of a row."""
         for key, facet in facets:
             value = isinstance(facet, bool), facet
             self._rows.setdefault(key, {}).setdefault(value, set()).add(row)
             self._arrays.pop((key, value), None)
 
     def remove(self, row: int, facets: Iterable[tuple[str, Facet]]) -> None:
-        """Remove the values of a row."""
         for key, facet in facets:
             value = isinstance(facet, bool), facet
             values = self._rows.get(key, {})
@@ -112,11 +110,9 @@ class VectorCache:
         self._facets = FacetIndex()
 
     def versions(self) -> dict[str, int]:
-        """Version of each unit."""
         return {point.kem_id: point.version for point in self._points.values()}
 
     def put(self, point: VectorPoint) -> None:
-        """Add or replace a point."""
         self.drop(point.kem_id)
         row = self._matrix.put(point.kem_id, point.vector)
         if row >= len(self._times):
@@ -130,14 +126,12 @@ class VectorCache:
         self._facets.add(row, _facets_of(point))
 
     def drop(self, kem_id: str) -> None:
-        """Remove a point if it is there."""
         row = self._matrix.drop(kem_id)
         if row is not None:
             self._facets.remove(row, _facets_of(self._points.pop(row)))
             self._is_taken[row] = False
 
     def nearest(self, vector: bytes, query: KemQuery, principal: Principal, limit: int) -> list[NearKem]:
-        """As `VectorIndex.nearest`."""
         mask = self._readable(principal) & self._matching(query)
         nearest = [NearKem(self._points[row].kem_id, score) for row, score in self._matrix.nearest(vector, mask, limit)]
         return sorted(nearest, key=lambda each: (-each.score, each.kem_id))

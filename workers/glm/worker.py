@@ -82,7 +82,6 @@ class GlmWorker(Worker):
 
 
 def open_glm(context: WorkerContext) -> GlmWorker:
-    """The global memory over its own database."""
     database = database_of(context.settings_as(FleetSettings))
     return GlmWorker(
         database, lambda: open_memory(database, context.settings_as(FleetSettings), context.clock), context

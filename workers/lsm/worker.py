@@ -43,7 +43,6 @@ class LsmWorker(Worker):
         )
 
     async def start(self) -> None:
-        """Migrate the tables, open the artifacts."""
         await upgrade(self.memory.database, MIGRATIONS)
         await self._artifacts.start()
         self._gaps.begin()

@@ -62,7 +62,6 @@ class ChatIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory."""
         return self.postings.size_bytes + self.vectors.size_bytes + _TURN_BYTES * len(self.ids)
 
     @property
@@ -80,7 +79,6 @@ class ChatIndex:
         return not self.ids or time.timestamp() >= self.segments.times[-1]
 
     def add(self, turns: Iterable[IndexedTurn]) -> None:
-        """Append turns in the order of the dialogue."""
         for turn in turns:
             self.positions[turn.raw_log_id] = len(self.ids)
             self.ids.append(turn.raw_log_id)
@@ -149,16 +147,13 @@ class ChatIndexCache:
 
     @property
     def size_bytes(self) -> int:
-        """Estimated memory of all indexes."""
         return sum(entry.index.size_bytes for entry in self._entries.values())
 
     def on_recorded(self, chat_id: str) -> None:
-        """Mark the chat's index as stale."""
         if chat_id in self._entries:
             self._entries[chat_id].is_stale = True
 
     def on_erased(self, chat_id: str | None) -> None:
-        """Drop the chat's index, or all."""
         if chat_id is None:
             self._entries.clear()
         else:

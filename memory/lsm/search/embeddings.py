@@ -37,7 +37,6 @@ class QueryEmbeddings:
 
     @property
     def model(self) -> str | None:
-        """Model of the vectors."""
         return None if self.embedder is None else self.embedder.space.model
 
     async def of(self, question: str) -> bytes | None:

@@ -110,7 +110,6 @@ class SearchLog:
         row.feedback = {"used": sorted(set(feedback.used))}
 
     async def close(self) -> None:
-        """Write what is queued, unless the database is away."""
         try:
             for search_id in list(self._pending):
                 await self.write(search_id)
