@@ -4,21 +4,9 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    case,
-    cast,
-    column,
-    func,
-    literal,
-    literal_column,
-    select,
-    table,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import TSQUERY
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -39,9 +27,11 @@ _COMMON = 1000
 # Newest texts that are searched for common stems.
 _NEWEST = 10_000
 # SQLite's full-text index; its rowids are `TextRow.seq`.
-_INDEX = table("kem_words", column("rowid"), column("rank"))
+_INDEX = sa.table("kem_words", sa.column("rowid"), sa.column("rank"))
+_ROWS = sa.select(KemRow.id, TextRow.stems).join(TextRow, TextRow.kem_id == KemRow.id)
+SelectT = TypeVar("SelectT", bound=sa.Select[*tuple[Any, ...]])
 # The tsvector column that the migration adds on PostgreSQL.
-_WORDS: Any = literal_column("kem_texts.words")
+_WORDS: Any = sa.literal_column("kem_texts.words")
 
 
 class LexicalSearch:
@@ -60,7 +50,7 @@ class LexicalSearch:
         if not terms:
             return {}
         async with self.database.reading() as session:
-            newest = await session.scalar(select(func.max(TextRow.seq))) or 0
+            newest = await session.scalar(sa.select(sa.func.max(TextRow.seq))) or 0
             # A power of two: how many units are hidden from the principal must not be told.
             total = 1 << newest.bit_length()
             counts = await self._counts(session, terms, principal, total)
@@ -77,17 +67,17 @@ class LexicalSearch:
         """Document frequency of each stem; of a common one, extrapolated from the newest texts."""
         having = (self._having(stem).where(readable_by(principal)).limit(self._common).subquery() for stem in stems)
         counting = [
-            select(literal(stem), func.count(some.c.seq), func.min(some.c.seq))
+            sa.select(sa.literal(stem), sa.func.count(some.c.seq), sa.func.min(some.c.seq))
             for stem, some in zip(stems, having, strict=True)
         ]
-        rows = (await session.execute(union_all(*counting))).all()
+        rows = (await session.execute(sa.union_all(*counting))).all()
         return {
             stem: count if count < self._common else max(count, count * total // (total - oldest + 1))
             for stem, count, oldest in rows
             if count
         }
 
-    def _proposals(self, counts: Mapping[str, int], total: int, newest: int) -> Iterator[Select[str, str]]:
+    def _proposals(self, counts: Mapping[str, int], total: int, newest: int) -> Iterator[sa.Select[str, str]]:
         """Candidate queries; each is run only where the one before finds nothing."""
         rare = {stem: idf(count, total) for stem, count in counts.items() if count < self._common}
         if rare:
@@ -96,47 +86,36 @@ class LexicalSearch:
             yield self._newest(counts, newest, is_all=True)
             yield self._newest(counts, newest, is_all=False)
 
-    def _best(self, weights: Mapping[str, float]) -> Select[str, str]:
+    def _best(self, weights: Mapping[str, float]) -> sa.Select[str, str]:
         """By SQLite's own rank; PostgreSQL ranks by the idf of the stems."""
+        having = self._with(_ROWS, weights, is_all=False)
         if self.database.is_sqlite:
-            rows = _rows().join(_INDEX, _INDEX.c.rowid == TextRow.seq)
-            return rows.where(_matching(_quoted(weights, " OR "))).order_by(_INDEX.c.rank)
-        weighted = (case((_words_have(f"'{stem}'"), weight), else_=0.0) for stem, weight in weights.items())
-        return (
-            _rows()
-            .where(_words_have(" | ".join(f"'{stem}'" for stem in weights)))
-            .order_by(reduce(add, weighted).desc())
-        )
+            return having.order_by(_INDEX.c.rank)
+        weighted = (sa.case((_words_have(f"'{stem}'"), weight), else_=0.0) for stem, weight in weights.items())
+        return having.order_by(reduce(add, weighted).desc())
 
-    def _newest(self, stems: Collection[str], newest: int, *, is_all: bool) -> Select[str, str]:
-        oldest = newest - _NEWEST
-        if self.database.is_sqlite:
-            matching = _matching(_quoted(stems, " AND " if is_all else " OR "))
-            rows = _rows().join(_INDEX, _INDEX.c.rowid == TextRow.seq)
-            return rows.where(matching, _INDEX.c.rowid > oldest).order_by(_INDEX.c.rowid.desc())
-        having = _words_have((" & " if is_all else " | ").join(f"'{stem}'" for stem in stems))
-        return _rows().where(having, TextRow.seq > oldest).order_by(TextRow.seq.desc())
+    def _newest(self, stems: Collection[str], newest: int, *, is_all: bool) -> sa.Select[str, str]:
+        having = self._with(_ROWS, stems, is_all=is_all)
+        return having.where(self._number > newest - _NEWEST).order_by(self._number.desc())
 
-    def _having(self, stem: str) -> Select[int]:
+    def _having(self, stem: str) -> sa.Select[int]:
         """Numbers of the texts that have the stem, newest first."""
-        numbers = select(TextRow.seq).join(KemRow, KemRow.id == TextRow.kem_id)
+        numbers = sa.select(TextRow.seq).join(KemRow, KemRow.id == TextRow.kem_id)
+        return self._with(numbers, [stem], is_all=True).order_by(self._number.desc())
+
+    @property
+    def _number(self) -> sa.SQLColumnExpression[int]:
+        """Number of a text, in the full-text index where that is a table of its own."""
+        return _INDEX.c.rowid if self.database.is_sqlite else TextRow.seq
+
+    def _with(self, texts: SelectT, stems: Iterable[str], *, is_all: bool) -> SelectT:
+        """Those of the texts that have all of the stems, or any."""
         if self.database.is_sqlite:
-            matching = numbers.join(_INDEX, _INDEX.c.rowid == TextRow.seq).where(_matching(_quoted([stem], "")))
-            return matching.order_by(_INDEX.c.rowid.desc())
-        return numbers.where(_words_have(f"'{stem}'")).order_by(TextRow.seq.desc())
-
-
-def _rows() -> Select[str, str]:
-    return select(KemRow.id, TextRow.stems).join(TextRow, TextRow.kem_id == KemRow.id)
-
-
-def _quoted(stems: Iterable[str], joint: str) -> str:
-    return joint.join(f'"{stem}"' for stem in stems)
-
-
-def _matching(words: str) -> ColumnElement[bool]:
-    return literal_column("kem_words").op("MATCH", is_comparison=True)(words)
+            words = (" AND " if is_all else " OR ").join(f'"{stem}"' for stem in stems)
+            matching = sa.literal_column("kem_words").op("MATCH", is_comparison=True)(words)
+            return texts.join(_INDEX, _INDEX.c.rowid == TextRow.seq).where(matching)
+        return texts.where(_words_have((" & " if is_all else " | ").join(f"'{stem}'" for stem in stems)))
 
 
 def _words_have(words: str) -> Any:
-    return _WORDS.op("@@")(cast(words, TSQUERY))
+    return _WORDS.op("@@")(sa.cast(words, TSQUERY))

@@ -8,6 +8,7 @@ async for progress in reindexing.run():                # ReindexProgress(model, 
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, func, insert, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -188,20 +189,16 @@ class ModelMigration:
 
     async def _move(self) -> AsyncGenerator[ReindexProgress]:
         known = await space_in_use(self.database)
-        embedder = await configured_embedder(self.settings)
-        try:
+        async with AsyncExitStack() as stack:
+            embedder = await configured_embedder(self.settings)
+            stack.push_async_callback(embedder.close)
             if embedder.space == known:
                 return
             index = open_vector_index(self.settings, "glm", embedder.space)
-            try:
-                await index.open()
-                reindexing = Reindexing(self.database, embedder, index, self._text_of)
-                async for progress in reindexing.run():
-                    yield progress
-            finally:
-                await index.close()
-        finally:
-            await embedder.close()
+            stack.push_async_callback(index.close)
+            await index.open()
+            async for progress in Reindexing(self.database, embedder, index, self._text_of).run():
+                yield progress
 
     async def _end_steps(self) -> None:
         steps, self._steps = self._steps, None

@@ -5,20 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from pydantic import JsonValue
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-)
-from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -40,8 +28,9 @@ PRAGMAS: dict[str, str | int] = {
 }
 
 # Units without an embedding.
-_LACKS_VECTOR = sql("model IS NULL AND content IS NOT NULL")
-_JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
+_LACKS_VECTOR = sa.text("model IS NULL AND content IS NOT NULL")
+_NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_JSON = sa.JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class GlmBase(DeclarativeBase):
@@ -55,49 +44,49 @@ class KemRow(GlmBase):
 
     __tablename__ = "kems"
     __table_args__ = (
-        Index(None, "created_at", "id"),
-        Index(None, "updated_at", "id"),
-        Index(None, "owner"),
-        Index("ix_kems_wanting", "id", sqlite_where=_LACKS_VECTOR, postgresql_where=_LACKS_VECTOR),
+        sa.Index(None, "created_at", "id"),
+        sa.Index(None, "updated_at", "id"),
+        sa.Index(None, "owner"),
+        sa.Index("ix_kems_wanting", "id", sqlite_where=_LACKS_VECTOR, postgresql_where=_LACKS_VECTOR),
     )
-    id: Mapped[str] = mapped_column(String(128), primary_key=True)
-    owner: Mapped[str] = mapped_column(String(96))
-    visibility: Mapped[str] = mapped_column(String(16))
+    id: Mapped[str] = mapped_column(sa.String(128), primary_key=True)
+    owner: Mapped[str] = mapped_column(sa.String(96))
+    visibility: Mapped[str] = mapped_column(sa.String(16))
     readers: Mapped[list[str]] = mapped_column(_JSON)
     writers: Mapped[list[str]] = mapped_column(_JSON)
-    content_type: Mapped[str] = mapped_column(String(127))
-    content: Mapped[bytes | None] = mapped_column(LargeBinary)
+    content_type: Mapped[str] = mapped_column(sa.String(127))
+    content: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
     ref: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
     # The name `metadata` is taken on a mapped class.
     facts: Mapped[dict[str, JsonValue]] = mapped_column("metadata", _JSON)
     source: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
-    model: Mapped[str | None] = mapped_column(String(128))
-    vector: Mapped[bytes | None] = mapped_column(LargeBinary)
+    model: Mapped[str | None] = mapped_column(sa.String(128))
+    vector: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
     created_at: Mapped[datetime] = mapped_column(Utc)
     updated_at: Mapped[datetime] = mapped_column(Utc)
-    version: Mapped[int] = mapped_column(BigInteger)
+    version: Mapped[int] = mapped_column(sa.BigInteger)
 
 
 class ReaderRow(GlmBase):
     """Reader, other than the owner, of a unit that is not public."""
 
     __tablename__ = "kem_readers"
-    __table_args__ = (Index(None, "reader", "kem_id"),)
-    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
-    reader: Mapped[str] = mapped_column(String(96), primary_key=True)
+    __table_args__ = (sa.Index(None, "reader", "kem_id"),)
+    kem_id: Mapped[str] = mapped_column(sa.ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    reader: Mapped[str] = mapped_column(sa.String(96), primary_key=True)
 
 
 class FacetRow(GlmBase):
     """Value in the metadata of a unit, in the column of its type."""
 
     __tablename__ = "kem_facets"
-    __table_args__ = (Index(None, "key", "text", "kem_id"), Index(None, "key", "number", "kem_id"))
-    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
-    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    key: Mapped[str] = mapped_column(String(64))
-    text: Mapped[str | None] = mapped_column(String(256))
-    number: Mapped[float | None] = mapped_column(Double)
-    flag: Mapped[bool | None] = mapped_column(Boolean)
+    __table_args__ = (sa.Index(None, "key", "text", "kem_id"), sa.Index(None, "key", "number", "kem_id"))
+    kem_id: Mapped[str] = mapped_column(sa.ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(sa.String(64))
+    text: Mapped[str | None] = mapped_column(sa.String(256))
+    number: Mapped[float | None] = mapped_column(sa.Double)
+    flag: Mapped[bool | None] = mapped_column(sa.Boolean)
 
 
 class VectorWriteRow(GlmBase):
@@ -106,37 +95,37 @@ class VectorWriteRow(GlmBase):
     __tablename__ = "vector_writes"
     # Without AUTOINCREMENT SQLite reuses numbers, and a change during a write could pass for the one written.
     __table_args__ = ({"sqlite_autoincrement": True},)
-    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
-    kem_id: Mapped[str] = mapped_column(String(128))
+    seq: Mapped[int] = mapped_column(_NUMBER, primary_key=True, autoincrement=True)
+    kem_id: Mapped[str] = mapped_column(sa.String(128))
 
 
 class TextRow(GlmBase):
     """Stems of the content of a unit, in order; each database has a full-text index over these rows."""
 
     __tablename__ = "kem_texts"
-    __table_args__ = (Index(None, "kem_id", unique=True), {"sqlite_autoincrement": True})
-    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
-    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"))
-    stems: Mapped[str] = mapped_column(Text)
+    __table_args__ = (sa.Index(None, "kem_id", unique=True), {"sqlite_autoincrement": True})
+    seq: Mapped[int] = mapped_column(_NUMBER, primary_key=True, autoincrement=True)
+    kem_id: Mapped[str] = mapped_column(sa.ForeignKey("kems.id", ondelete="CASCADE"))
+    stems: Mapped[str] = mapped_column(sa.Text)
 
 
 class NextVectorRow(GlmBase):
     """Vector of the next model for a unit, used at the end of the migration unless the unit has changed."""
 
     __tablename__ = "kem_next_vectors"
-    kem_id: Mapped[str] = mapped_column(ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger)
-    model: Mapped[str] = mapped_column(String(128))
-    vector: Mapped[bytes | None] = mapped_column(LargeBinary)
+    kem_id: Mapped[str] = mapped_column(sa.ForeignKey("kems.id", ondelete="CASCADE"), primary_key=True)
+    version: Mapped[int] = mapped_column(sa.BigInteger)
+    model: Mapped[str] = mapped_column(sa.String(128))
+    vector: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
 
 
 class SpaceRow(GlmBase):
     """The embedding space in use: one row."""
 
     __tablename__ = "spaces"
-    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    model: Mapped[str] = mapped_column(String(128))
-    dim: Mapped[int] = mapped_column(Integer)
+    number: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    model: Mapped[str] = mapped_column(sa.String(128))
+    dim: Mapped[int] = mapped_column(sa.Integer)
 
 
 inbox_tables = add_inbox_tables(GlmBase.metadata)

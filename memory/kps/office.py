@@ -3,7 +3,6 @@
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from datetime import datetime, time
 from functools import wraps
 from io import BytesIO
@@ -48,9 +47,11 @@ def _checked(extract: Extractor) -> Extractor:
 
     @wraps(extract)
     def checked(content: bytes) -> Document:
-        with _corrupt_if_broken():
+        try:
             _require_harmless(content)
             return extract(content)
+        except _BROKEN as broken:
+            raise CorruptDocument(reason=f"{type(broken).__name__}: {broken}") from broken
 
     return checked
 
@@ -62,10 +63,7 @@ def extract_docx(content: bytes) -> Document:
 
     from memory.kps.text_formats import extract_html
 
-    def without_picture(_picture: object) -> list[object]:
-        return []
-
-    converted = mammoth.convert_to_html(BytesIO(content), style_map=_STYLES, convert_image=without_picture)
+    converted = mammoth.convert_to_html(BytesIO(content), style_map=_STYLES, convert_image=lambda _picture: [])
     return extract_html(converted.value)
 
 
@@ -137,14 +135,6 @@ def _table(rows: Iterable[list[str]]) -> str:
     """Rows as lines, without the empty cells at their ends."""
     lines = (" | ".join(" ".join(cell.split()) for cell in row).rstrip(" |") for row in rows)
     return "\n".join(line for line in lines if line)
-
-
-@contextmanager
-def _corrupt_if_broken() -> Iterator[None]:
-    try:
-        yield
-    except _BROKEN as broken:
-        raise CorruptDocument(reason=f"{type(broken).__name__}: {broken}") from broken
 
 
 def _require_harmless(content: bytes) -> None:

@@ -197,29 +197,23 @@ def _unit(command: ProcessRawData, identity: str, number: int, document: Documen
         id=f"kem_{derived(identity, number).replace('-', '')}",
         content_type="text/markdown" if command.content_type.split(";")[0] in _MARKDOWN else "text/plain",
         content=content,
-        metadata={**_found(number, piece), **command.initial_metadata, **_revised(command), **_artifact(command)},
+        metadata=_metadata(command, number, piece),
         source=KemSource(artifact=command.source, start=piece.start, end=piece.end, links=command.links),
         **_rights(command.rights),
     )
     return Unit(draft, "\n".join([*(title for title in piece.section if title not in content), content]))
 
 
-def _found(number: int, piece: Piece) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {"part": number}
-    if piece.page is not None:
-        found["page"] = piece.page
-    if piece.section:
-        found["section"] = list(piece.section)
-    return found
+def _metadata(command: ProcessRawData, number: int, piece: Piece) -> dict[str, JsonValue]:
+    """With the artifact id, by which all units of a document are found whatever its version."""
+    found: dict[str, JsonValue] = {"part": number, "page": piece.page, "section": [*piece.section] or None}
+    artifact_id = None if command.source is None else command.source.artifact_id
+    added: dict[str, JsonValue] = {_REVISION: command.revision or None, ARTIFACT_KEY: artifact_id}
+    return _known(found) | command.initial_metadata | _known(added)
 
 
-def _revised(command: ProcessRawData) -> dict[str, JsonValue]:
-    return {_REVISION: command.revision} if command.revision else {}
-
-
-def _artifact(command: ProcessRawData) -> dict[str, JsonValue]:
-    """The artifact id, by which all units of a document are found whatever its version."""
-    return {} if command.source is None else {ARTIFACT_KEY: command.source.artifact_id}
+def _known(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _revision(metadata: Mapping[str, JsonValue]) -> float:

@@ -4,21 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    ColumnElement,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-    and_,
-)
-from sqlalchemy import text as sql
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -27,11 +13,11 @@ from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations" / "lsm"
 
-_JSON = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+_JSON = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+_NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # Episodes whose topics and links have yet to be determined.
-_UNSETTLED = sql("NOT is_settled")
-_WITHOUT_FEEDBACK = sql("feedback IS NULL")
+_UNSETTLED = sa.text("NOT is_settled")
+_WITHOUT_FEEDBACK = sa.text("feedback IS NULL")
 
 
 class LsmBase(DeclarativeBase):
@@ -47,9 +33,9 @@ class ChatRow(LsmBase):
     """
 
     __tablename__ = "chats"
-    chat_id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    turns: Mapped[int] = mapped_column(BigInteger)
-    heard: Mapped[int] = mapped_column(BigInteger)
+    chat_id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    turns: Mapped[int] = mapped_column(sa.BigInteger)
+    heard: Mapped[int] = mapped_column(sa.BigInteger)
 
 
 class TurnRow(LsmBase):
@@ -60,18 +46,18 @@ class TurnRow(LsmBase):
     """
 
     __tablename__ = "raw_log"
-    __table_args__ = (Index(None, "chat_id", "position", unique=True), Index(None, "chat_id", "time", "position"))
-    id: Mapped[str] = mapped_column(String(68), primary_key=True)
-    chat_id: Mapped[str] = mapped_column(String(64))
-    position: Mapped[int] = mapped_column(BigInteger)
-    message_id: Mapped[str | None] = mapped_column(String(68))
-    role: Mapped[str] = mapped_column(String(16))
-    kind: Mapped[str] = mapped_column(String(16))
-    speaker: Mapped[str | None] = mapped_column(String(80))
-    content: Mapped[str] = mapped_column(Text)
+    __table_args__ = (sa.Index(None, "chat_id", "position", unique=True), sa.Index(None, "chat_id", "time", "position"))
+    id: Mapped[str] = mapped_column(sa.String(68), primary_key=True)
+    chat_id: Mapped[str] = mapped_column(sa.String(64))
+    position: Mapped[int] = mapped_column(sa.BigInteger)
+    message_id: Mapped[str | None] = mapped_column(sa.String(68))
+    role: Mapped[str] = mapped_column(sa.String(16))
+    kind: Mapped[str] = mapped_column(sa.String(16))
+    speaker: Mapped[str | None] = mapped_column(sa.String(80))
+    content: Mapped[str] = mapped_column(sa.Text)
     time: Mapped[datetime] = mapped_column(Utc)
-    word_count: Mapped[int] = mapped_column(Integer)
-    is_heard: Mapped[bool] = mapped_column(Boolean)
+    word_count: Mapped[int] = mapped_column(sa.Integer)
+    is_heard: Mapped[bool] = mapped_column(sa.Boolean)
     recorded_at: Mapped[datetime] = mapped_column(Utc)
 
 
@@ -85,78 +71,78 @@ class EpisodeRow(LsmBase):
 
     __tablename__ = "episodes"
     __table_args__ = (
-        Index(None, "chat_id", "ended_at", "id"),
-        Index(None, "layer", "last_accessed", "id"),
-        Index("ix_episodes_unsettled", "chat_id", "id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
+        sa.Index(None, "chat_id", "ended_at", "id"),
+        sa.Index(None, "layer", "last_accessed", "id"),
+        sa.Index("ix_episodes_unsettled", "chat_id", "id", sqlite_where=_UNSETTLED, postgresql_where=_UNSETTLED),
     )
-    id: Mapped[str] = mapped_column(String(67), primary_key=True)
-    chat_id: Mapped[str] = mapped_column(String(64))
+    id: Mapped[str] = mapped_column(sa.String(67), primary_key=True)
+    chat_id: Mapped[str] = mapped_column(sa.String(64))
     created_at: Mapped[datetime] = mapped_column(Utc)
     last_accessed: Mapped[datetime] = mapped_column(Utc)
-    access_count: Mapped[int] = mapped_column(Integer)
-    layer_accesses: Mapped[int] = mapped_column(Integer)
-    layer: Mapped[str] = mapped_column(String(8))
-    priority: Mapped[float] = mapped_column(Double)
+    access_count: Mapped[int] = mapped_column(sa.Integer)
+    layer_accesses: Mapped[int] = mapped_column(sa.Integer)
+    layer: Mapped[str] = mapped_column(sa.String(8))
+    priority: Mapped[float] = mapped_column(sa.Double)
     content_hot: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
     content_warm: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
     content_cold: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
-    headline: Mapped[str] = mapped_column(Text)
+    headline: Mapped[str] = mapped_column(sa.Text)
     tags: Mapped[list[str]] = mapped_column(_JSON)
-    model: Mapped[str | None] = mapped_column(String(128))
-    embedding: Mapped[bytes | None] = mapped_column(LargeBinary)
-    continues_from: Mapped[str | None] = mapped_column(String(67))
+    model: Mapped[str | None] = mapped_column(sa.String(128))
+    embedding: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
+    continues_from: Mapped[str | None] = mapped_column(sa.String(67))
     related_to: Mapped[list[str]] = mapped_column(_JSON)
-    is_anchor: Mapped[bool] = mapped_column(Boolean)
-    anchor_reason: Mapped[str | None] = mapped_column(String(16))
-    anchored_by: Mapped[str | None] = mapped_column(String(8))
+    is_anchor: Mapped[bool] = mapped_column(sa.Boolean)
+    anchor_reason: Mapped[str | None] = mapped_column(sa.String(16))
+    anchored_by: Mapped[str | None] = mapped_column(sa.String(8))
     started_at: Mapped[datetime] = mapped_column(Utc)
     ended_at: Mapped[datetime] = mapped_column(Utc)
-    turns: Mapped[int] = mapped_column(Integer)
-    word_count: Mapped[int] = mapped_column(Integer)
-    layer_word_count: Mapped[int | None] = mapped_column(Integer)
-    version: Mapped[int] = mapped_column(BigInteger)
-    packed_version: Mapped[int | None] = mapped_column(BigInteger)
+    turns: Mapped[int] = mapped_column(sa.Integer)
+    word_count: Mapped[int] = mapped_column(sa.Integer)
+    layer_word_count: Mapped[int | None] = mapped_column(sa.Integer)
+    version: Mapped[int] = mapped_column(sa.BigInteger)
+    packed_version: Mapped[int | None] = mapped_column(sa.BigInteger)
     report: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
-    is_settled: Mapped[bool] = mapped_column(Boolean)
-    fragment_id: Mapped[str | None] = mapped_column(String(69))
+    is_settled: Mapped[bool] = mapped_column(sa.Boolean)
+    fragment_id: Mapped[str | None] = mapped_column(sa.String(69))
 
 
 class EpisodeOfTurnRow(LsmBase):
     """Episode of a turn."""
 
     __tablename__ = "episode_of_turn"
-    __table_args__ = (Index(None, "episode_id"),)
-    raw_log_id: Mapped[str] = mapped_column(ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
-    episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
+    __table_args__ = (sa.Index(None, "episode_id"),)
+    raw_log_id: Mapped[str] = mapped_column(sa.ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
+    episode_id: Mapped[str] = mapped_column(sa.ForeignKey("episodes.id", ondelete="CASCADE"))
 
 
 class LayerChangeRow(LsmBase):
     """Transition of an episode into a layer, with its words there; before the first one it was hot."""
 
     __tablename__ = "layer_changes"
-    __table_args__ = (Index(None, "episode_id"),)
+    __table_args__ = (sa.Index(None, "episode_id"),)
     position: Mapped[int] = mapped_column(_NUMBER, primary_key=True, autoincrement=True)
-    episode_id: Mapped[str] = mapped_column(ForeignKey("episodes.id", ondelete="CASCADE"))
+    episode_id: Mapped[str] = mapped_column(sa.ForeignKey("episodes.id", ondelete="CASCADE"))
     at: Mapped[datetime] = mapped_column(Utc)
-    layer: Mapped[str] = mapped_column(String(8))
-    word_count: Mapped[int] = mapped_column(Integer)
+    layer: Mapped[str] = mapped_column(sa.String(8))
+    word_count: Mapped[int] = mapped_column(sa.Integer)
 
 
 class TurnVectorRow(LsmBase):
     """Vector of a turn, little-endian float32."""
 
     __tablename__ = "turn_vectors"
-    raw_log_id: Mapped[str] = mapped_column(ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
-    model: Mapped[str] = mapped_column(String(128))
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+    raw_log_id: Mapped[str] = mapped_column(sa.ForeignKey("raw_log.id", ondelete="CASCADE"), primary_key=True)
+    model: Mapped[str] = mapped_column(sa.String(128))
+    data: Mapped[bytes] = mapped_column(sa.LargeBinary)
 
 
-def wants_vector() -> ColumnElement[bool]:
+def wants_vector() -> sa.ColumnElement[bool]:
     """Condition for a turn to be embedded: hidden and empty ones are not searched."""
-    return and_(TurnRow.kind != MessageKind.HIDDEN.value, TurnRow.content != "")
+    return sa.and_(TurnRow.kind != MessageKind.HIDDEN.value, TurnRow.content != "")
 
 
-def of_chat(table: Any, chat_id: str | None) -> list[ColumnElement[bool]]:
+def of_chat(table: Any, chat_id: str | None) -> list[sa.ColumnElement[bool]]:
     """Condition for the rows of one chat; none for those of all."""
     return [] if chat_id is None else [table.chat_id == chat_id]
 
@@ -169,20 +155,20 @@ class SearchRow(LsmBase):
 
     __tablename__ = "searches"
     __table_args__ = (
-        Index(None, "chat_id", "at"),
-        Index(
+        sa.Index(None, "chat_id", "at"),
+        sa.Index(
             "ix_searches_without_feedback",
             "noticed_at",
             sqlite_where=_WITHOUT_FEEDBACK,
             postgresql_where=_WITHOUT_FEEDBACK,
         ),
     )
-    search_id: Mapped[str] = mapped_column(String(69), primary_key=True)
-    requester: Mapped[str] = mapped_column(String(160))
-    chat_id: Mapped[str] = mapped_column(String(64))
+    search_id: Mapped[str] = mapped_column(sa.String(69), primary_key=True)
+    requester: Mapped[str] = mapped_column(sa.String(160))
+    chat_id: Mapped[str] = mapped_column(sa.String(64))
     at: Mapped[datetime] = mapped_column(Utc)
-    query: Mapped[str] = mapped_column(Text)
-    unpacked: Mapped[bool] = mapped_column(Boolean)
+    query: Mapped[str] = mapped_column(sa.Text)
+    unpacked: Mapped[bool] = mapped_column(sa.Boolean)
     hits: Mapped[list[dict[str, Any]]] = mapped_column(_JSON)
     feedback: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
     noticed_at: Mapped[datetime | None] = mapped_column(Utc)
@@ -192,9 +178,9 @@ class SearchWeightsRow(LsmBase):
     """Tuned weights of the search."""
 
     __tablename__ = "search_weights"
-    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    name: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
     value: Mapped[dict[str, Any]] = mapped_column(_JSON)
-    version: Mapped[int] = mapped_column(Integer)
+    version: Mapped[int] = mapped_column(sa.Integer)
 
 
 inbox_tables = add_inbox_tables(LsmBase.metadata)
