@@ -1,9 +1,10 @@
 """The blob store as storage uses it: staged uploads, objects by digest, small files."""
 
+import errno
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from bus_schema.replies import Code
 from mindbus.errors import MindBusError
@@ -46,8 +47,23 @@ class NotGuaranteed(MindBusError, code=Code.INVALID):
     """The store overwrites objects: set MINDBUS_ARTIFACTS_WRITE_ONCE to verified, or use another store."""
 
 
-class ObjectDamaged(OSError):
+class BlobError(OSError):
+    """A file of the store is not as it should be; the docstring of the class is the message."""
+
+    number: ClassVar[int] = errno.EIO
+
+    def __init__(self, key: str) -> None:
+        super().__init__(self.number, self.__doc__, key)
+
+
+class ObjectDamaged(BlobError):
     """A stored object has another size than its bytes; restore it from a backup, then retry."""
+
+
+class ObjectVanished(BlobError):
+    """An object has disappeared; try again."""
+
+    number = errno.EAGAIN
 
 
 class Blobs(Protocol):

@@ -6,12 +6,13 @@ import hashlib
 import os
 import stat
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from functools import wraps
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 from mindbus.files.disk import WriteBehindFile
 from mindbus.files.keys import OBJECTS
@@ -33,6 +34,21 @@ _NOT_PLAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 _READ_ONLY = 0o440
 _OWNERSHIP_CHECKS = 6
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _in_thread(
+    method: Callable[Concatenate["LocalBlobs", P], T],
+) -> Callable[Concatenate["LocalBlobs", P], Coroutine[Any, Any, T]]:
+    """Run a blocking method in a thread."""
+
+    @wraps(method)
+    async def run(self: "LocalBlobs", /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self, *arguments, **options)
+
+    return run
+
 
 class LocalBlobs:
     """Read-only files, linked into place whole; links in staging are never followed.
@@ -47,20 +63,36 @@ class LocalBlobs:
     async def prepare(self) -> None:
         """Nothing to probe: link(2) is exclusive in every folder."""
 
-    async def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
-        await asyncio.to_thread(self._promote, upload, key, declared)
+    @_in_thread
+    def promote(self, upload: str, key: str, declared: Declared, _labels: Labels) -> None:
+        with self._staged(upload) as staged, self._part() as (temporary, part):
+            self._write(staged, temporary, part, declared)
+            with self.folders.holding(key, make=True) as (folders, name):
+                _publish(temporary, part, folders[-1], name)
+                # The object may have been linked by a process that died before its folders reached the disk.
+                _sync(folders)
 
-    async def discard(self, upload: str) -> None:
-        await asyncio.to_thread(self._discard, upload)
+    @_in_thread
+    def discard(self, upload: str) -> None:
+        with suppress(FileNotFoundError), self.folders.holding(upload) as (folders, name):
+            os.unlink(name, dir_fd=folders[-1])
 
-    async def sweep_temporary(self, before: datetime) -> int:
-        return await asyncio.to_thread(self._sweep_temporary, before)
+    @_in_thread
+    def sweep_temporary(self, before: datetime) -> int:
+        removed = 0
+        with self.folders.opened(TEMPORARY, make=True) as folders:
+            for name in os.listdir(folders[-1]):
+                with suppress(FileNotFoundError):
+                    if os.stat(name, dir_fd=folders[-1], follow_symlinks=False).st_mtime < before.timestamp():
+                        os.unlink(name, dir_fd=folders[-1])
+                        removed += 1
+        return removed + sum(self.folders.prune(folder, before) for folder in (STAGING, ORPHANS, "claims"))
 
     async def listing(self, folder: str) -> AsyncIterator[StoredFile]:
         walk = self.folders.walk(folder)
         while page := await asyncio.to_thread(lambda: list(islice(walk, _PAGE))):
-            for found in page:
-                yield found
+            for file in page:
+                yield file
 
     async def size_bytes(self, key: str) -> int | None:
         return await asyncio.to_thread(self._size_bytes, key)
@@ -69,35 +101,56 @@ class LocalBlobs:
         """None: a file has no labels."""
         return None
 
-    async def digest(self, key: str) -> Declared:
-        return await asyncio.to_thread(self._digest, key)
+    @_in_thread
+    def digest(self, key: str) -> Declared:
+        with self._opened(key) as reader:
+            digest = hashlib.file_digest(reader, "sha256")  # type: ignore[arg-type]  # typed for buffered readers alone
+            return Declared(digest.hexdigest(), reader.tell())
 
-    async def move(self, key: str, target: str) -> bool:
-        return await asyncio.to_thread(self._move, key, target)
-
-    async def delete(self, key: str) -> None:
-        await asyncio.to_thread(self._delete, key)
-
-    async def write(self, key: str, content: bytes) -> None:
-        await asyncio.to_thread(self._write_whole, key, content)
-
-    async def read(self, key: str) -> bytes:
-        return await asyncio.to_thread(self._read, key)
-
-    def _promote(self, upload: str, key: str, declared: Declared) -> None:
-        part = uuid.uuid4().hex
-        folder, name = _split(key)
-        with self._staged(upload) as staged, self.folders.made(TEMPORARY) as temporary:
+    @_in_thread
+    def move(self, key: str, target: str) -> bool:
+        with ExitStack() as stack:
             try:
-                self._write(staged, temporary[-1], part, declared)
-                with self.folders.made(folder) as folders:
-                    _publish(temporary[-1], part, folders[-1], name)
-                    # The object may have been linked by a process that died before its folders reached the disk.
-                    for each in reversed(folders):
-                        os.fsync(each)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=temporary[-1])
+                folders, name = stack.enter_context(self.folders.holding(key))
+                os.stat(name, dir_fd=folders[-1], follow_symlinks=False)
+            except FileNotFoundError:
+                return self._size_bytes(target) is not None
+            targets, target_name = stack.enter_context(self.folders.holding(target, make=True))
+            if not _is_in(targets[-1], target_name):
+                move_file((folders[-1], name), (targets[-1], target_name))
+            _sync(targets)
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folders[-1])
+            os.fsync(folders[-1])
+            _drop_empty(key, folders)
+            return _is_in(targets[-1], target_name)
+
+    @_in_thread
+    def delete(self, key: str) -> None:
+        with suppress(FileNotFoundError), self.folders.holding(key) as (folders, name):
+            os.unlink(name, dir_fd=folders[-1])
+            _drop_empty(key, folders)
+
+    @_in_thread
+    def write(self, key: str, content: bytes) -> None:
+        with self._part() as (temporary, part), self.folders.holding(key, make=True) as (folders, name):
+            with os.fdopen(os.open(part, NEW, 0o640, dir_fd=temporary), "wb") as target:
+                target.write(content)
+                target.flush()
+                os.fsync(target.fileno())
+            os.rename(part, name, src_dir_fd=temporary, dst_dir_fd=folders[-1])
+            _sync(folders)
+
+    @_in_thread
+    def read(self, key: str) -> bytes:
+        with self._opened(key) as reader:
+            return reader.read()
+
+    def _size_bytes(self, key: str) -> int | None:
+        with suppress(FileNotFoundError), self.folders.holding(key) as (folders, name):
+            status = os.stat(name, dir_fd=folders[-1], follow_symlinks=False)
+            return status.st_size if stat.S_ISREG(status.st_mode) else None
+        return None
 
     def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
         with os.fdopen(os.open(part, NEW, 0o600, dir_fd=temporary), "wb") as target:
@@ -106,94 +159,30 @@ class LocalBlobs:
             os.fchmod(target.fileno(), _READ_ONLY)
             os.fsync(target.fileno())
 
-    def _discard(self, upload: str) -> None:
-        folder, name = _split(upload)
-        with suppress(FileNotFoundError), self.folders.reached(folder) as folders:
-            os.unlink(name, dir_fd=folders[-1])
-
-    def _sweep_temporary(self, before: datetime) -> int:
-        removed = 0
-        with self.folders.made(TEMPORARY) as folders:
-            for name in os.listdir(folders[-1]):
-                with suppress(FileNotFoundError):
-                    if os.stat(name, dir_fd=folders[-1], follow_symlinks=False).st_mtime < before.timestamp():
-                        os.unlink(name, dir_fd=folders[-1])
-                        removed += 1
-        return removed + sum(self.folders.prune(folder, before) for folder in (STAGING, ORPHANS, "claims"))
-
-    def _size_bytes(self, key: str) -> int | None:
-        folder, name = _split(key)
-        with suppress(FileNotFoundError), self.folders.reached(folder) as folders:
-            status = os.stat(name, dir_fd=folders[-1], follow_symlinks=False)
-            return status.st_size if stat.S_ISREG(status.st_mode) else None
-        return None
-
-    def _digest(self, key: str) -> Declared:
-        with self._opened(key) as reader:
-            digest = hashlib.file_digest(reader, "sha256")  # type: ignore[arg-type]  # typed for buffered readers alone
-            return Declared(digest.hexdigest(), reader.tell())
-
-    def _read(self, key: str) -> bytes:
-        with self._opened(key) as reader:
-            return reader.read()
-
-    def _delete(self, key: str) -> None:
-        folder, name = _split(key)
-        with suppress(FileNotFoundError), self.folders.reached(folder) as folders:
-            os.unlink(name, dir_fd=folders[-1])
-            _drop_empty(key, folders)
-
-    def _move(self, key: str, target: str) -> bool:
-        folder, name = _split(key)
-        target_folder, target_name = _split(target)
-        with ExitStack() as stack:
-            try:
-                folders = stack.enter_context(self.folders.reached(folder))
-                os.stat(name, dir_fd=folders[-1], follow_symlinks=False)
-            except FileNotFoundError:
-                return self._size_bytes(target) is not None
-            targets = stack.enter_context(self.folders.made(target_folder))
-            if not _is_in(targets[-1], target_name):
-                move_file((folders[-1], name), (targets[-1], target_name))
-            for each in reversed(targets):
-                os.fsync(each)
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folders[-1])
-            os.fsync(folders[-1])
-            _drop_empty(key, folders)
-            return _is_in(targets[-1], target_name)
-
-    def _write_whole(self, key: str, content: bytes) -> None:
-        folder, name = _split(key)
+    @contextmanager
+    def _part(self) -> Iterator[tuple[int, str]]:
+        """The folder and the name of a temporary file, removed at the end if it is still there."""
         part = uuid.uuid4().hex
-        with self.folders.made(TEMPORARY) as temporary, self.folders.made(folder) as folders:
+        with self.folders.opened(TEMPORARY, make=True) as folders:
             try:
-                with os.fdopen(os.open(part, NEW, 0o640, dir_fd=temporary[-1]), "wb") as target:
-                    target.write(content)
-                    target.flush()
-                    os.fsync(target.fileno())
-                os.rename(part, name, src_dir_fd=temporary[-1], dst_dir_fd=folders[-1])
+                yield folders[-1], part
             finally:
                 with suppress(FileNotFoundError):
-                    os.unlink(part, dir_fd=temporary[-1])
-            for each in reversed(folders):
-                os.fsync(each)
+                    os.unlink(part, dir_fd=folders[-1])
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[IO[bytes]]:
-        folder, name = _split(key)
-        with self.folders.reached(folder) as folders:
+        with self.folders.holding(key) as (folders, name):
             reader = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
         with reader:
             if not stat.S_ISREG(os.fstat(reader.fileno()).st_mode):
-                raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, key)
+                raise ObjectDamaged(key)
             yield reader
 
     @contextmanager
     def _staged(self, upload: str) -> Iterator[IO[bytes]]:
-        folder, name = _split(upload)
         try:
-            with self.folders.reached(folder) as folders:
+            with self.folders.holding(upload) as (folders, name):
                 staged = os.fdopen(os.open(name, PLAIN, dir_fd=folders[-1]), "rb", buffering=0)
                 try:
                     _require_single_name(staged.fileno(), name, folders[-1])
@@ -217,7 +206,7 @@ def _publish(temporary: int, part: str, folder: int, name: str) -> None:
     expected = os.stat(part, dir_fd=temporary, follow_symlinks=False)
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(found.st_mode) or found.st_size != expected.st_size:
-        raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, name)
+        raise ObjectDamaged(name)
 
 
 def _require_single_name(staged: int, name: str, folder: int) -> None:
@@ -232,9 +221,9 @@ def _require_single_name(staged: int, name: str, folder: int) -> None:
             raise FileNotFoundError(errno.ENOENT, "it has been replaced", name)
 
 
-def _split(key: str) -> tuple[str, str]:
-    path = PurePosixPath(key)
-    return str(path.parent), path.name
+def _sync(folders: list[int]) -> None:
+    for folder in reversed(folders):
+        os.fsync(folder)
 
 
 def _is_in(folder: int, name: str) -> bool:

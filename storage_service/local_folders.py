@@ -60,33 +60,32 @@ class Folders:
         self.orphans = orphans
 
     @contextmanager
-    def reached(self, path: str) -> Iterator[list[int]]:
-        """Descriptors of every folder from the root to `path`. Raises FileNotFoundError."""
+    def opened(self, path: str, *, make: bool = False) -> Iterator[list[int]]:
+        """Descriptors of every folder from the root to `path`. Raises FileNotFoundError, unless missing ones are made."""
         root, names = self._within(path)
+        if make:
+            root.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             folders = [_opened(stack, str(root), None)]
             for name in names:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o750, dir_fd=folders[-1])
                 folders.append(_opened(stack, name, folders[-1]))
             yield folders
 
     @contextmanager
-    def made(self, path: str) -> Iterator[list[int]]:
-        """As `reached`, creating missing folders."""
-        root, names = self._within(path)
-        root.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            folders = [_opened(stack, str(root), None)]
-            for name in names:
-                with suppress(FileExistsError):
-                    os.mkdir(name, 0o750, dir_fd=folders[-1])
-                folders.append(_opened(stack, name, folders[-1]))
-            yield folders
+    def holding(self, key: str, *, make: bool = False) -> Iterator[tuple[list[int], str]]:
+        """The folders of a file, as `opened` yields them, and its name."""
+        path, _, name = key.rpartition("/")
+        with self.opened(path, make=make) as folders:
+            yield folders, name
 
     def walk(self, path: str) -> Iterator[StoredFile]:
         """Every file under a folder whose name is valid in a key."""
         with ExitStack() as stack:
             try:
-                folders = stack.enter_context(self.reached(path))
+                folders = stack.enter_context(self.opened(path))
             except FileNotFoundError:
                 return
             yield from _walked(folders[-1], path, _MAX_DEPTH)
@@ -94,7 +93,7 @@ class Folders:
     def prune(self, path: str, before: datetime) -> int:
         """Remove old empty folders under this one, and old files whose name no key can have; returns their number."""
         try:
-            with self.reached(path) as folders:
+            with self.opened(path) as folders:
                 return _pruned(folders[-1], before.timestamp(), _MAX_DEPTH)
         except FileNotFoundError:
             return 0

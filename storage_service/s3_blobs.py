@@ -1,16 +1,15 @@
 """Blobs in an object store."""
 
 import asyncio
-import errno
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
 
 from mindbus.logs import logger
-from storage_service.blobs import TEMPORARY, Declared, Labels, NotGuaranteed, StoredFile
+from storage_service.blobs import TEMPORARY, Declared, Labels, NotGuaranteed, ObjectVanished, StoredFile
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore
-from storage_service.s3_promotion import ObjectVanished, Promotion
+from storage_service.s3_promotion import Promotion
 
 # Larger objects are copied within the store; several smaller ones may be in memory at once.
 WHOLE_BYTES = 2 * 1024 * 1024
@@ -98,7 +97,7 @@ class S3Blobs:
         except ObjectExists:
             pass  # An earlier attempt has copied it.
         except (ObjectChanged, FileNotFoundError) as error:
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})") from error
+            raise ObjectVanished(key) from error
         await self.objects.delete(key)
         return True
 

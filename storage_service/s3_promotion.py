@@ -1,7 +1,6 @@
 """Promotion of a staged upload to a permanent object in an object store, which has neither locks nor links."""
 
 import asyncio
-import errno
 import hashlib
 import uuid
 from collections.abc import Mapping
@@ -9,15 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NoReturn
 
-from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged
+from storage_service.blobs import TEMPORARY, Declared, ObjectDamaged, ObjectVanished
 from storage_service.errors import ContentMismatch, StagedFileMissing
 from storage_service.object_store import NO_LABELS, Guarantees, ObjectChanged, ObjectExists, ObjectStore, StoredObject
 
 _ATTEMPTS = 3
-
-
-class ObjectVanished(OSError):
-    """An object has disappeared; try again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +94,7 @@ class Promotion:
             await self.objects.copy(temporary, self.key, self.labels, if_match=etag, if_absent=is_conditional)
         except (ObjectChanged, FileNotFoundError) as error:
             # Swept after a stall of a day; that says nothing about the upload.
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({temporary})") from error
+            raise ObjectVanished(temporary) from error
 
     async def _require_untaken(self, *, is_conditional: bool) -> None:
         """Raise ObjectExists where the store would not; two concurrent writers then write the same bytes."""
@@ -127,7 +122,7 @@ class Promotion:
             sha256 = await self._digest(found) if may_be_wrong else found.sha256
             if sha256 in (None, self.declared.sha256):
                 return
-        raise ObjectDamaged(errno.EIO, ObjectDamaged.__doc__, self.key)
+        raise ObjectDamaged(self.key)
 
     async def _staged(self) -> StoredObject:
         staged = await self.objects.head(self.upload)
@@ -140,7 +135,7 @@ class Promotion:
     async def _found(self, key: str) -> StoredObject:
         found = await self.objects.head(key)
         if found is None:
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({key})")
+            raise ObjectVanished(key)
         return found
 
     async def _content(self) -> bytes:
@@ -167,7 +162,7 @@ class Promotion:
         except (ObjectChanged, FileNotFoundError) as error:
             if stored.key == self.upload:
                 raise
-            raise ObjectVanished(errno.EAGAIN, f"{ObjectVanished.__doc__} ({stored.key})") from error
+            raise ObjectVanished(stored.key) from error
         return digest.hexdigest()
 
     def _differ(self, sha256: str | None, size_bytes: int | str) -> NoReturn:

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -219,9 +220,9 @@ class Gated(LocalBlobs):
         super().__init__(root)
         self.gate = threading.Event()
 
-    def _promote(self, upload: str, key: str, declared: Declared) -> None:
+    def _write(self, staged: IO[bytes], temporary: int, part: str, declared: Declared) -> None:
         assert self.gate.wait(10), "the loop was blocked"
-        super()._promote(upload, key, declared)
+        super()._write(staged, temporary, part, declared)
 
 
 async def test_the_loop_runs_on_while_bytes_are_copied(tmp_path: Path, staged: Path) -> None:
