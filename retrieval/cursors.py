@@ -8,11 +8,14 @@ import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Self, TypeVar
 
 from mindbus.errors import Rejected
+
+T = TypeVar("T")
 
 # The longest decimal number that fits a 64-bit column.
 _DIGITS = 18
@@ -76,6 +79,11 @@ def decode_cursor(cursor: str, *, scope: str | None = None) -> list[object]:
     if parts[0] != scope:
         raise InvalidCursor(reason="belongs to another question")
     return parts[1:]
+
+
+def split_page(rows: Sequence[T], limit: int) -> tuple[Sequence[T], T | None]:
+    """A page of rows read with `limit + 1`; with its last row where another page follows."""
+    return rows[:limit], rows[limit - 1] if len(rows) > limit else None
 
 
 def digest_of(query: str) -> str:

@@ -1,22 +1,25 @@
 """Values that agents keep between messages, each in its own namespace."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 
 from bus_schema.agent_data import AgentDataPage, AgentDatum, GetAgentData, PutAgentData
 from mindbus.sql.database import Database
+from retrieval.cursors import split_page
 from storage_service.errors import AgentDatumConflict
 from storage_service.rows import insert_unless_taken
 from storage_service.tables import AgentDatumRow
 
 
+@dataclass(frozen=True, slots=True)
 class AgentData:
     """Versioned values by agent, namespace and key."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
-        self.database, self.clock = database, clock
+    database: Database
+    clock: Callable[[], datetime]
 
     async def put(self, request: PutAgentData) -> int:
         """Store a value within the current transaction; returns its version. Raises AgentDatumConflict."""
@@ -52,8 +55,6 @@ class AgentData:
         query = query.order_by(AgentDatumRow.key).limit(request.limit + 1)
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
-        page = rows[: request.limit]
-        items = tuple(
-            AgentDatum(key=row.key, value=row.value, version=row.version, updated_at=row.updated_at) for row in page
-        )
-        return AgentDataPage(items=items, next_cursor=page[-1].key if len(rows) > request.limit else None)
+        page, last = split_page(rows, request.limit)
+        items = tuple(AgentDatum.model_validate(row, from_attributes=True) for row in page)
+        return AgentDataPage(items=items, next_cursor=last.key if last else None)

@@ -1,34 +1,34 @@
 """Reads of manifests, versions and lineage, under the condition of the ACL."""
 
+from dataclasses import dataclass
+
 from sqlalchemy import select
 
 from bus_schema.artifacts import Manifest
 from bus_schema.storage import GetLineage, Lineage, LineageEdge, ManifestPage, SearchArtifacts, Versions
 from mindbus.principal import Principal
 from mindbus.sql.database import Database
-from retrieval.cursors import position_of
+from retrieval.cursors import position_of, split_page
 from storage_service.acl import not_found, readable_by
 from storage_service.errors import LineageTooLarge
 from storage_service.rows import as_manifest
-from storage_service.search import ManifestSearch, SearchTuning
+from storage_service.search import DEFAULT_TUNING, ManifestSearch, SearchTuning
 from storage_service.tables import InputRow, ManifestRow
 
+MAX_EDGES = 2000
 
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """Manifests by id, by search and by version."""
+    """Manifests by id, by search, by version and by provenance."""
 
-    def __init__(self, database: Database, pace: SearchTuning | None = None) -> None:
-        self.database = database
-        self.pace = pace or SearchTuning()
+    database: Database
+    pace: SearchTuning = DEFAULT_TUNING
+    max_edges: int = MAX_EDGES
 
     async def get(self, artifact_id: str, principal: Principal) -> Manifest:
         """Raises NoSuchArtifact."""
-        query = select(ManifestRow).where(ManifestRow.id == artifact_id, readable_by(principal))
-        async with self.database.reading() as session:
-            row = await session.scalar(query)
-            if row is None:
-                raise await not_found(session, artifact_id)
-        return as_manifest(row)
+        return as_manifest(await self._row(artifact_id, principal))
 
     async def search(self, request: SearchArtifacts, principal: Principal) -> ManifestPage:
         """A page in order of commit, so that what is committed between two pages comes after both.
@@ -39,10 +39,9 @@ class Catalog:
         async with self.database.reading() as session:
             search = ManifestSearch(session, request, principal, self.pace)
             places = await search.places(after, request.limit + 1)
-            page = places[: request.limit]
+            page, last = split_page(places, request.limit)
             rows = await search.manifests(page)
-        next_cursor = str(page[-1]) if len(places) > request.limit else None
-        return ManifestPage(items=tuple(map(as_manifest, rows)), next_cursor=next_cursor)
+        return ManifestPage(items=tuple(map(as_manifest, rows)), next_cursor=None if last is None else str(last))
 
     async def versions(self, artifact_id: str, principal: Principal) -> Versions:
         """Raises NoSuchArtifact."""
@@ -58,24 +57,12 @@ class Catalog:
                 raise await not_found(session, artifact_id)
         return Versions(items=tuple(map(as_manifest, rows)))
 
-
-MAX_EDGES = 2000
-
-
-class LineageReader:
-    """The provenance graph, read level by level; a hidden artifact ends the walk."""
-
-    def __init__(self, database: Database, max_edges: int = MAX_EDGES) -> None:
-        self.database = database
-        self.max_edges = max_edges
-
     async def lineage(self, request: GetLineage, principal: Principal) -> Lineage:
-        """Raises NoSuchArtifact, LineageTooLarge."""
-        query = select(ManifestRow).where(ManifestRow.id == request.artifact_id, readable_by(principal))
-        async with self.database.reading() as session:
-            start = await session.scalar(query)
-            if start is None:
-                raise await not_found(session, request.artifact_id)
+        """The provenance graph, read level by level; a hidden artifact ends the walk.
+
+        Raises NoSuchArtifact, LineageTooLarge.
+        """
+        start = await self._row(request.artifact_id, principal)
         nodes = {start.id: start}
         edges: set[tuple[str, str]] = set()
         for direction in ("up", "down"):
@@ -86,15 +73,23 @@ class LineageReader:
             edges=tuple(LineageEdge(source=source, target=target) for source, target in sorted(edges)),
         )
 
+    async def _row(self, artifact_id: str, principal: Principal) -> ManifestRow:
+        query = select(ManifestRow).where(ManifestRow.id == artifact_id, readable_by(principal))
+        async with self.database.reading() as session:
+            row = await session.scalar(query)
+            if row is None:
+                raise await not_found(session, artifact_id)
+        return row
+
     async def _walk(
         self,
         start: str,
         direction: str,
         depth: int,
         principal: Principal,
-        found: tuple[dict[str, ManifestRow], set[tuple[str, str]]],
+        graph: tuple[dict[str, ManifestRow], set[tuple[str, str]]],
     ) -> None:
-        nodes, edges = found
+        nodes, edges = graph
         near, far = InputRow.artifact_id, InputRow.input_id
         if direction == "down":
             near, far = far, near

@@ -1,6 +1,7 @@
 """Dialogues: messages in order, fragments, buffers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,35 +20,38 @@ from bus_schema.conversations import (
 )
 from bus_schema.dialogue import MAX_FRAGMENT_MESSAGES, DialogueFragment, DialogueMessage, DialogueState
 from mindbus.sql.database import Database
-from retrieval.cursors import PageKey, position_of
+from retrieval.cursors import PageKey, position_of, split_page
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
 from storage_service.rows import insert_unless_taken
 from storage_service.tables import DialogueMessageRow, DialogueRow, FragmentRow
 
+_FRAGMENT_COLUMNS = ("fragment_id", "user_id", "started_at", "ended_at", "reason")
 
-class Messages:
-    """Messages, stored once and never changed."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+@dataclass(frozen=True, slots=True)
+class Dialogues:
+    """Dialogues of all users.
 
-    async def save(self, message: DialogueMessage) -> Saved:
+    A message is stored once and never changed; it belongs to at most one fragment, the buffer is the rest of a
+    dialogue.
+    """
+
+    database: Database
+
+    async def save_message(self, message: DialogueMessage) -> Saved:
         """Store a message within the current transaction. Raises MessageIdTaken."""
         session = self.database.session
-        dialogue = await locked_dialogue(session, message)
+        dialogue = await _locked_dialogue(session, message)
         query = select(DialogueMessageRow).where(DialogueMessageRow.message_id == message.message_id)
         existing = await session.scalar(query)
         if existing is None:
             await _add(session, dialogue, message)
-        elif not _is_same(as_message(existing), message):
+        elif not _is_same(_as_message(existing), message):
             raise MessageIdTaken(message_id=message.message_id)
-        return Saved(
-            message_id=message.message_id,
-            is_new=existing is None,
-            buffered=dialogue.last_position - dialogue.fragmented_position,
-        )
+        buffered = dialogue.last_position - dialogue.fragmented_position
+        return Saved(message_id=message.message_id, is_new=existing is None, buffered=buffered)
 
-    async def get(self, request: GetMessage) -> DialogueMessage:
+    async def message(self, request: GetMessage) -> DialogueMessage:
         """Raises NoSuchMessage."""
         query = select(DialogueMessageRow).where(
             DialogueMessageRow.user_id == request.user_id, DialogueMessageRow.message_id == request.message_id
@@ -56,9 +60,9 @@ class Messages:
             row = await session.scalar(query)
         if row is None:
             raise NoSuchMessage(message_id=request.message_id)
-        return as_message(row)
+        return _as_message(row)
 
-    async def page(self, request: GetMessages) -> MessagePage:
+    async def messages(self, request: GetMessages) -> MessagePage:
         """Raises InvalidCursor."""
         position, is_forward = DialogueMessageRow.position, request.order == "oldest"
         query = select(DialogueMessageRow).where(DialogueMessageRow.user_id == request.user_id)
@@ -70,12 +74,71 @@ class Messages:
         query = query.order_by(position if is_forward else position.desc()).limit(request.limit + 1)
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
-        page = rows[: request.limit]
-        next_cursor = str(page[-1].position) if len(rows) > request.limit else None
-        return MessagePage(items=tuple(map(as_message, page)), next_cursor=next_cursor)
+        page, last = split_page(rows, request.limit)
+        return MessagePage(items=tuple(map(_as_message, page)), next_cursor=str(last.position) if last else None)
+
+    async def save_fragment(self, fragment: DialogueFragment) -> bool:
+        """Store a fragment within the current transaction; whether it is new. Raises FragmentMismatch."""
+        session = self.database.session
+        query = select(DialogueRow).where(DialogueRow.user_id == fragment.user_id).with_for_update()
+        dialogue = await session.scalar(query)
+        if await session.get(FragmentRow, fragment.fragment_id):
+            return False
+        if dialogue is None:
+            raise FragmentMismatch(fragment_id=fragment.fragment_id)
+        first, last = dialogue.fragmented_position + 1, dialogue.fragmented_position + len(fragment.message_ids)
+        rows = await _rows_between(session, fragment.user_id, first, last)
+        if tuple(row.message_id for row in rows) != fragment.message_ids:
+            raise FragmentMismatch(fragment_id=fragment.fragment_id)
+        dialogue.fragmented_position = last
+        columns = fragment.model_dump(include=set(_FRAGMENT_COLUMNS))
+        ref = fragment.ref.model_dump() if fragment.ref else None
+        session.add(FragmentRow(**columns, ref=ref, first_position=first, last_position=last))
+        await session.flush()
+        return True
+
+    async def fragment(self, request: GetDialogueFragment) -> DialogueFragment:
+        """A fragment as it was saved. Raises NoSuchFragment."""
+        async with self.database.reading() as session:
+            row = await session.get(FragmentRow, request.fragment_id)
+            if row is None:
+                raise NoSuchFragment(fragment_id=request.fragment_id)
+            rows = await _rows_between(session, row.user_id, row.first_position, row.last_position)
+        columns = {name: getattr(row, name) for name in _FRAGMENT_COLUMNS}
+        messages = () if row.ref else tuple(map(_as_message, rows))
+        ids = tuple(each.message_id for each in rows)
+        return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
+
+    async def active(self, request: GetAllActiveDialogues) -> ActiveDialogues:
+        """A page of dialogues with a buffer, by user id; the cursor is the last id."""
+        query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
+        if request.user_id is not None:
+            query = query.where(DialogueRow.user_id == request.user_id)
+        if request.silent_since is not None:
+            query = query.where(DialogueRow.last_activity <= request.silent_since)
+        if request.cursor is not None:
+            query = query.where(DialogueRow.user_id > request.cursor)
+        query = query.order_by(DialogueRow.user_id).limit(request.limit + 1)
+        async with self.database.reading() as session:
+            page, last = split_page((await session.scalars(query)).all(), request.limit)
+            items = [await _state(session, dialogue) for dialogue in page]
+        return ActiveDialogues(items=tuple(items), next_cursor=last.user_id if last else None)
+
+    async def page(self, request: ListDialogues) -> DialoguePage:
+        """A page of dialogues, the latest first. Raises InvalidCursor."""
+        query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
+        if request.cursor is not None:
+            query = query.where(_before(request.cursor))
+        async with self.database.reading() as session:
+            rows = (await session.scalars(query.limit(request.limit + 1))).all()
+        page, last = split_page(rows, request.limit)
+        return DialoguePage(
+            items=tuple(map(_as_dialogue, page)),
+            next_cursor=PageKey(last.last_activity, last.user_id).plain if last else None,
+        )
 
 
-async def locked_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
+async def _locked_dialogue(session: AsyncSession, message: DialogueMessage) -> DialogueRow:
     """The row of the user's dialogue, created if it is new, locked until the transaction ends."""
     begun = {"user_id": message.user_id, "last_position": 0, "fragmented_position": 0, "last_activity": message.time}
     await insert_unless_taken(session, DialogueRow, **begun)
@@ -93,7 +156,7 @@ async def _add(session: AsyncSession, dialogue: DialogueRow, message: DialogueMe
     await session.flush()
 
 
-def as_message(row: DialogueMessageRow) -> DialogueMessage:
+def _as_message(row: DialogueMessageRow) -> DialogueMessage:
     columns = {name: getattr(row, name) for name in DialogueMessage.model_fields if name != "trace_id"}
     return DialogueMessage.model_validate(columns | {"kem_ids": row.kem_ids or ()})
 
@@ -103,63 +166,6 @@ def _is_same(stored: DialogueMessage, message: DialogueMessage) -> bool:
     return stored.model_copy(update={"time": message.time}) == DialogueMessage.model_validate(
         message.model_dump(include=set(DialogueMessage.model_fields))
     )
-
-
-class Fragments:
-    """Fragments: a message belongs to at most one; the buffer is the rest of a dialogue."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-
-    async def save(self, fragment: DialogueFragment) -> bool:
-        """Store a fragment within the current transaction; whether it is new. Raises FragmentMismatch."""
-        session = self.database.session
-        query = select(DialogueRow).where(DialogueRow.user_id == fragment.user_id).with_for_update()
-        dialogue = await session.scalar(query)
-        if await session.get(FragmentRow, fragment.fragment_id):
-            return False
-        if dialogue is None:
-            raise FragmentMismatch(fragment_id=fragment.fragment_id)
-        first, last = dialogue.fragmented_position + 1, dialogue.fragmented_position + len(fragment.message_ids)
-        rows = await _rows_between(session, fragment.user_id, first, last)
-        if tuple(row.message_id for row in rows) != fragment.message_ids:
-            raise FragmentMismatch(fragment_id=fragment.fragment_id)
-        dialogue.fragmented_position = last
-        columns = fragment.model_dump(include={"fragment_id", "user_id", "started_at", "ended_at", "reason"})
-        ref = fragment.ref.model_dump() if fragment.ref else None
-        session.add(FragmentRow(**columns, ref=ref, first_position=first, last_position=last))
-        await session.flush()
-        return True
-
-    async def get(self, request: GetDialogueFragment) -> DialogueFragment:
-        """A fragment as it was saved. Raises NoSuchFragment."""
-        async with self.database.reading() as session:
-            row = await session.get(FragmentRow, request.fragment_id)
-            if row is None:
-                raise NoSuchFragment(fragment_id=request.fragment_id)
-            rows = await _rows_between(session, row.user_id, row.first_position, row.last_position)
-        columns = {name: getattr(row, name) for name in ("fragment_id", "user_id", "started_at", "ended_at", "reason")}
-        messages = () if row.ref else tuple(map(as_message, rows))
-        ids = tuple(each.message_id for each in rows)
-        return DialogueFragment.model_validate(columns | {"message_ids": ids, "messages": messages, "ref": row.ref})
-
-    async def active(self, request: GetAllActiveDialogues) -> ActiveDialogues:
-        """A page of dialogues with a buffer, by user id; the cursor is the last id."""
-        query = select(DialogueRow).where(DialogueRow.last_position > DialogueRow.fragmented_position)
-        if request.user_id is not None:
-            query = query.where(DialogueRow.user_id == request.user_id)
-        if request.silent_since is not None:
-            query = query.where(DialogueRow.last_activity <= request.silent_since)
-        if request.cursor is not None:
-            query = query.where(DialogueRow.user_id > request.cursor)
-        query = query.order_by(DialogueRow.user_id).limit(request.limit + 1)
-        async with self.database.reading() as session:
-            dialogues = (await session.scalars(query)).all()
-            page = dialogues[: request.limit]
-            items = [await _state(session, dialogue) for dialogue in page]
-        return ActiveDialogues(
-            items=tuple(items), next_cursor=page[-1].user_id if len(dialogues) > request.limit else None
-        )
 
 
 async def _rows_between(session: AsyncSession, user_id: str, first: int, last: int) -> Sequence[DialogueMessageRow]:
@@ -175,29 +181,8 @@ async def _state(session: AsyncSession, dialogue: DialogueRow) -> DialogueState:
     last = min(dialogue.last_position, dialogue.fragmented_position + MAX_FRAGMENT_MESSAGES)
     rows = await _rows_between(session, dialogue.user_id, dialogue.fragmented_position + 1, last)
     return DialogueState(
-        user_id=dialogue.user_id, buffer=tuple(map(as_message, rows)), last_activity=dialogue.last_activity
+        user_id=dialogue.user_id, buffer=tuple(map(_as_message, rows)), last_activity=dialogue.last_activity
     )
-
-
-class DialogueDirectory:
-    """All dialogues."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-
-    async def page(self, request: ListDialogues) -> DialoguePage:
-        """A page of dialogues, the latest first. Raises InvalidCursor."""
-        query = select(DialogueRow).order_by(DialogueRow.last_activity.desc(), DialogueRow.user_id.desc())
-        if request.cursor is not None:
-            query = query.where(_before(request.cursor))
-        async with self.database.reading() as session:
-            rows = (await session.scalars(query.limit(request.limit + 1))).all()
-        page = rows[: request.limit]
-        last = page[-1] if len(rows) > request.limit else None
-        return DialoguePage(
-            items=tuple(map(_as_dialogue, page)),
-            next_cursor=PageKey(last.last_activity, last.user_id).plain if last else None,
-        )
 
 
 def _before(cursor: str) -> ColumnElement[bool]:

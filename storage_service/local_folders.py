@@ -61,7 +61,7 @@ class Folders:
 
     @contextmanager
     def opened(self, path: str, *, make: bool = False) -> Iterator[list[int]]:
-        """Descriptors of every folder from the root to `path`. Raises FileNotFoundError, unless missing ones are made."""
+        """Descriptors of every folder from the root to `path`. Raises FileNotFoundError where one is missing."""
         root, names = self._within(path)
         if make:
             root.mkdir(parents=True, exist_ok=True)

@@ -99,6 +99,9 @@ _ONE, _OTHER = b"one", b"two, which is longer"
 class UnsoundStore(OSError):
     """The object store does not return what was just written to it; no artifact is safe there, use another."""
 
+    def __init__(self) -> None:
+        super().__init__(errno.EIO, self.__doc__)
+
 
 class ProbedStore(ObjectStore, Protocol):
     """Requests that only the probe makes."""
@@ -154,10 +157,10 @@ class StoreProbe:
         await self.objects.put(key, _OTHER, NO_LABELS, if_absent=False)
         found = await self.objects.head(key)
         if found is None or found.size_bytes != len(_OTHER) or await self._content(key) != _OTHER:
-            raise UnsoundStore(errno.EIO, UnsoundStore.__doc__)
+            raise UnsoundStore
         await self.objects.copy(key, f"{key}-copied", NO_LABELS, if_match=found.etag, if_absent=False)
         if await self._content(f"{key}-copied") != _OTHER:
-            raise UnsoundStore(errno.EIO, UnsoundStore.__doc__)
+            raise UnsoundStore
 
     async def _keeps_once(self, folder: str, name: str, begin: Begin) -> bool:
         """Whether an existing object stays unchanged, and exactly one of several concurrent writes succeeds."""
@@ -177,7 +180,7 @@ class StoreProbe:
     async def _copying(self, key: str) -> Awaitable[None]:
         source = await self.objects.head(f"{PurePosixPath(key).parent}/sound")
         if source is None:
-            raise UnsoundStore(errno.EIO, UnsoundStore.__doc__)
+            raise UnsoundStore
         return self.objects.copy(source.key, key, NO_LABELS, if_match=source.etag, if_absent=True)
 
     async def _copies_what_was_seen(self, folder: str) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from bus_schema.artifacts import ArtifactRef
 from bus_schema.process import Card, Run, RunPage, RunStatus, Step, StepStatus
 from mindbus.sql.tables import Utc, add_inbox_tables, named_metadata
-from retrieval.cursors import PageKey
+from retrieval.cursors import PageKey, split_page
 from storage_service.rows import insert_unless_taken
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "orchestrator"
@@ -68,41 +68,16 @@ inbox_tables = add_inbox_tables(RunBase.metadata)
 
 
 def as_run(row: RunRow, steps: Sequence[Step]) -> Run:
-    return Run(
-        run_id=row.run_id,
-        card_name=row.card_name,
-        status=RunStatus(row.status),
-        started_by=row.started_by,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        inputs=tuple(ArtifactRef.model_validate(artifact) for artifact in row.inputs),
-        params=row.params,
-        retention=row.card.get("retention"),
-        steps=tuple(steps),
-        result=None if row.result is None else ArtifactRef.model_validate(row.result),
-        reason=row.reason,
-    )
-
-
-def as_step(row: StepRow) -> Step:
-    return Step.model_validate({name: getattr(row, name) for name in Step.model_fields})
+    columns = {name: getattr(row, name) for name in Run.model_fields if name not in ("steps", "retention")}
+    return Run.model_validate(columns | {"steps": steps, "retention": row.card.get("retention")})
 
 
 def run_columns(run: Run) -> dict[str, Any]:
-    return {
-        "status": run.status.value,
-        "finished_at": run.finished_at,
-        "result": run.result.model_dump(mode="json") if run.result else None,
-        "reason": run.reason,
-    }
+    return run.model_dump(include={"finished_at", "reason"}) | run.model_dump(mode="json", include={"status", "result"})
 
 
 def step_columns(step: Step) -> dict[str, Any]:
-    columns = step.model_dump(mode="python")
-    columns["status"] = step.status.value
-    columns["artifact"] = step.artifact.model_dump(mode="json") if step.artifact else None
-    columns["context"] = step.context.model_dump(mode="json") if step.context else None
-    return columns
+    return step.model_dump() | step.model_dump(mode="json", include={"status", "artifact", "context"})
 
 
 _AT_ONCE = 500
@@ -125,16 +100,12 @@ class StoredRun:
 async def add_run(session: AsyncSession, run: Run, card: Card, request_sha256: str) -> bool:
     """Insert a run; False where its id is taken."""
     row = {
+        **run.model_dump(include={"run_id", "card_name", "started_by", "started_at", "params"}),
+        **run.model_dump(mode="json", include={"inputs"}),
         **run_columns(run),
-        "run_id": run.run_id,
         "version": 1,
         "request_sha256": request_sha256,
-        "card_name": run.card_name,
         "card": card.model_dump(mode="json"),
-        "started_by": run.started_by,
-        "started_at": run.started_at,
-        "inputs": [artifact.model_dump(mode="json") for artifact in run.inputs],
-        "params": run.params,
     }
     if not await insert_unless_taken(session, RunRow, **row):
         return False
@@ -189,9 +160,11 @@ async def list_runs(
     if card is not None:
         query = query.where(RunRow.card_name == card)
     rows = (await session.scalars(_after(query, cursor))).all()
-    page = await _with_steps(session, rows[:limit])
-    last = page[-1] if len(rows) > limit else None
-    return RunPage(items=page, next_cursor=PageKey(last.started_at, last.run_id).plain if last else None)
+    page, last = split_page(rows, limit)
+    return RunPage(
+        items=await _with_steps(session, page),
+        next_cursor=PageKey(last.started_at, last.run_id).plain if last else None,
+    )
 
 
 async def starting_runs(session: AsyncSession, limit: int) -> tuple[Run, ...]:
@@ -245,5 +218,5 @@ async def _with_steps(session: AsyncSession, rows: Sequence[RunRow]) -> tuple[Ru
     steps: dict[str, list[Step]] = {row.run_id: [] for row in rows}
     query = select(StepRow).where(StepRow.run_id.in_(list(steps))).order_by(StepRow.position)
     for step in await session.scalars(query.execution_options(populate_existing=True)):
-        steps[step.run_id].append(as_step(step))
+        steps[step.run_id].append(Step.model_validate(step, from_attributes=True))
     return tuple(as_run(row, steps[row.run_id]) for row in rows)

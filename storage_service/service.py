@@ -12,8 +12,8 @@ from mindbus.sql.migrations import upgrade
 from storage_service.acl import Traces
 from storage_service.agent_data import AgentData
 from storage_service.blobs import Blobs
-from storage_service.catalog import Catalog, LineageReader
-from storage_service.dialogues import DialogueDirectory, Fragments, Messages
+from storage_service.catalog import Catalog
+from storage_service.dialogues import Dialogues
 from storage_service.local_blobs import LocalBlobs
 from storage_service.maintenance.erasure import ErasedRows, Eraser
 from storage_service.maintenance.manifest_copies import clean
@@ -58,11 +58,8 @@ class StorageService:
     registry: Registry
     registrar: ArtifactRegistrar
     catalog: Catalog
-    lineage: LineageReader
     traces: Traces
-    messages: Messages
-    fragments: Fragments
-    dialogues: DialogueDirectory
+    dialogues: Dialogues
     timeline: Timeline
     agent_data: AgentData
     blobs: Blobs
@@ -102,11 +99,8 @@ def open_storage(
         registry=registry,
         registrar=ArtifactRegistrar(registry, blobs, files.url, max_artifact_bytes),
         catalog=Catalog(database),
-        lineage=LineageReader(database),
         traces=Traces(database, clock),
-        messages=Messages(database),
-        fragments=Fragments(database),
-        dialogues=DialogueDirectory(database),
+        dialogues=Dialogues(database),
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
         blobs=blobs,

@@ -1,6 +1,7 @@
 """The timeline: events in the order of receipt."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, select
 
@@ -11,11 +12,11 @@ from storage_service.rows import insert_unless_taken, next_number
 from storage_service.tables import TimelineRow
 
 
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """Events of every topic, each recorded once."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    database: Database
 
     async def save(self, events: Sequence[TimelineEvent]) -> int:
         """Store events within the current transaction; returns the number of new ones."""
@@ -41,7 +42,8 @@ class Timeline:
         async with self.database.reading() as session:
             rows = (await session.scalars(query)).all()
         last = rows[-1].sequence if rows else after
-        return TimelinePage(items=tuple(map(_as_event, rows)), next_cursor=str(last))
+        items = tuple(TimelineEvent.model_validate(row, from_attributes=True) for row in rows)
+        return TimelinePage(items=items, next_cursor=str(last))
 
 
 def _conditions(request: GetTimeline) -> list[ColumnElement[bool]]:
@@ -54,7 +56,3 @@ def _conditions(request: GetTimeline) -> list[ColumnElement[bool]]:
     if request.until is not None:
         conditions.append(TimelineRow.time < request.until)
     return conditions
-
-
-def _as_event(row: TimelineRow) -> TimelineEvent:
-    return TimelineEvent.model_validate({name: getattr(row, name) for name in TimelineEvent.model_fields})

@@ -204,20 +204,15 @@ class Uploads:
             key = new_staging_key(principal.owner, self.clock())
         else:
             key = upload_key(request.uri, root_url=self.root_url, owner=principal.owner)
-        declared = Declared(request.checksum.removeprefix("sha256:"), request.size_bytes)
         return Upload(
             upload_id=key.rpartition("/")[2],
             uri=f"{self.root_url.rstrip('/')}/{key}",
-            presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared),
+            presigned_put=await self._presigned_put(key, request),
         )
 
     async def request_claim(self, request: RequestClaim) -> ClaimUpload:
-        sha256 = request.checksum.removeprefix("sha256:")
-        key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{sha256}"
-        declared = Declared(sha256, request.size_bytes)
-        return ClaimUpload(
-            key=key, presigned_put=self.presigner and await asyncio.to_thread(self.presigner.put, key, declared)
-        )
+        key = f"claims/{self.clock().astimezone(UTC):%Y/%m/%d}/{request.checksum.removeprefix('sha256:')}"
+        return ClaimUpload(key=key, presigned_put=await self._presigned_put(key, request))
 
     async def open_claim(self, key: str) -> ClaimAddress:
         """The address to read from. Raises OSError where there is nothing to sign with."""
@@ -233,3 +228,9 @@ class Uploads:
         sign = self.presigner.get
         presigned = await asyncio.to_thread(sign, manifest.uri, manifest.id, manifest.content_type)
         return FoundManifest(**dict(manifest), presigned_url=presigned)
+
+    async def _presigned_put(self, key: str, request: RequestUpload | RequestClaim) -> PresignedPut | None:
+        if self.presigner is None:
+            return None
+        declared = Declared(request.checksum.removeprefix("sha256:"), request.size_bytes)
+        return await asyncio.to_thread(self.presigner.put, key, declared)

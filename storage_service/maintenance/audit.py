@@ -55,7 +55,7 @@ class Auditor:
             if page.hashed_bytes >= _MAX_HASHED_BYTES:
                 break
         is_last = page.checked == len(kept) < limit
-        total = (await self.registry.holdings()).artifacts
+        total = await self.registry.artifact_count()
         next_cursor = None if is_last else str(kept[page.checked - 1].position)
         return AuditPage.model_validate(vars(page) | {"total": total, "next_cursor": next_cursor})
 

@@ -25,7 +25,7 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
     numbers: dict[str, Any] = {
         "taken": taken,
         "expired": survey.expired.count,
-        "artifacts": survey.holdings.artifacts,
+        "artifacts": survey.artifacts,
         "orphaned": objects,
         "objects": survey.objects,
         "unregistered": survey.unregistered.count,
@@ -36,7 +36,7 @@ def limit_error(survey: Survey, rules: MaintenanceRules, max_objects: int | None
         return DatabaseBehindStore(**numbers, forgotten=survey.forgotten)
     share = max(
         _percent(objects, survey.objects, rules.few),
-        _percent(survey.expired.count, survey.holdings.artifacts, rules.few),
+        _percent(survey.expired.count, survey.artifacts, rules.few),
     )
     if taken > rules.max_objects or share > rules.max_percent:
         return TooMuchGarbage(
@@ -142,7 +142,7 @@ class Collector:
 
 
 def _report(survey: Survey, tallies: dict[str, Tally], **more: bool | int | str | None) -> GarbageReport:
-    totals = {"artifacts": survey.holdings.artifacts, "objects": survey.objects, "is_complete": survey.is_complete}
+    totals = {"artifacts": survey.artifacts, "objects": survey.objects, "is_complete": survey.is_complete}
     return GarbageReport.model_validate({**totals, **tallies, **more})
 
 

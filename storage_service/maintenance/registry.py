@@ -59,19 +59,11 @@ class StoredArtifact:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """Numbers of artifacts and contents in the database."""
-
-    artifacts: int
-    contents: int
-
-
 class MaintenanceRegistry(Protocol):
     """Decides in the database before anything happens to a file."""
 
-    async def holdings(self) -> Holdings:
-        """Numbers of artifacts and contents."""
+    async def artifact_count(self) -> int:
+        """Number of artifacts that have not expired."""
 
     async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         """Artifacts that have not expired, in order of commit."""

@@ -203,9 +203,9 @@ class MaintenanceService:
 
     async def _audit_some(self, within: timedelta) -> None:
         mark = await self.registry.mark(AUDITED)
-        holdings = await self.registry.holdings()
+        artifacts = await self.registry.artifact_count()
         ticks = within / timedelta(days=1) * _TICKS_A_DAY
-        share = min(max(1, round(holdings.artifacts / ticks)), 1000)
+        share = min(max(1, round(artifacts / ticks)), 1000)
         page = await self._auditor.audit(mark[0] if mark and mark[0] else None, share, rehash=True)
         await self.registry.set_progress(AUDITED, page.next_cursor or "")
 

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from bus_schema.messages import Event, message_class
 from bus_schema.storage_maintenance import ArtifactExpired
 from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
-from storage_service.maintenance.registry import DueArtifact, Holdings, Notification, RestoreOutcome, StoredArtifact
+from storage_service.maintenance.registry import DueArtifact, Notification, RestoreOutcome, StoredArtifact
 from storage_service.maintenance.sql_removals import SqlRemovals, due_reason, is_due
 from storage_service.rows import (
     as_manifest,
@@ -33,11 +33,10 @@ from storage_service.tables import (
 class SqlMaintenanceRegistry(SqlRemovals):
     """MaintenanceRegistry and RebuildRegistry in SQL."""
 
-    async def holdings(self) -> Holdings:
-        artifacts = select(func.count()).select_from(ManifestRow).where(ManifestRow.expired_at.is_(None))
-        contents = select(func.count()).select_from(BlobRow).where(BlobRow.state == LIVE)
+    async def artifact_count(self) -> int:
+        unexpired = select(func.count()).select_from(ManifestRow).where(ManifestRow.expired_at.is_(None))
         async with self.database.reading() as session:
-            return Holdings(await session.scalar(artifacts) or 0, await session.scalar(contents) or 0)
+            return await session.scalar(unexpired) or 0
 
     async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         unexpired = select(ManifestRow).where(ManifestRow.expired_at.is_(None), ManifestRow.position > after)

@@ -17,7 +17,7 @@ from storage_service.maintenance.manifest_copies import (
     orphan_key,
     orphaned_on,
 )
-from storage_service.maintenance.registry import DueArtifact, Holdings, MaintenanceRegistry, Removal
+from storage_service.maintenance.registry import DueArtifact, MaintenanceRegistry, Removal
 from storage_service.maintenance.rules import CLAIMS_KEPT, GRACE, ORPHANS_KEPT
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Batch(Generic[T]):
 class Survey:
     """All that a garbage collection would remove, without any change."""
 
-    holdings: Holdings
+    artifacts: int
     expired: Batch[DueArtifact] = field(default_factory=Batch)
     unused: Batch[Removal] = field(default_factory=Batch)
     unknown: Batch[Removal] = field(default_factory=Batch)
@@ -92,7 +92,7 @@ class Surveyor:
 
     async def survey(self) -> Survey:
         """Raises OSError."""
-        survey = Survey(await self.registry.holdings())
+        survey = Survey(await self.registry.artifact_count())
         await self._due(survey)
         await self._unused(survey)
         await self._strays(survey)

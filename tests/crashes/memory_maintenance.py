@@ -9,7 +9,6 @@ from bus_schema.storage_maintenance import ArtifactExpired, ArtifactOrphaned, Or
 from storage_service.maintenance.manifest_copies import ContentGeneration, ManifestCopy
 from storage_service.maintenance.registry import (
     DueArtifact,
-    Holdings,
     Notification,
     Removal,
     StoredArtifact,
@@ -25,11 +24,10 @@ class MemoryCareRegistry:
     def __init__(self, connection: Connection, clock: Callable[[], datetime]) -> None:
         self.connection, self.clock = connection, clock
 
-    async def holdings(self) -> Holdings:
+    async def artifact_count(self) -> int:
         """As in CareRegistry."""
         tables = await self.connection.read()
-        artifacts = sum(row.expired_at is None for row in tables.manifests.values())
-        return Holdings(artifacts, sum(blob.state == LIVE for blob in tables.blobs.values()))
+        return sum(row.expired_at is None for row in tables.manifests.values())
 
     async def kept(self, after: int, limit: int) -> Sequence[StoredArtifact]:
         """As in CareRegistry."""

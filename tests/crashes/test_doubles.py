@@ -289,6 +289,5 @@ async def test_marks_and_holdings_are_kept(rows: Rows) -> None:
     await rows.commit(a_manifest())
 
     assert await rows.care.mark("collected") == ("2", rows.clock())
-    holdings = await rows.care.holdings()
-    assert (holdings.artifacts, holdings.contents) == (1, 1)
+    assert await rows.care.artifact_count() == 1
     assert set(await rows.care.unknown_artifacts({"art_1", "art_2"})) == {"art_2"}

@@ -51,7 +51,7 @@ class ArtifactHandlers:
 
     @on_command
     async def lineage(self, query: GetLineage, context: MessageContext) -> Lineage:
-        return await self._storage.lineage.lineage(query, principal_of(context))
+        return await self._storage.catalog.lineage(query, principal_of(context))
 
     @on_command
     async def set_trace_members(self, command: SetTraceMembers, context: MessageContext) -> None:

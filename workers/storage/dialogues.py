@@ -30,31 +30,31 @@ class DialogueHandlers:
 
     @on_command
     async def save_message(self, command: SaveMessage) -> Saved | tuple[Saved, Publish]:
-        saved = await self._storage.messages.save(command)
+        saved = await self._storage.dialogues.save_message(command)
         if not saved.is_new:
             return saved
         return saved, Publish(MessageStored.model_validate(command.model_dump()), trace=command.trace_id)
 
     @on_command
     async def message(self, query: GetMessage) -> DialogueMessage:
-        return await self._storage.messages.get(query)
+        return await self._storage.dialogues.message(query)
 
     @on_command
     async def messages(self, query: GetMessages) -> MessagePage:
-        return await self._storage.messages.page(query)
+        return await self._storage.dialogues.messages(query)
 
     @on_command
     async def save_fragment(self, command: SaveDialogueFragment) -> FragmentSaved:
-        await self._storage.fragments.save(command.fragment)
+        await self._storage.dialogues.save_fragment(command.fragment)
         return FragmentSaved(fragment_id=command.fragment.fragment_id)
 
     @on_command
     async def fragment(self, query: GetDialogueFragment) -> DialogueFragment:
-        return await self._storage.fragments.get(query)
+        return await self._storage.dialogues.fragment(query)
 
     @on_command
     async def active_dialogues(self, query: GetAllActiveDialogues) -> ActiveDialogues:
-        return await self._storage.fragments.active(query)
+        return await self._storage.dialogues.active(query)
 
     @on_command
     async def dialogues(self, query: ListDialogues) -> DialoguePage:

@@ -11,7 +11,7 @@ from bus_schema.conversations import GetAllActiveDialogues, GetDialogueFragment,
 from bus_schema.dialogue import DialogueFragment, DialogueMessage, MessageKind
 from mindbus.sql.database import Database
 from retrieval.cursors import InvalidCursor
-from storage_service.dialogues import DialogueDirectory, Fragments, Messages
+from storage_service.dialogues import Dialogues
 from storage_service.errors import FragmentMismatch, MessageIdTaken, NoSuchFragment, NoSuchMessage
 from tests.clocks import NOON
 from tests.storage_kit import OpenDepot
@@ -24,8 +24,7 @@ class Book:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.messages, self.fragments = Messages(database), Fragments(database)
-        self.roster = DialogueDirectory(database)
+        self.dialogues = Dialogues(database)
 
     async def at_hand(self, work: Callable[[], Awaitable[T]]) -> T:
         async with self.database.at_hand():
@@ -33,18 +32,18 @@ class Book:
 
     async def say(self, user: str, number: int, **changes: Any) -> bool:
         message = a_message(user, number, **changes)
-        return (await self.at_hand(lambda: self.messages.save(message))).is_new
+        return (await self.at_hand(lambda: self.dialogues.save_message(message))).is_new
 
     async def fragment(self, user: str, *numbers: int, fragment_id: str | None = None) -> bool:
         fragment = a_fragment(user, *numbers, fragment_id=fragment_id)
-        return await self.at_hand(lambda: self.fragments.save(fragment))
+        return await self.at_hand(lambda: self.dialogues.save_fragment(fragment))
 
     async def numbers(self, user: str, **options: Any) -> list[int]:
-        page = await self.messages.page(GetMessages(user_id=user, **options))
+        page = await self.dialogues.messages(GetMessages(user_id=user, **options))
         return [number_of(message) for message in page.items]
 
     async def buffers(self, **options: Any) -> dict[str, list[int]]:
-        found = await self.fragments.active(GetAllActiveDialogues(**options))
+        found = await self.dialogues.active(GetAllActiveDialogues(**options))
         return {state.user_id: list(map(number_of, state.buffer)) for state in found.items}
 
 
@@ -56,7 +55,7 @@ async def test_an_answer_is_kept_with_what_it_was_made_with(book: Book) -> None:
     with pytest.raises(MessageIdTaken):
         await book.say("anna", 1, role="assistant", kem_ids=("kem_3",))
 
-    stored = await book.messages.get(GetMessage(user_id="anna", message_id=a_message("anna", 1).message_id))
+    stored = await book.dialogues.message(GetMessage(user_id="anna", message_id=a_message("anna", 1).message_id))
     assert stored.kem_ids == ("kem_1", "kem_2")
 
 
@@ -100,7 +99,7 @@ async def test_messages_are_read_as_they_were_said(book: Book) -> None:
     assert await book.say("anna", 3, **hidden)
     assert await book.say("boris", 1)
 
-    page = await book.messages.page(GetMessages(user_id="anna"))
+    page = await book.dialogues.messages(GetMessages(user_id="anna"))
 
     assert page.items == (a_message("anna", 1), a_message("anna", 2, role="assistant"), a_message("anna", 3, **hidden))
     assert page.next_cursor is None
@@ -128,8 +127,8 @@ async def test_pages_go_forward_from_the_beginning_and_backward_from_the_end(boo
     for number in range(7):
         await book.say("anna", number)
 
-    forward = await book.messages.page(GetMessages(user_id="anna", limit=3))
-    backward = await book.messages.page(GetMessages(user_id="anna", limit=3, order="newest"))
+    forward = await book.dialogues.messages(GetMessages(user_id="anna", limit=3))
+    backward = await book.dialogues.messages(GetMessages(user_id="anna", limit=3, order="newest"))
 
     assert await book.numbers("anna", limit=3, cursor=forward.next_cursor) == [3, 4, 5]
     assert [number_of(message) for message in backward.items] == [6, 5, 4]
@@ -141,16 +140,16 @@ async def test_pages_go_forward_from_the_beginning_and_backward_from_the_end(boo
 
 async def test_one_message_is_found_by_its_id_in_its_own_dialogue_alone(book: Book) -> None:
     await book.say("anna", 1)
-    assert await book.messages.get(GetMessage(user_id="anna", message_id="msg_anna-1")) == a_message("anna", 1)
+    assert await book.dialogues.message(GetMessage(user_id="anna", message_id="msg_anna-1")) == a_message("anna", 1)
     with pytest.raises(NoSuchMessage):
-        await book.messages.get(GetMessage(user_id="boris", message_id="msg_anna-1"))
+        await book.dialogues.message(GetMessage(user_id="boris", message_id="msg_anna-1"))
 
 
 async def test_whoever_says_something_hears_how_much_no_fragment_has_taken(book: Book) -> None:
-    said = [await book.at_hand(partial(book.messages.save, a_message("anna", number))) for number in (1, 2, 3)]
+    said = [await book.at_hand(partial(book.dialogues.save_message, a_message("anna", number))) for number in (1, 2, 3)]
     assert [saved.buffered for saved in said] == [1, 2, 3]
     await book.fragment("anna", 1, 2)
-    again = await book.at_hand(lambda: book.messages.save(a_message("anna", 3)))
+    again = await book.at_hand(lambda: book.dialogues.save_message(a_message("anna", 3)))
     assert (again.is_new, again.buffered) == (False, 1)
 
 
@@ -158,10 +157,10 @@ async def test_a_fragment_is_read_as_it_was_saved(book: Book) -> None:
     for number in range(3):
         await book.say("anna", number)
     await book.fragment("anna", 0, 1)
-    found = await book.fragments.get(GetDialogueFragment(fragment_id="frag_anna-0"))
+    found = await book.dialogues.fragment(GetDialogueFragment(fragment_id="frag_anna-0"))
     assert found == a_fragment("anna", 0, 1)
     with pytest.raises(NoSuchFragment):
-        await book.fragments.get(GetDialogueFragment(fragment_id="frag_nobody"))
+        await book.dialogues.fragment(GetDialogueFragment(fragment_id="frag_nobody"))
 
 
 async def test_the_buffer_is_what_no_fragment_has_taken(book: Book) -> None:
@@ -212,7 +211,7 @@ async def test_silent_dialogues_are_found_by_their_last_word(book: Book) -> None
 async def test_active_dialogues_come_in_pages(book: Book) -> None:
     for user in ("anna", "boris", "vera"):
         await book.say(user, 0)
-    first = await book.fragments.active(GetAllActiveDialogues(limit=2))
+    first = await book.dialogues.active(GetAllActiveDialogues(limit=2))
     assert [state.user_id for state in first.items] == ["anna", "boris"]
     assert await book.buffers(limit=2, cursor=first.next_cursor) == {"vera": [0]}
 
@@ -223,8 +222,8 @@ async def test_all_dialogues_are_listed_the_latest_first_in_pages(book: Book) ->
             await book.say(user, number)
     await book.fragment("vera", 0, 1, 2, 3)
 
-    first = await book.roster.page(ListDialogues(limit=3))
-    rest = await book.roster.page(ListDialogues(limit=3, cursor=first.next_cursor))
+    first = await book.dialogues.page(ListDialogues(limit=3))
+    rest = await book.dialogues.page(ListDialogues(limit=3, cursor=first.next_cursor))
 
     found = [(each.user_id, each.messages, each.is_active) for each in (*first.items, *rest.items)]
     assert found == [("vera", 4, False), ("anna", 4, True), ("gleb", 3, True), ("boris", 2, True)]
@@ -235,4 +234,4 @@ async def test_all_dialogues_are_listed_the_latest_first_in_pages(book: Book) ->
 @pytest.mark.parametrize("cursor", ["x", "2026-03-10T08:59:00 anna", "2026-03-10T08:59:00+00:00", ""])
 async def test_a_cursor_of_dialogues_that_is_none_is_refused(book: Book, cursor: str) -> None:
     with pytest.raises(InvalidCursor):
-        await book.roster.page(ListDialogues(cursor=cursor))
+        await book.dialogues.page(ListDialogues(cursor=cursor))

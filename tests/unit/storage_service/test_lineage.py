@@ -9,7 +9,7 @@ from bus_schema.replies import Code
 from bus_schema.storage import GetLineage, Lineage
 from mindbus.errors import Rejected
 from mindbus.principal import Principal
-from storage_service.catalog import LineageReader
+from storage_service.catalog import Catalog
 from storage_service.errors import LineageTooLarge
 from tests.storage_kit import CRITIC, RESEARCHER, Depot
 
@@ -102,6 +102,6 @@ async def test_a_lineage_that_no_answer_could_hold_is_refused_whole(depot: Depot
         await made_from(depot, [brief])
     query = GetLineage(artifact_id=brief, direction="down")
 
-    assert len((await LineageReader(depot.database, max_edges=4).lineage(query, Principal(RESEARCHER))).edges) == 4
+    assert len((await Catalog(depot.database, max_edges=4).lineage(query, Principal(RESEARCHER))).edges) == 4
     with pytest.raises(LineageTooLarge):
-        await LineageReader(depot.database, max_edges=3).lineage(query, Principal(RESEARCHER))
+        await Catalog(depot.database, max_edges=3).lineage(query, Principal(RESEARCHER))
