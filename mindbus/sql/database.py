@@ -1,6 +1,8 @@
 """Database of one service: SQLite for one machine, PostgreSQL, with timeouts, for many, by URL."""
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -101,6 +103,7 @@ _POOL_SIZE = 5
 _POOL_OVERFLOW = 15
 _POOL_TIMEOUT_S = 10
 _BUSY_TIMEOUT_S = 30
+_BUSY_PAUSE_S = 0.02
 # Of what somebody has deleted, no byte stays in the file, however SQLite was built.
 _PRAGMAS = MappingProxyType({"journal_mode": "WAL", "foreign_keys": "ON", "synchronous": "FULL", "secure_delete": "ON"})
 
@@ -178,7 +181,7 @@ class Database:
         connection.isolation_level = None
         cursor = connection.cursor()
         for pragma, value in self._pragmas.items():
-            cursor.execute(f"PRAGMA {pragma}={value}")
+            _set_pragma(cursor, f"PRAGMA {pragma}={value}")
         cursor.close()
 
     def _postgresql(self) -> AsyncEngine:
@@ -217,6 +220,23 @@ def answering() -> Iterator[None]:
         if isinstance(trouble, OperationalError | InterfaceError | NoneFree) or trouble.connection_invalidated:
             raise DatabaseAway(f"database: {getattr(trouble, 'orig', trouble)}") from trouble
         raise
+
+
+def _set_pragma(cursor: Any, statement: str) -> None:
+    """Execute a PRAGMA within the busy timeout.
+
+    SQLite does not apply its own timeout to `journal_mode`: of several connections that open a new file at once and
+    switch it to WAL, all but one would fail immediately with "database is locked".
+    """
+    give_up_at = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            cursor.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+        await_only(asyncio.sleep(_BUSY_PAUSE_S))
 
 
 def _begin_sqlite(connection: Connection, turns: WriteQueue) -> None:

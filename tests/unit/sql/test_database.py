@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import sqlite3
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, text
@@ -46,6 +48,21 @@ def member(number: int) -> dict[str, str]:
 async def test_sqlite_is_durable_patient_and_strict(sqlite: Database, pragma: str, value: object) -> None:
     async with sqlite.reading() as session:
         assert await session.scalar(text(f"PRAGMA {pragma}")) == value
+
+
+async def test_a_new_file_that_another_connection_still_writes_is_opened_once_it_is_free(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "new.db", isolation_level=None)
+    other.execute("CREATE TABLE served (number INTEGER)")
+    other.execute("BEGIN IMMEDIATE")
+    asyncio.get_running_loop().call_later(0.1, other.execute, "COMMIT")
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'new.db'}", "new")
+
+    async with database.transaction() as session:
+        await session.execute(text("INSERT INTO served VALUES (1)"))
+        assert await session.scalar(text("PRAGMA journal_mode")) == "wal"
+
+    other.close()
+    await database.dispose()
 
 
 async def test_a_row_must_point_at_something(database_of: DatabaseOf) -> None:
