@@ -1,6 +1,5 @@
 """Context of the message being handled, for its handler and the functions that it calls."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ class MessageContext:
     envelope: Envelope
     consumer: str
     attempt: int = 1
-    sent: Counter[str] = field(default_factory=Counter)
+    sent: dict[str, int] = field(default_factory=dict)
     hops: int = field(init=False)
     message: "Message | Envelope | None" = None
     write: "Callable[[str], Awaitable[None]] | None" = None
@@ -76,8 +75,8 @@ class MessageContext:
 
         Each type has its own count: a handler that resumes sends fewer messages on the way, yet the same last one.
         """
-        self.sent[wire_type] += 1
-        return derived(self.envelope.id, self.consumer, wire_type, self.sent[wire_type])
+        self.sent[wire_type] = ordinal = self.sent.get(wire_type, 0) + 1
+        return derived(self.envelope.id, self.consumer, wire_type, ordinal)
 
     def __enter__(self) -> "MessageContext":
         _current.set(self)

@@ -1,12 +1,13 @@
 """Decodes a delivery's bytes into a typed message, as strictly as untrusted input deserves."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
 
 from bus_schema.envelope import CONTENT_TYPE, Envelope, Kind, NotAnEnvelope, explain, from_wire
-from bus_schema.messages import Message, Query
+from bus_schema.messages import Message
 from bus_schema.replies import Code
 from bus_schema.strict_json import MalformedJson
 from mindbus.bus.claims import ClaimLost, Claims
@@ -17,6 +18,8 @@ from mindbus.bus.transport import Incoming, properties_of
 ATTEMPT = "mb-attempt"
 ORIGIN = "mb-origin"
 HARD_LIMIT_BYTES = 256 * 1024
+_COPIED = ("message_id", "type", "correlation_id", "reply_to")
+_copied = attrgetter(*_COPIED)
 
 
 class Unreadable(Exception):
@@ -40,7 +43,7 @@ class Decoded:
     @property
     def is_query(self) -> bool:
         """Whether it changes nothing, so that a duplicate is simply answered again."""
-        return self.route.receives is not None and issubclass(self.route.receives, Query)
+        return self.route.is_query
 
 
 async def decode(incoming: Incoming, queue: str, routes: Routes, claims: Claims) -> Decoded:
@@ -73,10 +76,10 @@ def read_envelope(incoming: Incoming) -> Envelope:
         envelope = from_wire(incoming.body)
     except NotAnEnvelope as malformed:
         raise Unreadable(Code.INVALID, f"malformed envelope: {malformed}") from malformed
-    expected = properties_of(envelope)
-    for name in ("message_id", "type", "correlation_id", "reply_to"):
-        if getattr(incoming.properties, name) != getattr(expected, name):
-            raise Unreadable(Code.INVALID, f"AMQP {name} does not agree with the envelope", envelope)
+    expected, properties = _copied(properties_of(envelope)), _copied(incoming.properties)
+    if properties != expected:
+        name = next(name for name, *values in zip(_COPIED, expected, properties, strict=True) if len({*values}) > 1)
+        raise Unreadable(Code.INVALID, f"AMQP {name} does not agree with the envelope", envelope)
     return envelope
 
 

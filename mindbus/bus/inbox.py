@@ -1,15 +1,14 @@
 """Inbox of a worker: the messages that it has handled, with what each caused, so that a duplicate has no effect."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from time import monotonic
 from typing import Protocol, Self
-
-from cachetools import TTLCache
 
 from mindbus.bus.transport import Outgoing, Transport
 
-REMEMBERED = timedelta(hours=1)
+_REMEMBERED_S = 3600.0
 
 Outcomes = Mapping[str, Sequence[Outgoing]]
 
@@ -48,12 +47,18 @@ class MemoryInbox:
     publishes = False
 
     def __init__(self, size: int = 10_000) -> None:
-        self._outcomes: TTLCache[tuple[str, str], Sequence[Outgoing]] = TTLCache(size, REMEMBERED.total_seconds())
+        # Time and outcome by consumer and id, oldest first. It is on the way of every message: a TTLCache takes thrice
+        # as long.
+        self._handled: OrderedDict[tuple[str, str], tuple[float, Sequence[Outgoing]]] = OrderedDict()
+        self._size = size
 
     async def outcomes_of(self, consumer: str, message_ids: Sequence[str]) -> Outcomes:
         """The outcomes of those messages, as long as they are remembered."""
-        known = {message_id: self._outcomes.get((consumer, message_id)) for message_id in message_ids}
-        return {message_id: outgoing for message_id, outgoing in known.items() if outgoing is not None}
+        known: dict[str, Sequence[Outgoing]] = {}
+        for message_id in message_ids:
+            if handled := self._handled.get((consumer, message_id)):
+                known[message_id] = handled[1]
+        return known
 
     def unit_of_work(self, consumer: str) -> "_MemoryUnit":
         """Remember the outcomes once everything went well."""
@@ -61,8 +66,14 @@ class MemoryInbox:
 
     def remember(self, consumer: str, outcomes: Outcomes) -> None:
         """Answer the duplicates of these messages with these outcomes from now on."""
+        now = monotonic()
         for message_id, outgoing in outcomes.items():
-            self._outcomes[consumer, message_id] = outgoing
+            self._handled[consumer, message_id] = now, outgoing
+        while self._handled and (len(self._handled) > self._size or self._oldest() < now - _REMEMBERED_S):
+            self._handled.popitem(last=False)
+
+    def _oldest(self) -> float:
+        return next(iter(self._handled.values()))[0]
 
     async def start(self, transport: Transport) -> None:
         """Nothing to open."""
@@ -74,7 +85,7 @@ class MemoryInbox:
 class _MemoryUnit:
     def __init__(self, inbox: MemoryInbox, consumer: str) -> None:
         self._inbox, self._consumer = inbox, consumer
-        self._outcomes: Outcomes = {}
+        self._outcomes: dict[str, Sequence[Outgoing]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,7 +95,7 @@ class _MemoryUnit:
             self._inbox.remember(self._consumer, self._outcomes)
 
     async def record(self, outcomes: Outcomes) -> None:
-        self._outcomes = {**self._outcomes, **outcomes} if self._outcomes else outcomes
+        self._outcomes.update(outcomes)
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         """Nothing to keep: the runtime publishes it."""

@@ -16,7 +16,7 @@ from mindbus.bus.routes import PUBLISHABLE
 from mindbus.bus.sender import Sender
 from mindbus.bus.topology import DEAD, Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy
-from mindbus.errors import MindBusError, TemporaryFailure
+from mindbus.errors import ReplyError, TemporaryFailure
 
 REASON = "mb-reason"
 CODE = "mb-code"
@@ -45,24 +45,24 @@ async def addressed(returned: object, sender: Sender, cause: Envelope | None) ->
     answered nor published, and for a result that is missing, whether or not somebody waits for it.
     """
     items = list(returned) if isinstance(returned, list | tuple) else [] if returned is None else [returned]
-    is_command = cause is not None and cause.mbkind is Kind.COMMAND
-    expected = message_class(cause.type).wire.result if cause is not None and is_command else Nothing
-    results: list[BaseModel] = []
+    command = cause if cause is not None and cause.mbkind is Kind.COMMAND else None
+    expected = message_class(command.type).wire.result if command is not None else None
+    result: BaseModel | None = None
     outgoing: list[Outgoing] = []
     for item in items:
-        is_result = is_command and not results and isinstance(item, expected)
-        if is_result and isinstance(item, BaseModel):
-            results.append(item)
-        if isinstance(item, PUBLISHABLE):
-            outgoing.append(await _addressed(item, sender))
-        elif not is_result:
+        if expected is not None and result is None and isinstance(item, expected):
+            result = item
+            if not isinstance(item, PUBLISHABLE):
+                continue
+        elif not isinstance(item, PUBLISHABLE):
             raise TypeError(_unpublishable(item, cause, is_alone=item is returned))
-    if cause is not None and is_command:
-        if not results and expected is not Nothing:
-            raise TypeError(f"the handler of {cause.type} returned no {expected.__name__}")
-        if cause.mbreplyto is not None:
-            result = results[0] if results else Nothing()
-            outgoing += await answer(sender, cause, Reply(status="ok", result=result.model_dump(mode="json")))
+        outgoing.append(await _addressed(item, sender))
+    if command is not None and expected is not None:
+        if result is None and expected is not Nothing:
+            raise TypeError(f"the handler of {command.type} returned no {expected.__name__}")
+        if command.mbreplyto is not None:
+            dumped = (result or Nothing()).model_dump(mode="json")
+            outgoing += await answer(sender, command, Reply(status="ok", result=dumped))
     return outgoing
 
 
@@ -126,10 +126,8 @@ def rung_for(attempt: int, ladder: Sequence[Rung], wanted: timedelta | None) -> 
 
 
 def is_bug(failure: Exception) -> bool:
-    """Whether the handler did not mean to fail like this: neither a TemporaryFailure nor an error that may pass."""
-    if isinstance(failure, TemporaryFailure):
-        return False
-    return not (isinstance(failure, MindBusError) and failure.retryable)
+    """Whether the handler did not mean to fail like this: no TemporaryFailure, no error reply that may pass."""
+    return not isinstance(failure, TemporaryFailure) and not (isinstance(failure, ReplyError) and failure.retryable)
 
 
 def may_try_again(failure: Exception, attempt: int, attempts: int, at: datetime, expiry: datetime | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from bus_schema.envelope import Envelope
-from bus_schema.messages import Command, Event, Message, Nothing
+from bus_schema.messages import Command, Event, Message, Nothing, Query
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Mark, Publish, PublishTo, Send, mark_of
 
@@ -44,6 +44,7 @@ class Route(_Target):
     receives: type[Message] | None
     takes_context: bool
     owner: object = None
+    is_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _typed_route(worker: type, name: str, method: Callable[..., Any], kind: type
     receives = _receives(method)
     if not (isinstance(receives, type) and issubclass(receives, kind) and hasattr(receives, "wire")):
         raise TypeError(f"{worker.__name__}.{name} must take one {kind.__name__} that has a wire name, not {receives}")
-    return Route(name, receives, _takes_context(method))
+    return Route(name, receives, _takes_context(method), is_query=issubclass(receives, Query))
 
 
 def _receives(method: Callable[..., Any]) -> Any:

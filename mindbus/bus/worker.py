@@ -41,7 +41,7 @@ class Middleware(Protocol):
     if the handler had raised it, so `Rejected` refuses it.
     """
 
-    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]: ...
+    def __call__(self, context: MessageContext, call_next: CallNext) -> Awaitable[Sequence[Outgoing]]: ...
 
 
 def utc_now() -> datetime:

@@ -21,21 +21,13 @@ class Deduplication:
     async def __call__(
         self, group: Sequence[Decoded], handle: Callable[[Decoded], Awaitable[Sequence[Outgoing]]]
     ) -> Mapping[str, Sequence[Outgoing]]:
-        caused: dict[str, Sequence[Outgoing]] = {}
-        commands: list[Decoded] = []
-        for message in group:
-            if message.is_query:
-                caused[message.envelope.id] = await handle(message)
-            else:
-                commands.append(message)
-        if not commands:
-            return caused
-        known = await self.inbox.outcomes_of(self.consumer, [message.envelope.id for message in commands])
-        caused.update(known)
-        new = [message for message in commands if message.envelope.id not in known] if known else commands
-        if new:
+        caused = {message.envelope.id: await handle(message) for message in group if message.is_query}
+        changes = {message.envelope.id: message for message in group if not message.is_query}
+        if changes:
+            caused |= await self.inbox.outcomes_of(self.consumer, [*changes])
+        if new := [message_id for message_id in changes if message_id not in caused]:
             async with self.inbox.unit_of_work(self.consumer) as unit:
-                effects = {message.envelope.id: await handle(message) for message in new}
+                effects = {message_id: await handle(changes[message_id]) for message_id in new}
                 await unit.record(effects)
-            caused.update(dict.fromkeys(effects, ()) if self.inbox.publishes else effects)
+            caused |= dict.fromkeys(effects, ()) if self.inbox.publishes else effects
         return caused

@@ -1,13 +1,13 @@
 """The pipeline of middleware that wraps one message, and how a worker or a whole fleet adds its own."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import entry_points
 
 from bus_schema.envelope import Envelope, Kind
 from mindbus.bus.context import MessageContext
-from mindbus.bus.telemetry import TOOK, handling_span, is_tracing, series
+from mindbus.bus.telemetry import handling_span, is_tracing
 from mindbus.bus.transport import Outgoing
 from mindbus.bus.worker import CallNext, Middleware
 from mindbus.errors import Expired, TemporaryFailure
@@ -28,20 +28,6 @@ class RetryOn:
             raise TemporaryFailure(f"{type(error).__name__}: {error}", self._delay) from error
 
 
-async def run_pipeline(
-    middleware: Sequence[Middleware], context: MessageContext, handle: CallNext
-) -> Sequence[Outgoing]:
-    """Handle one message within all middleware, the first of them outermost."""
-    call = handle
-    for layer in reversed(middleware):
-        call = _wrapped(layer, context, call)
-    return await call()
-
-
-def _wrapped(layer: Middleware, context: MessageContext, call_next: CallNext) -> CallNext:
-    return lambda: layer(context, call_next)
-
-
 @cache
 def fleet_middleware() -> tuple[Middleware, ...]:
     """The middleware of every worker on this machine: the entry points of the group `mindbus.middleware`, by name.
@@ -56,11 +42,11 @@ def fleet_middleware() -> tuple[Middleware, ...]:
 class Deadline:
     """Raises Expired instead of calling a handler after the deadline; duplicates are recognised before."""
 
-    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+    def __call__(self, context: MessageContext, call_next: CallNext) -> Awaitable[Sequence[Outgoing]]:
         deadline = deadline_of(context.envelope)
         if deadline is not None and deadline <= datetime.now(UTC):
             raise Expired(message=f"its deadline was {deadline.isoformat()}")
-        return await call_next()
+        return call_next()
 
 
 def deadline_of(envelope: Envelope | None) -> datetime | None:
@@ -71,17 +57,10 @@ def deadline_of(envelope: Envelope | None) -> datetime | None:
 class Tracing:
     """An OpenTelemetry consumer span whose parent is the sender's, if tracing is set up."""
 
-    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
+    def __call__(self, context: MessageContext, call_next: CallNext) -> Awaitable[Sequence[Outgoing]]:
         # A span that records nothing would be the most expensive part of a delivery.
-        if not is_tracing():
-            return await call_next()
+        return self._trace(context, call_next) if is_tracing() else call_next()
+
+    async def _trace(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
         with handling_span(context.envelope, context.consumer):
-            return await call_next()
-
-
-class Metrics:
-    """The time in the handler, per service and message type."""
-
-    async def __call__(self, context: MessageContext, call_next: CallNext) -> Sequence[Outgoing]:
-        with series(TOOK, context.consumer, context.envelope.type).time():
             return await call_next()

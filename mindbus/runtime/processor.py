@@ -1,33 +1,34 @@
 """Processor: carries the deliveries of one queue through decoding, the pipeline and settlement."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from time import perf_counter
 
 from bus_schema.envelope import Kind
 from mindbus.bus.context import MessageContext
 from mindbus.bus.decode import Decoded, Unreadable, attempt_of, decode
 from mindbus.bus.outcomes import Outcome, addressed
 from mindbus.bus.sender import Sender, StreamWriter
-from mindbus.bus.telemetry import ENDED, series
+from mindbus.bus.telemetry import ENDED, TOOK, series
 from mindbus.bus.topology import Rung
 from mindbus.bus.transport import Incoming, Outgoing, RawCopy, Transport
-from mindbus.bus.worker import Middleware, Worker
-from mindbus.errors import BusUnavailable, TemporaryFailure, Unroutable
+from mindbus.bus.worker import CallNext, Middleware, Worker
+from mindbus.errors import BusUnavailable, Expired, TemporaryFailure, Unroutable
 from mindbus.logs import logger
 from mindbus.middleware.deduplication import Deduplication
 from mindbus.middleware.errors import ErrorMapping
-from mindbus.middleware.pipeline import Deadline, Metrics, Tracing, fleet_middleware, run_pipeline
+from mindbus.middleware.pipeline import Deadline, Tracing, fleet_middleware
 
 
 @dataclass(frozen=True)
 class Processor:
     """Processes the deliveries of one queue: decode, run the handler within its pipeline, publish, acknowledge.
 
-    The pipeline, from the outside: error mapping; deduplication with the unit of work, for a group of messages; then
-    for each message deadline, tracing, metrics, the fleet's middleware, the worker's, the handler. `in_place` is for
-    queues whose order matters: a message that is to be tried again waits here, not on the ladder.
+    The pipeline, from the outside: error mapping; metrics; deduplication with the unit of work, for a group of
+    messages; then for each message deadline, tracing, the fleet's middleware, the worker's, the handler. `in_place` is
+    for queues whose order matters: a message that is to be tried again waits here, not on the ladder.
     """
 
     worker: Worker
@@ -41,7 +42,7 @@ class Processor:
     @cached_property
     def middleware(self) -> tuple[Middleware, ...]:
         """Middleware around each message, outermost first."""
-        return (Deadline(), Tracing(), Metrics(), *fleet_middleware(), *self.worker.middleware)
+        return (Deadline(), Tracing(), *fleet_middleware(), *self.worker.middleware)
 
     @cached_property
     def deduplication(self) -> Deduplication:
@@ -84,15 +85,19 @@ class Processor:
     async def handle(self, message: Decoded) -> Sequence[Outgoing]:
         """Run the handler within the middleware; the messages that it causes, addressed."""
         context = MessageContext(message.envelope, self.worker.name, message.attempt, message=message.message)
+        call: CallNext = partial(self._call, message, context)
+        for layer in reversed(self.middleware):
+            call = partial(layer, context, call)
         with context:
-            return await run_pipeline(self.middleware, context, lambda: self._call(message, context))
+            return await call()
 
     async def publish(self, outcome: Outcome) -> None:
         """Publish, retrying under the same ids while the bus is away."""
         messages: list[Outgoing | RawCopy] = [*outcome.outgoing, *([outcome.copy] if outcome.copy else [])]
-        while messages:
-            results = await asyncio.gather(*map(self._try_to_publish, messages))
-            messages = [message for message, was_sent in zip(messages, results, strict=True) if not was_sent]
+        if len(messages) == 1:
+            await self._publish(messages[0])
+        elif messages:
+            await asyncio.gather(*map(self._publish, messages))
 
     async def _once(self, message: Decoded, incoming: Incoming) -> None:
         """A redelivery of a message that is being handled waits for that handling to end.
@@ -122,11 +127,19 @@ class Processor:
 
     async def outcome_of(self, message: Decoded, incoming: Incoming) -> Outcome:
         """Handle it once within the whole pipeline, error mapping included."""
+        failure: Exception | None = None
+        caused: Mapping[str, Sequence[Outgoing]] = {}
+        began = perf_counter()
         try:
             caused = await self.deduplication([message], self.handle)
         except Exception as error:  # noqa: BLE001  # the one place where a handler's bug is caught
-            return replace(await self.errors.outcome_of(error, incoming, message), error=error)
-        return Outcome("handled", caused[message.envelope.id])
+            failure = error
+        # With the commit of the unit of work; an expired message has not been handled.
+        if not isinstance(failure, Expired):
+            series(TOOK, self.worker.name, message.envelope.type).observe(perf_counter() - began)
+        if failure is None:
+            return Outcome("handled", caused[message.envelope.id])
+        return replace(await self.errors.outcome_of(failure, incoming, message), error=failure)
 
     async def _call(self, message: Decoded, context: MessageContext) -> Sequence[Outgoing]:
         handler = message.route.handler(self.worker)
@@ -137,17 +150,19 @@ class Processor:
             returned = await handler(message.message, context)
         return await addressed(returned, self.sender, message.envelope)
 
-    async def _try_to_publish(self, message: Outgoing | RawCopy) -> bool:
-        try:
-            await self.transport.publish(message)
-        except Unroutable as unroutable:
-            if isinstance(message, Outgoing) and message.envelope.mbkind is Kind.REPLY:
-                logger().debug("nobody waits for the reply", type=message.envelope.type)
-                return True
-            logger().error("nobody takes it yet", reason=str(unroutable))
-            await asyncio.sleep(1)
-            return False
-        except BusUnavailable as unavailable:
-            logger().warning("cannot publish, trying on", reason=str(unavailable))
-            return False
-        return True
+    async def _publish(self, message: Outgoing | RawCopy) -> None:
+        while True:
+            try:
+                await self.transport.publish(message)
+            except Unroutable as unroutable:
+                if isinstance(message, Outgoing) and message.envelope.mbkind is Kind.REPLY:
+                    logger().debug("nobody waits for the reply", type=message.envelope.type)
+                    return
+                logger().error("nobody takes it yet", reason=str(unroutable))
+                await asyncio.sleep(1)
+            except BusUnavailable as unavailable:
+                logger().warning("cannot publish, trying on", reason=str(unavailable))
+                # A transport that is closed fails without waiting for anything.
+                await asyncio.sleep(0)
+            else:
+                return

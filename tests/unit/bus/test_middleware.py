@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from bus_schema.replies import Code
 from mindbus import Command, Nothing, Rejected, Worker, on_command
+from mindbus.bus.inbox import MemoryInbox, Outcomes
 from mindbus.middleware import RetryOn
 from mindbus.testing import deliver
 
@@ -72,3 +74,34 @@ async def test_a_command_past_its_deadline_is_answered_and_not_run() -> None:
     assert (delivered.outcome, worker.calls) == (Code.EXPIRED, 0)
     assert delivered.reply is not None
     assert delivered.reply.code is Code.EXPIRED
+
+
+async def test_the_time_of_a_handler_includes_the_commit_and_an_expired_command_has_none() -> None:
+    worker, labels = Fetcher(), {"service": Fetcher.name, "type": Fetch.wire.type}
+    at_commit = []
+
+    def measured() -> float:
+        return REGISTRY.get_sample_value("mindbus_handling_seconds_count", labels) or 0
+
+    class Watched(MemoryInbox):
+        def remember(self, consumer: str, outcomes: Outcomes) -> None:
+            at_commit.append(measured())
+
+    worker.inbox = Watched()
+    before = measured()
+    await deliver(worker, Fetch(), deadline=datetime.now(UTC) - timedelta(seconds=1))
+    assert measured() == before
+
+    await deliver(worker, Fetch())
+    await deliver(worker, Fetch())
+    assert (at_commit, measured()) == ([before + 1], before + 2)
+
+
+async def test_a_memory_inbox_remembers_a_bounded_number_of_outcomes() -> None:
+    inbox = MemoryInbox(size=2)
+    for message_id in ("msg_1", "msg_2", "msg_3"):
+        async with inbox.unit_of_work("a") as unit:
+            await unit.record({message_id: ()})
+
+    assert await inbox.outcomes_of("a", ["msg_1", "msg_2", "msg_3"]) == {"msg_2": (), "msg_3": ()}
+    assert await inbox.outcomes_of("b", ["msg_3"]) == {}

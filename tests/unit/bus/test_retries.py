@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bus_schema.replies import Code
-from mindbus import BusUnavailable, NoReply, ReplyError, TemporaryFailure
+from mindbus import BusUnavailable, MindBusError, NoReply, ReplyError, TemporaryFailure
 from mindbus.bus.outcomes import BUG_ATTEMPTS, may_try_again, rung_for
 from mindbus.bus.topology import NotARung, rungs_of
 
@@ -45,7 +45,9 @@ def test_expected_failures_use_the_whole_budget(failure: Exception) -> None:
     assert not may_try_again(failure, 5, 5, NOW, None)
 
 
-@pytest.mark.parametrize("failure", [ZeroDivisionError(), ReplyError(Code.NOT_FOUND, "x")])
+@pytest.mark.parametrize(
+    "failure", [ZeroDivisionError(), ReplyError(Code.NOT_FOUND, "x"), MindBusError("x", code=Code.UNAVAILABLE)]
+)
 def test_bugs_use_a_small_one(failure: Exception) -> None:
     assert may_try_again(failure, BUG_ATTEMPTS - 1, 5, NOW, None)
     assert not may_try_again(failure, BUG_ATTEMPTS, 5, NOW, None)
