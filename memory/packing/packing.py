@@ -8,7 +8,7 @@ from bus_schema.episodes import ColdContent, RawTurn, WarmContent
 from bus_schema.lsm_packing import PackReport
 from memory.packing.budget import content_words, raw_words
 from memory.packing.cold import cold_of
-from memory.packing.repair import RepairedPack, repair_cold, repair_warm
+from memory.packing.repair import Repairs, repair_cold, repair_warm
 from memory.packing.sentences import split_sentences, turns_of_warm
 from memory.packing.verification import verify
 from memory.packing.warm import warm_of
@@ -45,20 +45,20 @@ def pack_warm(turns: Sequence[RawTurn], proposal: Proposal | None = None) -> Pac
     """Pack raw turns. Raises PackingFailed."""
     before = raw_words(turns)
     if proposal and isinstance(proposal.content, WarmContent):
-        repaired = repair_warm(proposal.content, turns)
-        if verify(repaired.content, turns).holds:
-            return _pack(repaired, before, proposal)
-    return _pack(RepairedPack(_verified(warm_of(turns), turns)), before)
+        content, repairs = repair_warm(proposal.content, turns)
+        if verify(content, turns).holds:
+            return _pack(content, before, repairs, proposal)
+    return _pack(_verified(warm_of(turns), turns), before)
 
 
 def pack_cold(warm: WarmContent, raw: int, proposal: Proposal | None = None) -> Pack:
     """Pack warm content of an episode of so many raw words. Raises PackingFailed."""
     before, turns = content_words(warm), turns_of_warm(warm)
     if proposal and isinstance(proposal.content, ColdContent):
-        repaired = repair_cold(proposal.content, warm, raw)
-        if verify(repaired.content, turns).holds:
-            return _pack(repaired, before, proposal)
-    return _pack(RepairedPack(_verified(cold_of(warm, raw), turns)), before)
+        content, repairs = repair_cold(proposal.content, warm, raw)
+        if verify(content, turns).holds:
+            return _pack(content, before, repairs, proposal)
+    return _pack(_verified(cold_of(warm, raw), turns), before)
 
 
 def _verified(content: ContentT, turns: Sequence[RawTurn]) -> ContentT:
@@ -83,16 +83,19 @@ def _without(content: ContentT, invented: set[str]) -> ContentT:
     return content.model_copy(update={"summary": summary, "key_points": points, "key_point_sources": sources})
 
 
-def _pack(repaired: RepairedPack, before: int, proposal: Proposal | None = None) -> Pack:
+def _pack(
+    content: WarmContent | ColdContent, before: int, repairs: Repairs | None = None, proposal: Proposal | None = None
+) -> Pack:
+    put_back, struck_out = (repairs.put_back, repairs.struck_out) if repairs else ([], [])
     report = PackReport(
         maker=proposal.maker if proposal else OFFLINE,
         words_before=before,
-        words_after=content_words(repaired.content),
+        words_after=content_words(content),
         verified=True,
-        put_back=_reported(repaired.put_back),
-        struck_out=_reported((*repaired.struck_out, *(proposal.unfounded if proposal else ()))),
+        put_back=_reported(put_back),
+        struck_out=_reported((*struck_out, *(proposal.unfounded if proposal else ()))),
     )
-    return Pack(repaired.content, report)
+    return Pack(content, report)
 
 
 def _reported(texts: Sequence[str]) -> tuple[str, ...]:

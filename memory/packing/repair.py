@@ -17,27 +17,17 @@ _SAME_DECISION = 0.7
 _REPETITION = 0.9
 
 
-@dataclass(frozen=True)
-class RepairedPack:
-    """A pack with the texts that were put back and struck out."""
-
-    content: WarmContent | ColdContent
-    put_back: tuple[str, ...] = ()
-    struck_out: tuple[str, ...] = ()
-
-
 @dataclass
-class _Repairs:
+class Repairs:
+    """Texts that were put back into a pack, and those that were struck out."""
+
     put_back: list[str] = field(default_factory=list)
     struck_out: list[str] = field(default_factory=list)
 
-    def applied_to(self, content: WarmContent | ColdContent) -> RepairedPack:
-        return RepairedPack(content, tuple(self.put_back), tuple(self.struck_out))
 
-
-def repair_warm(proposed: WarmContent, turns: Sequence[RawTurn]) -> RepairedPack:
+def repair_warm(proposed: WarmContent, turns: Sequence[RawTurn]) -> tuple[WarmContent, Repairs]:
     """Entities and decisions by rules, the rest as proposed if it is supported and fits the budget."""
-    source, repairs = SourceText(turns), _Repairs()
+    source, repairs = SourceText(turns), Repairs()
     by_rules, budget = warm_of(turns), warm_budget(raw_words(turns))
     repairs.put_back += (each.name for each in missing_entities(proposed, source))
     builder = _WarmBuilder(by_rules, budget.most)
@@ -48,12 +38,12 @@ def repair_warm(proposed: WarmContent, turns: Sequence[RawTurn]) -> RepairedPack
     builder.add_entities(_further_entities(proposed, source, repairs))
     builder.add_points(_supported_points(proposed, source, repairs))
     builder.fill(budget.least)
-    return repairs.applied_to(builder.content(summary or by_rules.summary))
+    return builder.content(summary or by_rules.summary), repairs
 
 
-def repair_cold(proposed: ColdContent, warm: WarmContent, raw: int) -> RepairedPack:
+def repair_cold(proposed: ColdContent, warm: WarmContent, raw: int) -> tuple[ColdContent, Repairs]:
     """A headline that the warm content mentions, tags of its words, within the budget for so many raw words."""
-    repairs, source = _Repairs(), SourceText(turns_of_warm(warm))
+    repairs, source = Repairs(), SourceText(turns_of_warm(warm))
     by_rules, budget = cold_of(warm, raw), cold_budget(content_words(warm), raw)
     repairs.struck_out += invented_in_cold(proposed, source)
     headline = " ".join(proposed.headline.split())
@@ -68,7 +58,7 @@ def repair_cold(proposed: ColdContent, warm: WarmContent, raw: int) -> RepairedP
         if key and count_words(tag) <= left and key not in map(stem_key, (headline, *tags)):
             tags.append(" ".join(tag.split()))
             left -= count_words(tag)
-    return repairs.applied_to(ColdContent(headline=headline, tags=tuple(tags)))
+    return ColdContent(headline=headline, tags=tuple(tags)), repairs
 
 
 class _WarmBuilder:
@@ -125,7 +115,7 @@ def _repeats(terms: Set[str], others: Set[str]) -> bool:
     return len(terms & others) >= _REPETITION * len(terms)
 
 
-def _further_entities(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> Iterable[Entity]:
+def _further_entities(proposed: WarmContent, source: SourceText, repairs: Repairs) -> Iterable[Entity]:
     """Proposed entities that the turns name, though the rules do not find them."""
     known = " | ".join(stem_key(each.name) for each in source.entities)
     for entity in proposed.entities:
@@ -136,7 +126,7 @@ def _further_entities(proposed: WarmContent, source: SourceText, repairs: _Repai
             yield entity
 
 
-def _further_decisions(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> Iterable[Decision]:
+def _further_decisions(proposed: WarmContent, source: SourceText, repairs: Repairs) -> Iterable[Decision]:
     """Proposed decisions whose very words are in the turns, though the rules do not find them."""
     wordings = [meaningful_stems(each.text) for each in source.decisions]
     proposals = [(each, meaningful_stems(each.text)) for each in proposed.decisions]
@@ -155,7 +145,7 @@ def _further_decisions(proposed: WarmContent, source: SourceText, repairs: _Repa
             repairs.struck_out.append(decision.text)
 
 
-def _supported_points(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> list[tuple[str, RawLogIds]]:
+def _supported_points(proposed: WarmContent, source: SourceText, repairs: Repairs) -> list[tuple[str, RawLogIds]]:
     kept = []
     for point, sources in zip(proposed.key_points, proposed.key_point_sources, strict=True):
         if source.knows(sources) and source.supports(point, sources):
@@ -165,7 +155,7 @@ def _supported_points(proposed: WarmContent, source: SourceText, repairs: _Repai
     return kept
 
 
-def _supported_sentences(proposed: WarmContent, source: SourceText, repairs: _Repairs) -> list[str]:
+def _supported_sentences(proposed: WarmContent, source: SourceText, repairs: Repairs) -> list[str]:
     kept = []
     for sentence in split_sentences(proposed.summary):
         if source.supports(sentence, share=SUMMARY_SUPPORT):

@@ -84,7 +84,7 @@ class EpisodeSearchHandlers:
         """The answer, which waits for no write."""
         at = query.at or self._memory.clock()
         search_id = f"srch_{derived(context.message_id, 'search')}"
-        return (await self._search.find(query, at, search_id, context.requester)).answer
+        return await self._search.find(query, at, search_id, context.requester)
 
     @on_command
     async def feedback(self, command: Feedback, context: MessageContext) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -92,18 +93,18 @@ class PackerWorker(Worker):
         self._next_run = self._clock() + (self._interval if done.is_done else timedelta(0))
 
     async def _run(self, at: datetime | None, limit: int) -> PackRun:
-        totals, deadline = _RunTotals(), time.monotonic() + _MAX_RUN_S
+        totals, deadline = Counter[str](), time.monotonic() + _MAX_RUN_S
         async for due in self._due(at, totals):
-            if totals.packed >= limit or time.monotonic() > deadline:
-                return totals.run.model_copy(update={"is_done": False})
-            totals.add(await self._apply(due, at))
-        return totals.run
+            if _packed_in(totals) >= limit or time.monotonic() > deadline:
+                return PackRun(**totals, is_done=False)
+            totals.update(_counts(await self._apply(due, at)))
+        return PackRun(**totals)
 
-    async def _due(self, at: datetime | None, totals: "_RunTotals") -> AsyncIterator[DueEpisode]:
+    async def _due(self, at: datetime | None, totals: Counter[str]) -> AsyncIterator[DueEpisode]:
         """Due episodes, in passes until one packs nothing: a new warm episode may be due to go cold."""
         number = packed_before = -1
-        while packed_before < totals.packed:
-            packed_before, number, after = totals.packed, number + 1, None
+        while packed_before < _packed_in(totals):
+            packed_before, number, after = _packed_in(totals), number + 1, None
             while items := await self._batch(at, after, number):
                 for due in items:
                     yield due
@@ -123,32 +124,22 @@ class PackerWorker(Worker):
             return TransitionResult(refused)
 
 
-class _RunTotals:
-    """Totals of a run in transitions: an episode that goes down two layers counts twice."""
+def _counts(result: TransitionResult) -> dict[str, int]:
+    """Counts of a run, in transitions: an episode that goes down two layers counts twice."""
+    packed = result.packed
+    if packed.outcome != "packed":
+        return {"refused": int(packed.outcome == "refused")}
+    return {
+        packed.layer.value: 1,
+        "words_before": result.words_before,
+        "words_after": result.words_after,
+        "put_back": len(packed.put_back),
+        "struck_out": len(packed.struck_out),
+    }
 
-    def __init__(self) -> None:
-        self.run = PackRun()
 
-    @property
-    def packed(self) -> int:
-        return self.run.warm + self.run.cold
-
-    def add(self, result: TransitionResult) -> None:
-        packed, run = result.packed, self.run
-        if packed.outcome != "packed":
-            self._update(refused=run.refused + (packed.outcome == "refused"))
-            return
-        self._update(
-            warm=run.warm + (packed.layer is Layer.WARM),
-            cold=run.cold + (packed.layer is Layer.COLD),
-            words_before=run.words_before + result.words_before,
-            words_after=run.words_after + result.words_after,
-            put_back=run.put_back + len(packed.put_back),
-            struck_out=run.struck_out + len(packed.struck_out),
-        )
-
-    def _update(self, **counts: int) -> None:
-        self.run = self.run.model_copy(update=counts)
+def _packed_in(totals: Counter[str]) -> int:
+    return totals["warm"] + totals["cold"]
 
 
 def _combined(first: Packed, second: Packed) -> Packed:

@@ -16,7 +16,7 @@ from memory.lsm.rows import as_turn, packed
 from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings
 from memory.lsm.search.ranking import Weights, fit_budget, is_overview
-from memory.lsm.search.search_log import SearchOutcome
+from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.turn_search import ChatResult, TurnHit, match_query, search_turns
 from memory.lsm.tables import EpisodeOfTurnRow, EpisodeRow, TurnRow
 from mindbus.sql.database import Database
@@ -53,7 +53,9 @@ class EpisodeFinder:
         self.database, self.rules = database, rules
         self.indexes, self.embeddings = indexes, embeddings
 
-    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, weights: Weights) -> SearchOutcome:
+    async def find(
+        self, query: SearchEpisodes, at: datetime, search_id: str, requester: str, weights: Weights
+    ) -> FinishedSearch:
         """Search one chat. Raises DatabaseAway."""
         embedding = asyncio.ensure_future(self.embeddings.of(query.query))
         # Let the embedder start before this task occupies the loop.
@@ -77,7 +79,8 @@ class EpisodeFinder:
         logged = [
             {"raw_log_id": turn.raw_log_id, "layer": each.layer.value} for each in episodes for turn in each.turns
         ]
-        return SearchOutcome(answer, logged, [each.episode_id for each in episodes[:_TOUCHED]])
+        touched = [each.episode_id for each in episodes[:_TOUCHED]]
+        return FinishedSearch(search_id, query, requester, at, answer, logged, touched)
 
     async def _allowed(self, query: SearchEpisodes) -> set[str] | None:
         """Ids of the turns in episodes of the query's layers and tags; None without such filters."""

@@ -19,23 +19,16 @@ from mindbus.sql.tables import insert_or_ignore
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOutcome:
-    """The answer, with what the search log keeps of it: hits with their layers, episodes that count as used."""
-
-    answer: FoundEpisodes
-    hits: Sequence[Mapping[str, str]]
-    touched: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class FinishedSearch:
-    """A search with its requester, time and outcome."""
+    """A search with its answer and what the log keeps of it: hits with their layers, episodes that count as used."""
 
     search_id: str
     query: SearchEpisodes
     requester: str
     at: datetime
-    outcome: SearchOutcome
+    answer: FoundEpisodes
+    hits: Sequence[Mapping[str, str]]
+    touched: Sequence[str]
 
 
 class SearchLog:
@@ -117,10 +110,9 @@ class SearchLog:
             logger().warning("searches are not logged", searches=len(self._pending), reason=str(error))
 
     async def _write(self, search: FinishedSearch) -> list[EpisodeTouched | EpisodeReactivated]:
-        is_access = await self._insert(search) and search.query.touch
-        if not is_access:
+        if not (await self._insert(search) and search.query.touch):
             return []
-        return list(await self.reactivation.touch(search.outcome.touched, search.at, search.search_id))
+        return await self.reactivation.touch(search.touched, search.at, search.search_id)
 
     async def _insert(self, search: FinishedSearch) -> bool:
         """Whether the search is new, of a chat that has not been erased meanwhile."""
@@ -129,13 +121,13 @@ class SearchLog:
         if await session.scalar(chat.with_for_update(key_share=True, read=True)) is None:
             return False
         values = {
-            "search_id": search.outcome.answer.search_id,
+            "search_id": search.search_id,
             "requester": search.requester,
             "chat_id": search.query.chat_id,
             "at": search.at,
             "query": search.query.query,
-            "unpacked": search.outcome.answer.unpacked,
-            "hits": list(search.outcome.hits),
+            "unpacked": search.answer.unpacked,
+            "hits": list(search.hits),
         }
         new = insert_or_ignore(session, SearchRow).values(values)
         return await session.scalar(new.returning(SearchRow.search_id)) is not None

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from bus_schema.lsm_search import SearchEpisodes
+from bus_schema.lsm_search import FoundEpisodes, SearchEpisodes
 from config.settings import FleetSettings
 from memory.embedding.embedder import Embedder
 from memory.lsm.search.chat_index import ChatIndexCache
 from memory.lsm.search.embeddings import QueryEmbeddings, TurnBacklog
 from memory.lsm.search.search import EpisodeFinder
-from memory.lsm.search.search_log import FinishedSearch, SearchLog, SearchOutcome
+from memory.lsm.search.search_log import SearchLog
 from memory.lsm.search.tuning import WeightTuning
 from memory.lsm.service import LongTermMemory
 
@@ -35,11 +35,11 @@ class EpisodeSearch:
         for listener in (self.indexes, self.backlog, self.log):
             memory.listeners.add(listener)
 
-    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> SearchOutcome:
+    async def find(self, query: SearchEpisodes, at: datetime, search_id: str, requester: str) -> FoundEpisodes:
         """Search with the weights in use and queue the search for the log. Raises DatabaseAway."""
-        outcome = await self.finder.find(query, at, search_id, await self.tuning.weights())
-        self.log.put(FinishedSearch(search_id, query, requester, at, outcome))
-        return outcome
+        search = await self.finder.find(query, at, search_id, requester, await self.tuning.weights())
+        self.log.put(search)
+        return search.answer
 
     async def embed(self) -> None:
         """Wait for turns without a vector, embed a batch of them. Raises EmbedderFailure, DatabaseAway."""

@@ -42,7 +42,7 @@ async def share_found(archive: Archive, talks: Sequence[Any]) -> float:
     for number, (question, episode_id) in enumerate(asked):
         query = SearchEpisodes(query=question, chat_id=ANNA, touch=False)
         found = await search.find(query, NOON + timedelta(days=120), f"srch_{number}", "user.anna")
-        hits += episode_id in [each.episode_id for each in found.answer.episodes[:_AMONG]]
+        hits += episode_id in [each.episode_id for each in found.episodes[:_AMONG]]
     await search.close()
     return hits / len(asked)
 

@@ -16,7 +16,6 @@ from bus_schema.lsm_search import Feedback, FoundEpisodes, SearchEpisodes
 from bus_schema.messages import Event
 from config.settings import FleetSettings
 from memory.lsm.errors import NoSuchSearch, NotFoundBySearch
-from memory.lsm.search.search_log import FinishedSearch
 from memory.lsm.search.service import EpisodeSearch
 from memory.lsm.tables import SearchRow, inbox_tables
 from mindbus.bus.claims import Claims
@@ -51,7 +50,7 @@ class Library(Archive):
         self.asked += 1
         found = await self.search.find(wanted, at or self.clock(), f"srch_{self.asked}", by)
         await self.log_step()
-        return found.answer
+        return found
 
     async def log_step(self) -> list[Event]:
         """Write one search with its events in one transaction."""
@@ -354,9 +353,9 @@ async def test_no_event_of_a_search_is_lost_when_the_database_fails(library: Lib
 async def test_a_search_in_a_chat_that_is_forgotten_before_it_is_written_is_not_kept(library: Library) -> None:
     wanted = SearchEpisodes(query="Which vet did Rex see?", chat_id=ANNA)
     await library.search.find(wanted, NOON, "srch_1", ASKER)
-    found = await library.search.finder.find(wanted, NOON, "srch_2", {})
+    found = await library.search.finder.find(wanted, NOON, "srch_2", ASKER, {})
     await library.work(lambda: library.memory.erasure.erase(ANNA))
-    library.search.log.put(FinishedSearch("srch_2", wanted, ASKER, NOON, found))
+    library.search.log.put(found)
 
     await library.search.log.write("srch_1")
     await library.search.log.write("srch_2")
