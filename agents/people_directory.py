@@ -1,15 +1,19 @@
-"""Directory of the people whose names agents recognise, from YAML and from simulated teams."""
+"""Directory of the people whose names agents recognise: the users table, simulated teams, a YAML file (deprecated)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.configuration.validation import InvalidFile, read_file
 from agents.people import KnownPeople, Person
 from agents.sim.teams import shipped_team, team_names
 from bus_schema.identities import UserId
+from bus_schema.users import User
+
+_DEPRECATED = "MINDBUS_PEOPLE is deprecated: add people with `mindbus users add`, then leave the file out"
 
 
 class KnownPerson(BaseModel):
@@ -32,15 +36,23 @@ class InvalidPeopleFile(InvalidFile):
 
 
 class PeopleDirectory:
-    """People of the file are always known, simulated ones once they have spoken."""
+    """Users and people of the file are always known, simulated ones once they have spoken."""
 
     def __init__(self, known: Iterable[Person] = (), simulated: Iterable[Person] = ()) -> None:
         self._known, self._simulated = tuple(known), {person.user_id: person for person in simulated}
+        self._users: Sequence[User] = ()
         self._people = lru_cache(maxsize=64)(self._those_of)
 
-    def people(self, heard: Collection[str]) -> KnownPeople:
-        """People known once these users have spoken."""
+    def people(self, heard: Collection[str], users: Sequence[User] = ()) -> KnownPeople:
+        """People known once these users have spoken; `users` is the users table."""
+        if users is not self._users:
+            self._users = users
+            self._people.cache_clear()
         return self._people(frozenset(heard).intersection(self._simulated))
+
+    def is_simulated(self, user_id: str) -> bool:
+        """Whether a user belongs to a shipped team."""
+        return user_id in self._simulated
 
     def having_heard(self, heard: tuple[str, ...], user_id: str) -> tuple[str, ...]:
         """Simulated users who have spoken, including this one."""
@@ -48,13 +60,17 @@ class PeopleDirectory:
         return (*heard, user_id) if is_news else heard
 
     def _those_of(self, heard: frozenset[str]) -> KnownPeople:
-        return KnownPeople((*self._known, *(self._simulated[user_id] for user_id in sorted(heard))))
+        persons = {user_id: self._simulated[user_id] for user_id in sorted(heard)}
+        persons |= {person.user_id: person for person in self._known}
+        persons |= {user.user_id: Person(user.user_id, (user.name, *user.names)) for user in self._users}
+        return KnownPeople(persons.values())
 
 
 def open_people_directory(file: str | None) -> PeopleDirectory:
     """The directory of a YAML file and the shipped teams. Raises InvalidPeopleFile, OSError."""
     known: Iterable[Person] = ()
     if file is not None:
+        structlog.get_logger().warning(_DEPRECATED)
         read = read_file(Path(file).read_bytes(), file, PeopleFile, InvalidPeopleFile)
         known = [Person(person.user_id, person.names) for person in read.people]
     taken = {person.user_id for person in known}

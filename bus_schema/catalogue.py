@@ -27,6 +27,7 @@ from bus_schema import (  # noqa: F401
     swm,
     timeline,
     uploads,
+    users,
 )
 from bus_schema.messages import Command, Event, Message, known_types
 

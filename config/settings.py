@@ -188,7 +188,8 @@ class FleetSettings(Settings):
         default=12, ge=0, le=50, description="How often the master may turn to its sub-agents before it has to answer."
     )
     people: str | None = Field(
-        default=None, description="Who is who: a YAML file with people and their names, for the agents that hear them."
+        default=None,
+        description="Deprecated: a YAML file with people and their names, use `mindbus users add` instead.",
     )
     habits: str | None = Field(
         default=None, description="Quiet hours and such: a YAML file in the place of config/habits.yaml."

@@ -24,6 +24,7 @@ from storage_service.registration import ArtifactRegistrar, Registry, SqlRegistr
 from storage_service.tables import MIGRATIONS
 from storage_service.timeline import Timeline
 from storage_service.uploads import Presigner, Uploads
+from storage_service.users import Users
 
 
 class NoBlobs(TypeError):
@@ -62,6 +63,7 @@ class StorageService:
     dialogues: Dialogues
     timeline: Timeline
     agent_data: AgentData
+    users: Users
     blobs: Blobs
     uploads: Uploads
     maintenance: MaintenanceService
@@ -103,6 +105,7 @@ def open_storage(
         dialogues=Dialogues(database),
         timeline=Timeline(database),
         agent_data=AgentData(database, clock),
+        users=Users(database, clock),
         blobs=blobs,
         uploads=Uploads(files.url, max_artifact_bytes, clock, presigner),
         maintenance=MaintenanceService(

@@ -162,7 +162,7 @@ class CreationRangeRow(StorageBase):
 inbox_tables = add_inbox_tables(StorageBase.metadata)
 
 
-_JSON = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
+JSON_VALUE = JSON(none_as_null=True).with_variant(JSONB, "postgresql")
 
 
 class DialogueRow(StorageBase):
@@ -189,9 +189,9 @@ class DialogueMessageRow(StorageBase):
     role: Mapped[str] = mapped_column(String(16))
     kind: Mapped[str] = mapped_column(String(16))
     content: Mapped[str | None] = mapped_column(Text)
-    ref: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    ref: Mapped[dict[str, Any] | None] = mapped_column(JSON_VALUE)
     time: Mapped[datetime] = mapped_column(Utc)
-    kem_ids: Mapped[list[str] | None] = mapped_column(_JSON)
+    kem_ids: Mapped[list[str] | None] = mapped_column(JSON_VALUE)
 
 
 class FragmentRow(StorageBase):
@@ -206,7 +206,7 @@ class FragmentRow(StorageBase):
     started_at: Mapped[datetime] = mapped_column(Utc)
     ended_at: Mapped[datetime] = mapped_column(Utc)
     reason: Mapped[str] = mapped_column(String(16))
-    ref: Mapped[dict[str, Any] | None] = mapped_column(_JSON)
+    ref: Mapped[dict[str, Any] | None] = mapped_column(JSON_VALUE)
 
 
 class TimelineRow(StorageBase):
@@ -226,7 +226,7 @@ class TimelineRow(StorageBase):
     time: Mapped[datetime] = mapped_column(Utc, index=True)
     user_id: Mapped[str | None] = mapped_column(String(64))
     trace_id: Mapped[str | None] = mapped_column(String(128))
-    envelope: Mapped[dict[str, Any]] = mapped_column(_JSON)
+    envelope: Mapped[dict[str, Any]] = mapped_column(JSON_VALUE)
 
 
 class AgentDatumRow(StorageBase):
@@ -236,7 +236,7 @@ class AgentDatumRow(StorageBase):
     agent: Mapped[str] = mapped_column(String(64), primary_key=True)
     namespace: Mapped[str] = mapped_column(String(64), primary_key=True)
     key: Mapped[str] = mapped_column(String(256), primary_key=True)
-    value: Mapped[Any] = mapped_column(_JSON)
+    value: Mapped[Any] = mapped_column(JSON_VALUE)
     version: Mapped[int] = mapped_column(BigInteger)
     updated_at: Mapped[datetime] = mapped_column(Utc)
 

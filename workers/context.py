@@ -15,7 +15,9 @@ from agents.context.state import (
     settled_by_tasks,
 )
 from agents.models.language_model import LanguageModel
+from agents.models.present_model import PresentModel
 from agents.models.selection import model_of
+from agents.present import Present
 from bus_schema.context import ReviewDesk
 from bus_schema.data import DeleteUser, Removed
 from bus_schema.dialogue import DeliverNotification, DialogueMessage, conversation_trace
@@ -23,6 +25,7 @@ from bus_schema.envelope import Envelope
 from bus_schema.messages import Message
 from bus_schema.notification import NotificationDeferred, NotificationGenerated, NotificationIgnored
 from bus_schema.processing import ContextUpdated, MoodAssessed, TasksFound
+from bus_schema.users import User
 from config.settings import FleetSettings
 from mindbus.bus.context import MessageContext
 from mindbus.bus.handlers import Publish, Send, every, on_command, on_event
@@ -30,6 +33,7 @@ from mindbus.bus.worker import Worker, WorkerContext
 from mindbus.sdk.agent_state import AgentStateStore, OutgoingMessage
 from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations
+from mindbus.sdk.users import UserDirectory
 
 _TALK_MESSAGES = 12
 _LOOKS_S = 0.5
@@ -49,8 +53,8 @@ class ContextWorker(Worker):
         self._bus = worker_context.bus.acting_as(self.identity, service=self.name)
         self._clock = worker_context.clock
         self._model = model or model_of(settings)
-        self._agent = ContextAgent(self._model)
         self._habits = open_preferences(settings.habits)
+        self._users = UserDirectory(self._bus, self._habits.default.zone)
         self._artifacts = open_artifacts(self._bus, settings, worker_context.clock)
         self._talks = Conversations(self._bus, self._artifacts, largest_inline_bytes=settings.max_body_bytes // 2)
         self._states = AgentStateStore(self._bus, self.name, NotificationState)
@@ -82,12 +86,11 @@ class ContextWorker(Worker):
     ) -> list[OutgoingMessage]:
         """Deliver, defer, merge or ignore."""
         user_id = notification.to_user
-        talk = await self._talks.recent(user_id, _TALK_MESSAGES)
+        talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
 
         async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            return self._ruled(
-                user_id, await self._agent.handle(notification, state, self._moment(user_id, talk), talk)
-            )
+            ruling = await self._agent_for(user).handle(notification, state, self._moment(user, talk), talk)
+            return self._ruled(user_id, ruling)
 
         return await self._states.process_once(user_id, message_context.message_id, decided)
 
@@ -95,10 +98,10 @@ class ContextWorker(Worker):
     async def review(self, command: ReviewDesk, message_context: MessageContext) -> list[OutgoingMessage]:
         """Decide anew about what has waited long enough."""
         user_id = command.user_id
-        talk = await self._talks.recent(user_id, _TALK_MESSAGES)
+        talk, user = await self._talks.recent(user_id, _TALK_MESSAGES), await self._users.of(user_id)
 
         async def decided(state: NotificationState) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
-            return self._ruled(user_id, await self._agent.review(state, self._moment(user_id, talk), talk))
+            return self._ruled(user_id, await self._agent_for(user).review(state, self._moment(user, talk), talk))
 
         return await self._states.process_once(user_id, message_context.message_id, decided)
 
@@ -138,9 +141,12 @@ class ContextWorker(Worker):
             self._due[user_id] = now + _ASKS_AGAIN
             await self._bus.send(ReviewDesk(user_id=user_id), trace=conversation_trace(user_id))
 
-    def _moment(self, user_id: str, talk: Iterable[DialogueMessage]) -> DecisionContext:
+    def _agent_for(self, user: User) -> ContextAgent:
+        return ContextAgent(PresentModel(self._model, Present.of(user, self._clock())))
+
+    def _moment(self, user: User, talk: Iterable[DialogueMessage]) -> DecisionContext:
         spoken = [message.time for message in talk if message.role == "user" and message.kind != "hidden"]
-        return DecisionContext(self._clock(), self._habits.of(user_id), max(spoken, default=None))
+        return DecisionContext(self._clock(), self._habits.of(user.user_id, user.zone), max(spoken, default=None))
 
     def _ruled(self, user_id: str, ruling: Rulings) -> tuple[NotificationState, Sequence[OutgoingMessage]]:
         state, decisions, delivery = ruling

@@ -9,8 +9,10 @@ from agents.context.preferences import open_preferences
 from agents.context_manager.agent import ContextManager, big_picture, memory_commands
 from agents.context_manager.knowledge import FactBase
 from agents.models.language_model import LanguageModel
+from agents.models.present_model import PresentModel
 from agents.models.selection import model_of
 from agents.people_directory import open_people_directory
+from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import ContextUpdated
@@ -20,6 +22,7 @@ from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.agent_state import OutgoingMessage
 from mindbus.sdk.dialogue_agent import ProcessingAgent
 from mindbus.sdk.recall import ContextItem, UserContexts
+from mindbus.sdk.users import UserDirectory
 
 _TEAM = "team"
 
@@ -43,7 +46,7 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
         settings = context.settings_as(FleetSettings)
         self._model = model or model_of(settings)
         self._roster = open_people_directory(settings.people)
-        self._zone = ZoneInfo(open_preferences(settings.habits).default.zone)
+        self._users = UserDirectory(self.bus, open_preferences(settings.habits).default.zone)
         self._pictures = UserContexts(self.bus)
 
     def key(self, user_id: str) -> str:
@@ -52,7 +55,9 @@ class ContextManagerWorker(ProcessingAgent[TeamKnowledge]):
     async def process(self, fragment: DialogueFragment, state: TeamKnowledge) -> tuple[TeamKnowledge, Sequence[Event]]:
         """Facts that became known or superseded, with notifications for those who stated the superseded ones."""
         heard = self._roster.having_heard(state.heard, fragment.user_id)
-        agent = ContextManager(self._model, self._roster.people(heard), self._zone)
+        present = Present.of(await self._users.of(fragment.user_id), self.clock())
+        people = self._roster.people(heard, await self._users.all())
+        agent = ContextManager(PresentModel(self._model, present), people, ZoneInfo(present.zone))
         knowledge, outcome = await agent.process(fragment, state.knowledge)
         return TeamKnowledge(knowledge=knowledge, heard=heard), outcome.events(ContextUpdated, self.name, fragment)
 

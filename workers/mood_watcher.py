@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 
+from agents.context.preferences import open_preferences
 from agents.models.language_model import LanguageModel
+from agents.models.present_model import PresentModel
 from agents.models.selection import model_of
 from agents.mood_watcher import MoodHistory, MoodWatcher
+from agents.present import Present
 from bus_schema.dialogue import DialogueFragment
 from bus_schema.messages import Event
 from bus_schema.processing import MoodAssessed
 from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.dialogue_agent import ProcessingAgent
+from mindbus.sdk.users import UserDirectory
 
 
 class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
@@ -21,12 +25,14 @@ class MoodWatcherWorker(ProcessingAgent[MoodHistory]):
 
     def __init__(self, context: WorkerContext, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings_as(FleetSettings))
-        self._agent = MoodWatcher(self._model)
+        settings = context.settings_as(FleetSettings)
+        self._model = model or model_of(settings)
+        self._users = UserDirectory(self.bus, open_preferences(settings.habits).default.zone)
 
     async def process(self, fragment: DialogueFragment, state: MoodHistory) -> tuple[MoodHistory, Sequence[Event]]:
         """The user's mood, with a notification for a sharp turn."""
-        state, outcome = await self._agent.process(fragment, state)
+        present = Present.of(await self._users.of(fragment.user_id), self.clock())
+        state, outcome = await MoodWatcher(PresentModel(self._model, present)).process(fragment, state)
         return state, outcome.events(MoodAssessed, self.name, fragment)
 
     async def stop(self) -> None:

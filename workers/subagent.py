@@ -2,16 +2,21 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.configuration.prompts import Guide
+from agents.context.preferences import open_preferences
 from agents.models.conversation import TALK, history_calls, model_messages, sanitise_text
 from agents.models.language_model import LanguageModel, ModelMessage, ToolCall
+from agents.models.present_model import PresentModel
 from agents.models.prompt import Material
 from agents.models.selection import model_of
+from agents.present import Present
 from agents.subagents.loop import BoundTool, Toolbox, ToolLoop
 from config.settings import FleetSettings
 from mindbus.bus.worker import WorkerContext
 from mindbus.sdk.subagent import Delegated, SubAgent
+from mindbus.sdk.users import UserDirectory
 
 _MOST_ROUNDS = 8
 _STATUS_CHARS = 200
@@ -24,8 +29,11 @@ class ThinkingSubagent(SubAgent):
 
     def __init__(self, context: WorkerContext, guide: Guide, model: LanguageModel | None = None) -> None:
         super().__init__(context)
-        self._model = model or model_of(context.settings_as(FleetSettings))
+        settings = context.settings_as(FleetSettings)
+        self._model = model or model_of(settings)
         self._loop = ToolLoop(guide, self._model, self.most_rounds)
+        self._users = UserDirectory(context.bus, open_preferences(settings.habits).default.zone)
+        self._clock = context.clock
 
     @abstractmethod
     def instruments(self, work: Delegated) -> Sequence[BoundTool]:
@@ -38,7 +46,9 @@ class ThinkingSubagent(SubAgent):
     async def execute(self, work: Delegated) -> str:
         said = [*model_messages(work.history), ModelMessage(role="user", content=work.task)]
         toolbox = Toolbox(self.instruments(work))
-        return sanitise_text(await self._loop.answer(said, _materials(work), toolbox, _Observer(work)))
+        present = Present.of(await self._users.of(work.chat_id), self._clock())
+        loop = replace(self._loop, model=PresentModel(self._model, present))
+        return sanitise_text(await loop.answer(said, _materials(work), toolbox, _Observer(work)))
 
 
 class _Observer:

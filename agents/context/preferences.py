@@ -67,8 +67,10 @@ class PreferencesFile(BaseModel):
     default: NotificationPreferences = NotificationPreferences()
     users: dict[UserId, NotificationPreferences] = {}
 
-    def of(self, user_id: str) -> NotificationPreferences:
-        return self.users.get(user_id, self.default)
+    def of(self, user_id: str, zone: str | None = None) -> NotificationPreferences:
+        """A user's own entry, else the default on the clock of their zone."""
+        own = self.users.get(user_id)
+        return own or (self.default.model_copy(update={"zone": zone}) if zone else self.default)
 
 
 class InvalidPreferences(InvalidFile):

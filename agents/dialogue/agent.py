@@ -10,6 +10,7 @@ from agents.models.conversation import chat_prompt, message_groups, normalise_ca
 from agents.models.errors import EmptyAnswer
 from agents.models.language_model import LanguageModel, ModelMessage, Tool, ToolCall
 from agents.models.prompt import MEMORY, Material
+from agents.present import Present, with_present
 from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
 from bus_schema.subagent import MAX_TASK_CHARS
 from language.words import Language, language_of, words
@@ -114,14 +115,18 @@ class DialogueAgent:
         self._window_words, self._memory_words = window_words, memory_words
 
     async def answer(
-        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), help: Delegator | None = None
+        self,
+        said: Sequence[ModelMessage],
+        memory: Sequence[MemorySnippet] = (),
+        help: Delegator | None = None,
+        present: Present | None = None,
     ) -> AsyncIterator[str]:
         """The next turn, piece by piece, to the last of these messages; helpers are asked in between.
 
         Raises ModelFailure.
         """
         helper = help or NoDelegator()
-        shown = self.prompt(said, memory)
+        shown = self.prompt(said, memory, present)
         rounds: list[ModelMessage] = []
         for number in range(helper.most_rounds + 1):
             if number < len(helper.completed):
@@ -144,11 +149,14 @@ class DialogueAgent:
                 await helper.delegate(number, turn.text, normalise_calls(turn.calls, prefix=f"call_{number}"))
             ).messages
 
-    def prompt(self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = ()) -> tuple[ModelMessage, ...]:
+    def prompt(
+        self, said: Sequence[ModelMessage], memory: Sequence[MemorySnippet] = (), present: Present | None = None
+    ) -> tuple[ModelMessage, ...]:
         """Messages for the model: the conversation's window with the snippets that fit."""
         window = fit_window(said, self._window_words)
         materials = [Material(snippet.id, MEMORY, snippet.text) for snippet in self.shown(memory)]
-        return chat_prompt(self._guide.system, window, materials)
+        language = (present.language if present else None) or language_of(said[-1].content if said else "")
+        return chat_prompt(with_present(self._guide.system, present, language), window, materials)
 
     def shown(self, memory: Sequence[MemorySnippet]) -> Sequence[MemorySnippet]:
         room = self._memory_words

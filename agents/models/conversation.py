@@ -7,8 +7,8 @@ the assistant stands in a turn of the user, since not every model takes system m
     ...
     </instruction>
 
-What is remembered precedes the last turn's own words, as material (see `agents.models.prompt`). Users cannot write
-either kind of block: in their words the tags are taken apart.
+Memory precedes the last turn's own words, as material (see `agents.models.prompt`); the system message may end with the
+present (see `agents.present`). Users cannot write such blocks: in their words the tags are taken apart.
 """
 
 import re
@@ -20,12 +20,13 @@ from typing import Literal
 from agents.models import prompt
 from agents.models.language_model import ModelMessage, ToolCall
 from agents.models.prompt import Material
+from agents.present import Present, parse_present
 from bus_schema.history import ChatMessage, FunctionCall, HistoryToolCall
 
 TASK = "reply"
 # A kind of material: another conversation, out of which the task of this one comes.
 TALK = "talk"
-_TAG = re.compile(r"<(?=\s*/?\s*(?:material|instruction)\b)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*/?\s*(?:material|instruction|present)\b)", re.IGNORECASE)
 _INSTRUCTION = re.compile(r"^<instruction>\n(.*?)\n</instruction>$", re.DOTALL | re.MULTILINE)
 # What else a model calls in one breath is left out.
 MOST_AT_ONCE = 16
@@ -55,6 +56,7 @@ class Conversation:
     memory: tuple[Material, ...] = ()
     results: tuple[ModelMessage, ...] = ()
     earlier: tuple[ChatTurn, ...] = field(default=())
+    present: Present | None = None
 
 
 def chat_prompt(system: str, said: Iterable[ModelMessage], memory: Iterable[Material] = ()) -> tuple[ModelMessage, ...]:
@@ -92,6 +94,7 @@ def parse_conversation(messages: Sequence[ModelMessage]) -> Conversation:
             ChatTurn("assistant" if turn.role == "assistant" else "user", _INSTRUCTION.sub("", turn.content).strip())
             for turn in turns[:-1]
         ),
+        present=parse_present("\n".join(message.content for message in messages if message.role == "system")),
     )
 
 

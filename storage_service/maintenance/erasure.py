@@ -37,6 +37,7 @@ from storage_service.tables import (
     TraceMemberRow,
     TraceRow,
 )
+from storage_service.users import UserRow
 
 # Owner of the artifacts of an erased user: their id, type and size stay, so that no id is reused.
 FORGOTTEN = "svc.forgotten"
@@ -49,6 +50,7 @@ _MESSAGE_TABLES: Mapping[str, type[DeclarativeBase]] = {
     "dialogues": DialogueRow,
     "events": TimelineRow,
     "agent_data": AgentDatumRow,
+    "users": UserRow,
 }
 # Rows that refer to a manifest are deleted before it.
 _ARTIFACT_TABLES: Mapping[str, type[DeclarativeBase]] = {
@@ -98,6 +100,7 @@ class ErasedRows:
             "dialogues": DialogueRow.user_id == user_id,
             "events": or_(TimelineRow.user_id == user_id, TimelineRow.trace_id == trace),
             "agent_data": _is_under(user_id),
+            "users": UserRow.user_id == user_id,
         }
         counts = {kind: await self._delete(_MESSAGE_TABLES[kind], which) for kind, which in conditions.items()}
         theirs = or_(ManifestRow.owner == f"user.{user_id}", ManifestRow.trace_id == trace)

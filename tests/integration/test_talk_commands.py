@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -267,3 +268,19 @@ def test_doctor_says_that_a_dialogue_is_answered(shell: Shell) -> None:
 
     eventually(lambda: findings()["Dialogue"] == "ok", 20, "the broker has counted, as it does every few seconds")
     assert findings()["Simulations"] == "warning"
+
+
+def test_users_are_added_changed_and_known_in_a_dialogue(shell: Shell) -> None:
+    added = shell.json("users", "add", "aliya", "--name", "Алия", "--also", "Aliya", "--tz", "Asia/Almaty")
+    assert (added["name"], added["names"], added["zone"], added["version"]) == ("Алия", ["Aliya"], "Asia/Almaty", 1)
+    assert shell.json("users", "set", "aliya", "--lang", "ru", "--role", "аналитик")["role"] == "аналитик"
+    assert shell.json("users", "show", "aliya")["language"] == "ru"
+    assert "aliya" in [user["user_id"] for user in shell.json("users", "ls")["items"]]
+
+    assert "Алия" in shell.json("chat", "--user", "aliya", "--message", "Как меня зовут?")["response"]
+    today = datetime.now(ZoneInfo("Asia/Almaty"))
+    assert str(today.year) in shell.json("chat", "--user", "aliya", "--message", "Какой сегодня день?")["response"]
+
+    assert "mindbus users add nobody" in shell.run("users", "show", "nobody").stderr
+    assert "users set aliya" in shell.run("users", "add", "aliya").stderr
+    assert "Europe/Moscow" in shell.run("users", "set", "aliya", "--tz", "Moskau").stderr

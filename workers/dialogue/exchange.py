@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from agents.dialogue.agent import DialogueAgent, MemorySnippet
 from agents.models.conversation import sanitise_text
 from agents.models.prompt import memory_materials
+from agents.present import Present
 from bus_schema.dialogue import MAX_MESSAGE_CHARS, DialogueMessage, MessageKind
 from bus_schema.glm import FoundKem
 from bus_schema.history import chat_key
@@ -16,6 +17,7 @@ from bus_schema.replies import Code
 from mindbus.errors import Rejected
 from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import ContextItem, EpisodeRecall, KemRecall, RecalledText, UserContexts
+from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import DelegationRounds, Subagents
 from workers.dialogue.transcript import ExchangeRecord
 
@@ -86,6 +88,7 @@ class Assistant:
 
     agent: DialogueAgent
     memory: MemoryLookup
+    users: UserDirectory
     subagents: Subagents
     most_rounds: int
     clock: Callable[[], datetime]
@@ -102,10 +105,11 @@ class ExchangeProcessor:
     ) -> DialogueExchange:
         """Keep what is said, report it to `on_stored`, answer it; what was kept before a crash is not thought again."""
         assistant = self._assistant
-        recent, remembered, earlier = await asyncio.gather(
+        recent, remembered, earlier, user = await asyncio.gather(
             self._talks.recent(draft.user_id, _RECENT_MESSAGES),
             assistant.memory.about(draft),
             self._histories.window(chat_key(draft.user_id)),
+            assistant.users.of(draft.user_id),
         )
         said, is_new = _within(recent, draft.message_id), False
         if said is None:
@@ -124,12 +128,13 @@ class ExchangeProcessor:
         if not is_new:
             await record.resume()
         shown = assistant.agent.shown(remembered.snippets)
+        present = Present.of(user, assistant.clock())
         answer = DialogueMessage(
             message_id=answer_id,
             user_id=said.user_id,
             role="assistant",
             kind=MessageKind.NOTIFICATION if said.kind is MessageKind.HIDDEN else MessageKind.NATIVE,
-            content=record.answered or await self._thought(record, shown, on_piece),
+            content=record.answered or await self._thought(record, shown, present, on_piece),
             time=assistant.clock(),
             kem_ids=remembered.kem_ids(shown),
         )
@@ -146,9 +151,11 @@ class ExchangeProcessor:
                 raise
             return known, False
 
-    async def _thought(self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], on_piece: OnPiece) -> str:
+    async def _thought(
+        self, record: ExchangeRecord, remembered: Sequence[MemorySnippet], present: Present, on_piece: OnPiece
+    ) -> str:
         pieces = []
-        async for piece in self._assistant.agent.answer(record.talk, remembered, self._help(record)):
+        async for piece in self._assistant.agent.answer(record.talk, remembered, self._help(record), present):
             pieces.append(piece)
             await on_piece(piece)
         return sanitise_text("".join(pieces))[:MAX_MESSAGE_CHARS]

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal
 
+from agents.context.preferences import open_preferences
 from agents.dialogue.agent import DialogueAgent, hidden_instruction
 from agents.models.language_model import LanguageModel
 from agents.models.selection import model_of
@@ -42,6 +43,7 @@ from mindbus.sdk.artifacts import open_artifacts
 from mindbus.sdk.conversations import Conversations, HistoryClient
 from mindbus.sdk.recall import EpisodeRecall, KemRecall, UserContexts
 from mindbus.sdk.requests import in_id_scope
+from mindbus.sdk.users import UserDirectory
 from workers.dialogue.delegation import Subagents, known_subagents
 from workers.dialogue.exchange import Assistant, DialogueExchange, ExchangeProcessor, MemoryLookup
 
@@ -79,6 +81,7 @@ class DialogueWorker(Worker):
                 KemRecall(context.bus, settings.recall_timeout_s),
                 EpisodeRecall(context.bus, settings.recall_timeout_s),
             ),
+            UserDirectory(context.bus, open_preferences(settings.habits).default.zone),
             Subagents(known_subagents or {}, context.bus, context.clock, settings.subagent_timeout_s),
             settings.delegation_rounds,
             context.clock,

@@ -13,6 +13,7 @@ from storage_service.uploads import open_presigner
 from workers.storage.artifacts import ArtifactHandlers, UploadHandlers
 from workers.storage.dialogues import DialogueHandlers
 from workers.storage.maintenance import StorageErasure, StorageMaintenance
+from workers.storage.users import UserHandlers
 
 
 class StorageWorker(Worker):
@@ -32,6 +33,7 @@ class StorageWorker(Worker):
             ArtifactHandlers(storage),
             UploadHandlers(storage),
             DialogueHandlers(storage),
+            UserHandlers(storage),
             self.maintenance,
             StorageErasure(storage, inbox),
         )

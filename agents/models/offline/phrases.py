@@ -122,6 +122,13 @@ _SPOKEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("A note for you: {said}", "Something you should know: {said}", "Just so you know: {said}"),
         ("Для вас есть новость: {said}", "Вам стоит знать: {said}", "Обратите внимание: {said}"),
     ),
+    "time_now": (("It is {time} ({zone}).",), ("Сейчас {time} ({zone}).",)),
+    "day_today": (("Today is {day}.",), ("Сегодня {day}",)),
+    "day_tomorrow": (("Tomorrow is {day}.",), ("Завтра {day}",)),
+    "day_yesterday": (("Yesterday was {day}.",), ("Вчера было: {day}",)),
+    "your_zone": (("Your time zone is {said}.",), ("Ваш часовой пояс — {said}.",)),
+    "your_role": (("Your role: {said}.",), ("Ваша роль: {said}.",)),
+    "your_projects": (("Your projects: {said}.",), ("Ваши проекты: {said}.",)),
     "your_name": (("Your name is {said}.",), ("Вас зовут {said}.",)),
     "name_noted": (
         ("I'll remember it: your name is {said}.", "Noted: your name is {said}."),

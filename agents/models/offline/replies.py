@@ -8,6 +8,7 @@ from agents.keywords import inverse_document_frequency, weighted_overlap
 from agents.models.conversation import TALK, Conversation
 from agents.models.language_model import ModelMessage
 from agents.models.offline.phrases import spoken
+from agents.models.offline.present import answer_from_present
 from agents.models.offline.tool_calls import DELEGATE, SEARCH
 from agents.tone import analyse_tone
 from language.dates.expressions import dates_in
@@ -71,6 +72,8 @@ def reply_to(conversation: Conversation) -> str:
         return spoken(language, "reminder", said, said=instructed[1] if instructed else conversation.instruction)
     if reported := _reported(conversation.results, language):
         return reported
+    if current := answer_from_present(said, conversation.present, language):
+        return current
     if courtesy := _about_name(said, conversation, language) or _small_talk(said, language):
         return courtesy
     return _answer(said, conversation, language) if _is_question(said) else _acknowledged(said, conversation, language)
@@ -79,8 +82,10 @@ def reply_to(conversation: Conversation) -> str:
 def knows_answer(conversation: Conversation) -> bool:
     """Check whether memory or the user's own words answer the question, so that no tool is needed."""
     told = _told(conversation)
+    if answer_from_present(conversation.words, conversation.present, Language.ENGLISH):
+        return True
     if asks_name(conversation.words):
-        return name_told(told) is not None
+        return (name_told(told) or _name_on_record(conversation)) is not None
     return bool(_best(conversation.words, [*_remembered(conversation), *told], _ANSWERS))
 
 
@@ -99,11 +104,15 @@ def _reported(results: Sequence[ModelMessage], language: Language) -> str:
 
 def _about_name(said: str, conversation: Conversation, language: Language) -> str:
     if asks_name(said):
-        name = name_told([*_told(conversation), *_remembered(conversation)])
+        name = name_told([*_told(conversation), *_remembered(conversation)]) or _name_on_record(conversation)
         return spoken(language, "your_name" if name else "unknown", said, said=name)
     rest = _NAME_TOLD.sub("", said)
     name = name_told([said]) if rest != said and not re.search(r"\w{4,}", rest) else None
     return spoken(language, "name_noted", said, said=name) if name else ""
+
+
+def _name_on_record(conversation: Conversation) -> str | None:
+    return conversation.present.name if conversation.present else None
 
 
 def asks_name(text: str) -> bool:

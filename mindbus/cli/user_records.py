@@ -1,0 +1,185 @@
+"""The commands `users`: who people are, in which zone and language, with which role and projects."""
+
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from bus_schema.envelope import explain
+from bus_schema.replies import Code
+from bus_schema.users import GetUser, ListUsers, PutUser, User, UserRecord
+from mindbus.cli.console import say, show_json, show_table
+from mindbus.cli.errors import CommandError, UsageError
+from mindbus.cli.options import LOCAL_USER, As, Json, UserArgument
+from mindbus.cli.session import on_the_bus, run
+from mindbus.errors import ReplyError
+
+app = typer.Typer(no_args_is_help=True, help="Add, list, show and change users.")
+
+_PAGE = 200
+_NEW = 0
+_CLEAR = ""
+
+Zone = Annotated[
+    str | None, typer.Option("--tz", metavar="ZONE", help="Their time zone, such as Europe/Moscow; '' for the default.")
+]
+LanguageOption = Annotated[str | None, typer.Option("--lang", metavar="LANG", help="en or ru; '' for either.")]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="How to call them, in any script.")]
+Spellings = Annotated[
+    list[str] | None, typer.Option("--also", metavar="NAME", help="Another spelling of the name; may be repeated.")
+]
+Role = Annotated[str | None, typer.Option("--role", metavar="ROLE", help="What they do, such as designer.")]
+Projects = Annotated[
+    list[str] | None, typer.Option("--project", metavar="PROJECT", help="A project of theirs; may be repeated.")
+]
+
+
+@app.command()
+def add(
+    user: UserArgument,
+    zone: Zone = None,
+    language: LanguageOption = None,
+    name: Name = None,
+    also: Spellings = None,
+    role: Role = None,
+    project: Projects = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Add a user: agents call them by their name, know their clock and language, and notify them.
+
+    [bold]Examples[/bold]
+
+    mindbus users add anna --name Анна --also Anna --tz Europe/Moscow --lang ru --role дизайнер --project Сайт
+
+    mindbus users add wei --name "Wei Zhang" --tz Asia/Shanghai --lang en
+    """
+    added = _checked(
+        User(user_id=user, name=user),
+        {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project},
+    )
+    _show(run(_put(added, _NEW, acting)), as_json)
+
+
+@app.command("set")
+def change(
+    user: UserArgument,
+    zone: Zone = None,
+    language: LanguageOption = None,
+    name: Name = None,
+    also: Spellings = None,
+    role: Role = None,
+    project: Projects = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """Change a user; what is not named stays. Spellings and projects replace the former ones.
+
+    [bold]Examples[/bold]
+
+    mindbus users set anna --tz Asia/Tbilisi
+
+    mindbus users set anna --name "Анна Петрова" --project Сайт --project Приложение
+    """
+    options = {"zone": zone, "language": language, "name": name, "names": also, "role": role, "projects": project}
+    if all(value is None for value in options.values()):
+        raise UsageError("say what to change: --tz, --lang, --name, --also, --role or --project")
+    _show(run(_change(user, options, acting)), as_json)
+
+
+@app.command("ls")
+def list_(
+    project: Annotated[str | None, typer.Option("--project", metavar="PROJECT", help="Members of it alone.")] = None,
+    acting: As = LOCAL_USER,
+    as_json: Json = False,
+) -> None:
+    """List users.
+
+    [bold]Examples[/bold]
+
+    mindbus users ls
+
+    mindbus users ls --project Сайт --json
+    """
+    users = run(_users(project, acting))
+    if as_json:
+        show_json({"items": users})
+        return
+    show_table(
+        ("user", "name", "role", "zone", "language", "projects"),
+        ((u.user_id, u.name, u.role, u.zone, u.language, ", ".join(u.projects)) for u in users),
+    )
+
+
+@app.command()
+def show(user: UserArgument, acting: As = LOCAL_USER, as_json: Json = False) -> None:
+    """Show a user.
+
+    [bold]Example[/bold]
+
+    mindbus users show anna --json
+    """
+    _show(run(_get(user, acting)), as_json)
+
+
+def _show(user: UserRecord, as_json: bool) -> None:
+    if as_json:
+        show_json(user)
+        return
+    say(f"{user.user_id}: {user.name}" + (f" (also {', '.join(user.names)})" if user.names else ""))
+    say(f"  role {user.role or '—'}, zone {user.zone or 'default'}, language {user.language or 'either'}")
+    say(f"  projects {', '.join(user.projects) or '—'}")
+
+
+def _checked(user: User, options: dict[str, str | list[str] | None]) -> User:
+    """The user with these options; an empty zone or language clears it. Raises UsageError."""
+    given = {
+        field: None if value == _CLEAR and field in ("zone", "language") else value
+        for field, value in options.items()
+        if value is not None
+    }
+    try:
+        return User.model_validate(user.model_dump(include=set(User.model_fields)) | given)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from error
+
+
+async def _change(user_id: str, options: dict[str, str | list[str] | None], identity: str) -> UserRecord:
+    before = await _get(user_id, identity)
+    return await _put(_checked(before, options), before.version, identity)
+
+
+async def _get(user_id: str, identity: str) -> UserRecord:
+    async with on_the_bus(identity) as bus:
+        try:
+            return await bus.request(GetUser(user_id=user_id))
+        except ReplyError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            raise CommandError(
+                f"there is no user {user_id!r}; add them with: mindbus users add {user_id}", Code.NOT_FOUND
+            ) from error
+
+
+async def _put(user: User, version: int, identity: str) -> UserRecord:
+    async with on_the_bus(identity) as bus:
+        try:
+            return await bus.request(PutUser(user=user, expected_version=version))
+        except ReplyError as error:
+            if error.code is not Code.CONFLICT or version != _NEW:
+                raise
+            raise CommandError(
+                f"{user.user_id!r} is a user already; change them with: mindbus users set {user.user_id}", Code.CONFLICT
+            ) from error
+
+
+async def _users(project: str | None, identity: str) -> list[UserRecord]:
+    found: list[UserRecord] = []
+    query = ListUsers(project=project, limit=_PAGE)
+    async with on_the_bus(identity) as bus:
+        while True:
+            page = await bus.request(query)
+            found += page.items
+            if page.next_cursor is None:
+                return found
+            query = query.model_copy(update={"cursor": page.next_cursor})

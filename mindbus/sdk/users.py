@@ -1,0 +1,87 @@
+"""Reader of the users table, for workers: cached for seconds, with defaults for whoever is not in it."""
+
+import time
+from collections.abc import Callable
+
+from bus_schema.identities import is_user_id
+from bus_schema.replies import Code
+from bus_schema.users import GetUser, ListUsers, User
+from mindbus.bus.client import Client
+from mindbus.errors import BusUnavailable, MindBusError, Rejected, TemporaryFailure
+from mindbus.logs import logger
+from mindbus.sdk.requests import scoped_request
+
+_TTL_S = 5.0
+_TIMEOUT_S = 3.0
+_MOST_CACHED = 10_000
+_PAGE = 200
+
+
+class UserDirectory:
+    """Users by id; a change is seen within `ttl_s`. Where storage is away, what was read before still holds."""
+
+    def __init__(
+        self,
+        bus: Client,
+        default_zone: str = "UTC",
+        *,
+        ttl_s: float = _TTL_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bus, self._default_zone, self._ttl_s, self._monotonic = bus, default_zone, ttl_s, monotonic
+        self._users: dict[str, tuple[float, User | None]] = {}
+        self._everybody: tuple[float, tuple[User, ...]] | None = None
+
+    async def find(self, user_id: str) -> User | None:
+        """The user as storage knows them, or None."""
+        now = self._monotonic()
+        read_at, user = self._users.get(user_id, (None, None))
+        if read_at is not None and now < read_at + self._ttl_s:
+            return user
+        try:
+            user = await scoped_request(self._bus, GetUser(user_id=user_id), timeout_s=_TIMEOUT_S)
+        except Rejected as error:
+            if error.code is not Code.NOT_FOUND:
+                self._warn(error)
+            user = None
+        except (BusUnavailable, TemporaryFailure) as error:
+            self._warn(error)
+        if len(self._users) >= _MOST_CACHED:
+            self._users.clear()
+        self._users[user_id] = (now, user)
+        return user
+
+    async def of(self, user_id: str) -> User:
+        """The user with a zone; one who is not known has the id as their name."""
+        if not is_user_id(user_id):
+            # A chat may have any id; nobody has a record under such a one.
+            return User.model_construct(user_id=user_id, name=user_id, zone=self._default_zone)
+        user = await self.find(user_id) or User(user_id=user_id, name=user_id)
+        return user if user.zone else user.model_copy(update={"zone": self._default_zone})
+
+    async def all(self) -> tuple[User, ...]:
+        """All users, in order of their ids."""
+        now = self._monotonic()
+        if self._everybody and now < self._everybody[0] + self._ttl_s:
+            return self._everybody[1]
+        users: list[User] = []
+        query = ListUsers(limit=_PAGE)
+        try:
+            while True:
+                page = await scoped_request(self._bus, query, timeout_s=_TIMEOUT_S)
+                users += page.items
+                if page.next_cursor is None:
+                    break
+                query = query.model_copy(update={"cursor": page.next_cursor})
+        except (BusUnavailable, TemporaryFailure, Rejected) as error:
+            self._warn(error)
+            users = list(self._everybody[1]) if self._everybody else users
+        if self._everybody is None or list(self._everybody[1]) != users:
+            self._everybody = (now, tuple(users))
+        else:
+            # The same object, by which readers see that nothing has changed.
+            self._everybody = (now, self._everybody[1])
+        return self._everybody[1]
+
+    def _warn(self, error: MindBusError) -> None:
+        logger().warning("users table not read", reason=str(error))

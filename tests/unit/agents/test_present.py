@@ -1,0 +1,110 @@
+"""Prompts say the present, and the offline model answers from it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agents.dialogue.agent import DialogueAgent
+from agents.models.language_model import ModelMessage
+from agents.models.offline.model import OfflineModel
+from agents.models.present_model import PresentModel
+from agents.models.prompt import build_prompt
+from agents.present import Present, parse_present
+from bus_schema.users import User
+from language.words import Language
+from tests.scripted_model import ScriptedModel
+
+ANNA = User(
+    user_id="anna",
+    name="Анна Петрова",
+    role="дизайнер",
+    zone="Europe/Moscow",
+    language="ru",
+    projects=("Сайт", "Приложение"),
+)
+# Sunday in UTC, Monday in Moscow.
+NIGHT = datetime(2026, 11, 22, 22, 5, tzinfo=UTC)
+PRESENT = Present.of(ANNA, NIGHT)
+
+
+def asked(text: str) -> list[ModelMessage]:
+    return [ModelMessage(role="user", content=text)]
+
+
+async def answer(text: str, present: Present | None = PRESENT) -> str:
+    return "".join([piece async for piece in DialogueAgent(OfflineModel()).answer(asked(text), (), None, present)])
+
+
+def test_the_prompt_says_the_present_on_the_users_clock_in_their_language() -> None:
+    system = DialogueAgent(OfflineModel()).prompt(asked("Hello"), (), PRESENT)[0].content
+
+    assert system.startswith("Task: reply")
+    assert "Сейчас: понедельник, 23 ноября 2026 г., 01:05 (2026-11-23T01:05+03:00, Europe/Moscow)" in system
+    assert "Пользователь: Анна Петрова (id anna)" in system
+    assert "Роль: дизайнер" in system
+    assert "Проекты: Сайт; Приложение" in system
+
+
+def test_whoever_is_not_known_has_no_name_but_an_id() -> None:
+    block = Present.of(User(user_id="local", name="local", zone="UTC"), NIGHT).block(Language.ENGLISH)
+
+    assert "Now: Sunday, 22 November 2026, 22:05 (2026-11-22T22:05+00:00, UTC)" in block
+    assert "User id: local" in block
+
+
+@pytest.mark.parametrize("language", list(Language))
+def test_the_present_is_read_back(language: Language) -> None:
+    read = parse_present(PRESENT.block(language))
+
+    assert read is not None
+    assert (read.now.isoformat(), read.zone) == ("2026-11-23T01:05:00+03:00", "Europe/Moscow")
+    assert (read.name, read.role, read.projects) == (ANNA.name, ANNA.role, ANNA.projects)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Какой сегодня день?", "понедельник, 23 ноября 2026"),
+        ("Какое сегодня число?", "23 ноября"),
+        ("какой день недели сегодня", "понедельник"),
+        ("What day is it?", "Monday, 23 November 2026"),
+        ("What day is it today?", "Monday"),
+        ("What's the date?", "23 November"),
+        ("What is today's date?", "23 November"),
+        ("What day is tomorrow?", "Tuesday, 24 November"),
+        ("Который час?", "01:05"),
+        ("Сколько времени?", "01:05"),
+        ("What time is it?", "01:05"),
+        ("Как меня зовут?", "Анна Петрова"),
+        ("What is my name?", "Анна Петрова"),
+        ("Какая у меня роль?", "дизайнер"),
+        ("What is my time zone?", "Europe/Moscow"),
+    ],
+)
+async def test_the_offline_model_answers_from_the_present(question: str, words: str) -> None:
+    assert words in await answer(question)
+
+
+async def test_a_name_told_in_the_talk_goes_before_the_one_on_record() -> None:
+    talk = [
+        ModelMessage(role="user", content="Меня зовут Аня."),
+        ModelMessage(role="assistant", content="Приятно познакомиться."),
+        *asked("Как меня зовут?"),
+    ]
+
+    said = "".join([piece async for piece in DialogueAgent(OfflineModel()).answer(talk, (), None, PRESENT)])
+
+    assert said == "Вас зовут Аня."
+
+
+async def test_other_questions_are_not_about_the_present() -> None:
+    assert "ноября" not in await answer("Какой сегодня у нас план?")
+    assert "November" not in await answer("What day is the launch?")
+
+
+async def test_agents_that_read_are_told_the_present_too() -> None:
+    model = ScriptedModel("{}")
+
+    await PresentModel(model, PRESENT).complete(build_prompt("tasks", "write", "Read.", "Report.", ()))
+
+    assert "Сейчас: понедельник" in model.asked[0][0].content
