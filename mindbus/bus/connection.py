@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from bus_schema.replies import Code
-from mindbus.bus.claims import Claims, PresignedClaims
+from mindbus.bus.claims import Claims
 from mindbus.bus.client import Client, Replies
 from mindbus.bus.memory import MemoryBroker, MemoryTransport
 from mindbus.bus.sender import Sender
@@ -15,7 +15,6 @@ from mindbus.files.store import has_direct_access, open_files
 from mindbus.logs import keep_signatures_out
 from mindbus.settings import Settings
 
-STORAGE = "storage"
 _memory_brokers: dict[str, MemoryBroker] = {}
 
 
@@ -41,9 +40,7 @@ def new_sender(service: str, identity: str, settings: Settings) -> Sender:
     keep_signatures_out()
     instance = secrets.token_hex(4)
     full = f"{identity}.{instance}" if identity.startswith("agent.") and identity.count(".") == 1 else identity
-    # Storage signs for the others; it has nobody to ask.
-    is_direct = has_direct_access(settings) or service == STORAGE
-    claims = Claims(open_files(settings)) if is_direct else PresignedClaims()
+    claims = Claims(open_files(settings) if has_direct_access(settings) else None)
     return Sender(service, instance, full, f"reply.{service}.{instance}", claims, settings.max_body_bytes)
 
 
@@ -60,8 +57,7 @@ def open_transport(settings: Settings, name: str) -> Transport:
 
 def _client(transport: Transport, sender: Sender, replies: Replies, settings: Settings) -> Client:
     client = Client(transport, sender, replies, settings.request_timeout_s)
-    if isinstance(sender.claims, PresignedClaims):
-        sender.claims.ask_through(client)
+    sender.claims.ask_through(client)
     return client
 
 

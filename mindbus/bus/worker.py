@@ -68,12 +68,14 @@ class Worker:
     how many messages it handles at once, which is its prefetch; take 1 where a message may kill the process. `attempts`
     is how often a message is tried that meets a TemporaryFailure. `middleware` wraps every handler, the first of them
     outermost. With a `leadership`, one instance consumes while the others stand by. Of several workers in one process
-    those of a lower `start_stage` consume before the others start; one that `stops_last` drains after the others.
+    those of a lower `start_stage` consume before the others start; one that `stops_last` drains after the others. With
+    `direct_files` it reads and writes the data of large messages in the file store itself, whatever the settings say.
     """
 
     name: str = ""
     start_stage: int = 1
     stops_last: bool = False
+    direct_files: bool = False
     concurrency: int = 8
     attempts: int = 5
     routes: Routes = Routes()

@@ -14,6 +14,7 @@ from mindbus.bus.topology import Topology, backbone, commands_queue, events_queu
 from mindbus.bus.transport import Consumer, Incoming, Transport
 from mindbus.bus.worker import Leadership, Worker, WorkerContext
 from mindbus.errors import BusUnavailable
+from mindbus.files.store import open_files
 from mindbus.logs import logger
 from mindbus.runtime.mailboxes import Mailboxes, Work
 from mindbus.runtime.processor import Processor
@@ -189,6 +190,8 @@ def build(
     principal = new_sender(name, f"svc.{name}", settings)
     asking = new_client(transport, principal, settings)
     worker = make(WorkerContext(settings, asking))
+    if worker.direct_files:
+        principal.claims.files = principal.claims.files or open_files(settings)
     identity = worker.identity if worker.identity.startswith("svc.") else f"{worker.identity}.{principal.instance}"
     sender = replace(principal, service=worker.name, identity=identity)
     return Service(worker, transport, sender, asking, settings, report)

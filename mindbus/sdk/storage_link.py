@@ -31,7 +31,6 @@ from mindbus.tasks import end
 # Storage hashes all that it publishes: an answer may take this long besides the copy.
 _TIMEOUT_S = 6.0
 _SLOWEST_COPY_BYTES_PER_S = 20e6
-_STORAGE = "storage"
 _ERRORS: dict[Code, type[Exception]] = {
     Code.UNAVAILABLE: StorageAway,
     Code.EXPIRED: StorageAway,
@@ -131,7 +130,7 @@ class StorageHeartbeat:
     async def _listen(self) -> None:
         async with self._bus.subscribe(Heartbeat) as heartbeats:
             async for heartbeat in heartbeats:
-                if heartbeat.service == _STORAGE and heartbeat.ready:
+                if heartbeat.service == RegisterArtifact.wire.service and heartbeat.ready:
                     # All waiting tasks go on; a task that waits from now on waits for the next heartbeat.
                     self._beat.set()
                     self._beat = asyncio.Event()

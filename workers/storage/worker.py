@@ -22,6 +22,8 @@ class StorageWorker(Worker):
     name = "storage"
     start_stage = 0
     stops_last = True
+    # It signs the addresses of the others and has nobody to ask.
+    direct_files = True
     middleware = (RetryOn(OSError),)
 
     def __init__(self, storage: StorageService) -> None:

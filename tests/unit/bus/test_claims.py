@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
+from mindbus import Command, Settings, Worker, connect, on_command
 from mindbus.bus.claims import ClaimLost, Claims, ClaimTooLarge
 from mindbus.files.keys import InvalidKey
 from mindbus.files.store import FileStore, StoreNotSupported, open_folder
+from mindbus.testing import running
 
 
 @pytest.fixture
@@ -53,3 +56,34 @@ def test_a_key_is_a_relative_path_of_plain_names(files: FileStore, key: str) -> 
 def test_a_store_that_is_not_supported_is_refused(url: str) -> None:
     with pytest.raises(StoreNotSupported):
         open_folder(url)
+
+
+class Echoed(BaseModel):
+    """The text again."""
+
+    text: str
+
+
+class Echo(Command[Echoed], domain="claims_test", action="echo"):
+    """Return a text."""
+
+    text: str
+
+
+class Keeper(Worker):
+    name = "claims_test"
+    direct_files = True
+
+    @on_command
+    async def echo(self, command: Echo) -> Echoed:
+        return Echoed(text=command.text)
+
+
+async def test_a_worker_with_direct_files_needs_no_signed_addresses(tmp_path: Path) -> None:
+    settings = Settings(amqp_url=f"memory://{tmp_path}", data_dir=tmp_path)
+    signed = settings.model_copy(update={"artifacts_access": "presigned"})
+
+    async with running(lambda _context: Keeper(), settings=signed), connect(settings=settings) as bus:
+        echoed = await bus.request(Echo(text="x" * 100_000), timeout_s=5)
+
+    assert len(echoed.text) == 100_000
