@@ -7,11 +7,10 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from bus_schema.replies import Code
-from gateway.access_control import HEALTH, AccessControl
+from gateway.access_control import HEALTH, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, LoginThrottle
 from gateway.api import artifacts, dialogues, episodes, fleet, memory, runs, sim, timeline
 from gateway.backend import Backend
-from gateway.body_limit import BodyLimit
 from gateway.event_streams import EventStreams
 from gateway.login import login_routes
 from gateway.problems import EXPECTED, Problem, field_errors, problem_for, problem_response, respond

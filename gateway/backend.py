@@ -13,10 +13,13 @@ from gateway.memory_changes import MemoryChangeListener
 from gateway.shared_memory import SharedMemories
 from gateway.timeline_tail import TimelineTail
 from mindbus.bus.client import Client
+from mindbus.bus.connection import find_broker
 from mindbus.bus.worker import utc_now
+from mindbus.management import QueueState, open_management
 from mindbus.sdk.artifacts import open_artifacts
 
 LOCAL_USER = "user.local"
+QUEUE_PREFIX, DEAD_SUFFIX = "mb.q.", ".dead"
 # Nobody waits longer at a screen.
 QUERY_TIMEOUT_S = 10.0
 
@@ -37,6 +40,19 @@ class Backend:
     async def query(self, command: Command[ResultT], timeout_s: float = QUERY_TIMEOUT_S) -> ResultT:
         """Result of a command to a memory service. Raises ReplyError, BusUnavailable."""
         return await self.bus.request(command, timeout_s=timeout_s)
+
+    async def queues(self, prefix: str = "mb.") -> list[QueueState]:
+        """All queues whose names begin so. Raises ManagementUnavailable."""
+        async with open_management(self.settings, find_broker(self.settings)) as management:
+            return await management.queues(prefix)
+
+    async def dead_letter_counts(self) -> dict[str, int]:
+        """Number of dead letters by service, of every service that can have some. Raises ManagementUnavailable."""
+        return {
+            queue.name.removeprefix(QUEUE_PREFIX).removesuffix(DEAD_SUFFIX): queue.depth
+            for queue in await self.queues(QUEUE_PREFIX)
+            if queue.name.endswith(DEAD_SUFFIX)
+        }
 
     async def start(self) -> None:
         await self.feed.start()

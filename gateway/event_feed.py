@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -160,3 +160,16 @@ class EventFeed:
 def _instance_of(beat: Heartbeat, at: datetime, *, is_silent: bool) -> WorkerInstance:
     state = State.READY if beat.ready else State.STANDING_BY if beat.standing_by else State.UNREADY
     return WorkerInstance(beat.service, beat.instance, state, beat.version, at, is_silent)
+
+
+def rank(worker: WorkerInstance) -> tuple[bool, bool, bool]:
+    """Sort key of the instances of a service: the one that does the work comes first."""
+    return worker.is_silent, worker.state is State.UNREADY, worker.state is State.STANDING_BY
+
+
+def latest(workers: Iterable[WorkerInstance]) -> list[WorkerInstance]:
+    """The best instance of each service: a silent one may have been replaced."""
+    best: dict[str, WorkerInstance] = {}
+    for worker in sorted(workers, key=rank):
+        best.setdefault(worker.service, worker)
+    return list(best.values())

@@ -36,7 +36,7 @@ class TimelineReader:
     """Pages and the last sequence number of the timeline; `retried_*` methods wait until storage answers."""
 
     def __init__(self, read: ReadTimeline) -> None:
-        self._read = read
+        self.page = read
 
     async def end(self) -> int:
         """The last sequence number, by bisection: pages go forward only. Raises ReplyError, BusUnavailable."""
@@ -54,13 +54,13 @@ class TimelineReader:
         return position == 0 or await self._next(position - 1) is not None
 
     async def retried_page(self, query: GetTimeline) -> TimelinePage:
-        return await _retried(lambda: self._read(query))
+        return await _retried(lambda: self.page(query))
 
     async def retried_end(self) -> int:
         return await _retried(self.end)
 
     async def _next(self, position: int) -> int | None:
-        page = await self._read(GetTimeline(cursor=str(position), limit=1))
+        page = await self.page(GetTimeline(cursor=str(position), limit=1))
         return sequence_of(page.items[0]) if page.items else None
 
 
@@ -100,6 +100,17 @@ class TimelineTail:
         if int(cursor) > self._reached and not await self._reader.reaches(int(cursor)):
             raise UnknownCursor
         return cursor
+
+    async def read(self, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
+        """Events of at most so many pages, in order; and whether these are all. Raises ReplyError, BusUnavailable."""
+        events: list[TimelineEvent] = []
+        for _ in range(max_pages):
+            page = await self._reader.page(query)
+            events += page.items
+            if len(page.items) < query.limit or page.next_cursor is None:
+                return events, True
+            query = query.model_copy(update={"cursor": page.next_cursor})
+        return events, False
 
     async def follow(self, query: GetTimeline) -> AsyncGenerator[TimelineEvent]:
         """Every matching event after the cursor, then all that come: none missed, none twice, in order."""

@@ -1,28 +1,23 @@
 """Workers, queues and dead letters, over HTTP."""
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bus_schema.envelope import NotAnEnvelope, from_wire
-from bus_schema.fleet import State
 from bus_schema.identities import ServiceName
 from bus_schema.replies import Code
 from gateway.api.dependencies import BackendDependency
 from gateway.backend import LOCAL_USER, Backend
+from gateway.event_feed import WorkerInstance
 from mindbus.bus.connection import find_broker
 from mindbus.bus.deadletters import DeadLetter, DeadLetters
 from mindbus.errors import Rejected
-from mindbus.management import QueueState, open_management
 
 router = APIRouter(tags=["fleet"])
 
-QUEUE_PREFIX = "mb.q."
-DEAD_SUFFIX = ".dead"
 _MAX_LETTERS = 10_000
 
 
@@ -32,17 +27,6 @@ class NoSuchDeadLetter(Rejected, code=Code.NOT_FOUND):
 
 class NoSuchService(Rejected, code=Code.NOT_FOUND):
     """No service of this name has dead letters; look at the queues for those that do."""
-
-
-class WorkerInfo(BaseModel):
-    """An instance of a worker, from its last heartbeat."""
-
-    service: str
-    instance: str
-    state: State
-    version: str
-    at: datetime
-    is_silent: bool
 
 
 class QueueInfo(BaseModel):
@@ -98,15 +82,15 @@ class SettledDeadLetters(BaseModel):
 
 
 @router.get("/workers")
-async def workers(backend: BackendDependency) -> list[WorkerInfo]:
+async def workers(backend: BackendDependency) -> list[WorkerInstance]:
     """Worker instances with a heartbeat within the last hour."""
-    return [WorkerInfo(**asdict(instance)) for instance in backend.feed.workers]
+    return backend.feed.workers
 
 
 @router.get("/queues")
 async def queues(backend: BackendDependency, prefix: Annotated[str, Query(max_length=128)] = "mb.") -> list[QueueInfo]:
     """Queues with their depth and consumers."""
-    return [QueueInfo.model_validate(queue, from_attributes=True) for queue in await list_queues(backend, prefix)]
+    return [QueueInfo.model_validate(queue, from_attributes=True) for queue in await backend.queues(prefix)]
 
 
 @router.get("/dead-letters")
@@ -140,28 +124,21 @@ async def drop(service: ServiceName, chosen: DeadLetterSelection, backend: Backe
     return _settled(await drop_dead_letters(backend, service, chosen.ids))
 
 
-async def list_queues(backend: Backend, prefix: str = "mb.") -> list[QueueState]:
-    """All queues whose names begin so. Raises ManagementUnavailable."""
-    async with open_management(backend.settings, find_broker(backend.settings)) as management:
-        return await management.queues(prefix)
-
-
 async def list_dead_letters(backend: Backend, service: str | None, limit: int) -> list[DeadLetter]:
     """At most `limit` of each service, the oldest first. Raises NoSuchService, BusUnavailable."""
-    letters = _dead_letters(backend)
-    return [letter for name in await _services(backend, service) for letter in await letters.look(name, limit)]
+    letters = await _dead_letters(backend, service)
+    names = [service] if service else list(await backend.dead_letter_counts())
+    return [letter for name in names for letter in await letters.look(name, limit)]
 
 
 async def replay_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
     """Send these, or all, back to where they failed. Raises NoSuchService, CannotReplay."""
-    await _services(backend, service)
-    return await _dead_letters(backend).replay(service, _selector(ids), LOCAL_USER)
+    return await (await _dead_letters(backend, service)).replay(service, _selector(ids), LOCAL_USER)
 
 
 async def drop_dead_letters(backend: Backend, service: str, ids: Collection[str] | None) -> list[DeadLetter]:
     """Delete these, or all. Raises NoSuchService."""
-    await _services(backend, service)
-    return await _dead_letters(backend).drop(service, _selector(ids))
+    return await (await _dead_letters(backend, service)).drop(service, _selector(ids))
 
 
 def body_of(letter: DeadLetter) -> dict[str, object] | str:
@@ -172,22 +149,9 @@ def body_of(letter: DeadLetter) -> dict[str, object] | str:
         return letter.body.decode("utf-8", errors="replace")
 
 
-async def _services(backend: Backend, service: str | None) -> list[str]:
-    """All services with a dead-letter queue, or the given one. Raises NoSuchService."""
-    states = await list_queues(backend, QUEUE_PREFIX)
-    known = [
-        state.name.removeprefix(QUEUE_PREFIX).removesuffix(DEAD_SUFFIX)
-        for state in states
-        if state.name.endswith(DEAD_SUFFIX)
-    ]
-    if service is None:
-        return known
-    if service not in known:
+async def _dead_letters(backend: Backend, service: str | None) -> DeadLetters:
+    if service is not None and service not in await backend.dead_letter_counts():
         raise NoSuchService(message=f"{NoSuchService.__doc__} ({service})")
-    return [service]
-
-
-def _dead_letters(backend: Backend) -> DeadLetters:
     return DeadLetters(find_broker(backend.settings))
 
 

@@ -78,13 +78,13 @@ async def start(wanted: StartRunRequest, response: Response, backend: BackendDep
 @router.get("/runs/{run_id}")
 async def run(run_id: RunId, backend: BackendDependency) -> Run:
     """One run with its steps."""
-    return await get_run(backend, run_id)
+    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
 
 
 @router.post("/runs/{run_id}/cancel")
 async def cancel(run_id: RunId, backend: BackendDependency, why: CancelRunRequest | None = None) -> Run:
     """Start no further step and ignore late results."""
-    return await cancel_run(backend, run_id, why.reason if why else "")
+    return await backend.bus.request(CancelProcess(run_id=run_id, reason=why.reason if why else ""), trace=run_id)
 
 
 @router.get("/cards")
@@ -98,23 +98,13 @@ def card_names() -> tuple[str, ...]:
     return shipped_names("cards")
 
 
-async def get_run(backend: Backend, run_id: str) -> Run:
-    """One run with its steps."""
-    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
-
-
 async def start_run(backend: Backend, wanted: StartRunRequest) -> Run:
     """Register the briefs under the run's trace, then start it. Raises StorageAway, ArtifactRejected, ReplyError."""
     run_id = wanted.run_id or mint("run")
     inputs = [await _register(backend, run_id, number, brief) for number, brief in enumerate(wanted.briefs)]
     fields = {"card": wanted.card, "card_name": wanted.card_name, "params": wanted.params}
     await backend.bus.request(StartProcess(run_id=run_id, inputs=tuple(inputs), **fields), trace=run_id)
-    return await get_run(backend, run_id)
-
-
-async def cancel_run(backend: Backend, run_id: str, reason: str = "") -> Run:
-    """Start no further step and ignore late results."""
-    return await backend.bus.request(CancelProcess(run_id=run_id, reason=reason), trace=run_id)
+    return await backend.bus.request(GetProcess(run_id=run_id), trace=run_id)
 
 
 async def _register(backend: Backend, run_id: str, number: int, brief: str) -> ArtifactRef:

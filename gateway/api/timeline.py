@@ -80,17 +80,5 @@ async def events(
     return streams.respond(event_frames(backend.tail.follow(wanted.query(200, start)), _frame))
 
 
-async def read_timeline(backend: Backend, query: GetTimeline, max_pages: int) -> tuple[list[TimelineEvent], bool]:
-    """Events of at most so many pages, in order; and whether these are all."""
-    events: list[TimelineEvent] = []
-    for _ in range(max_pages):
-        page = await backend.bus.request(query)
-        events += page.items
-        if len(page.items) < query.limit or page.next_cursor is None:
-            return events, True
-        query = query.model_copy(update={"cursor": page.next_cursor})
-    return events, False
-
-
 def _frame(event: TimelineEvent) -> bytes:
     return format_sse_event(id=str(event.sequence), data_str=event.model_dump_json())

@@ -11,9 +11,8 @@ from bus_schema.dialogue import MessageReceived, MessageSent
 from bus_schema.envelope import Envelope
 from bus_schema.fleet import AgentResult, State
 from bus_schema.process import StepCompleted
-from gateway.api.fleet import list_queues
-from gateway.backend import Backend
-from gateway.event_feed import MissedEvents, WorkerInstance
+from gateway.backend import DEAD_SUFFIX, Backend
+from gateway.event_feed import MissedEvents, WorkerInstance, latest
 from mindbus.management import ManagementUnavailable, QueueState
 from mindbus.tasks import end
 
@@ -150,18 +149,23 @@ class ActivityMonitor:
 
     async def _sample_queues(self) -> None:
         try:
-            self.queues = await list_queues(self._backend)
+            self.queues = await self._backend.queues()
         except ManagementUnavailable:
             self.queues = None
         for queue in self.queues or ():
             self.depths.setdefault(queue.name, deque(maxlen=60)).append(queue.depth)
 
 
+def count_dead(queues: Iterable[QueueState] | None) -> int:
+    """Number of dead letters in these queues."""
+    return sum(queue.depth for queue in queues or () if queue.name.endswith(DEAD_SUFFIX))
+
+
 def health_of(
     workers: list[WorkerInstance], queues: list[QueueState] | None, *, is_connected: bool, per_second: float
 ) -> BusHealth:
     """The most severe problem, else healthy."""
-    dead = sum(queue.depth for queue in queues or () if queue.name.endswith(".dead"))
+    dead = count_dead(queues)
     if not is_connected:
         return BusHealth("err", "health.lost", needing=dead)
     down = [worker.service for worker in latest(workers) if worker.is_silent]
@@ -170,23 +174,9 @@ def health_of(
     unready = [worker.service for worker in latest(workers) if worker.state is State.UNREADY]
     if unready:
         return BusHealth("warn", "health.unready", {"who": ", ".join(unready)}, "/fleet", per_second, dead)
-    full = [queue for queue in queues or () if queue.depth > _MANY_WAITING and not queue.name.endswith(".dead")]
+    full = [queue for queue in queues or () if queue.depth > _MANY_WAITING and not queue.name.endswith(DEAD_SUFFIX)]
     if full:
         return BusHealth("warn", "health.behind", {"who": full[0].name}, "/fleet", per_second, dead)
     if dead:
         return BusHealth("warn", "health.dead", {}, "/fleet", per_second, dead)
     return BusHealth("ok", "health.ok", {}, "/fleet", per_second, 0)
-
-
-def latest(workers: list[WorkerInstance]) -> list[WorkerInstance]:
-    """The best instance of each service: a silent one may have been replaced."""
-    best: dict[str, WorkerInstance] = {}
-    for worker in workers:
-        known = best.get(worker.service)
-        if known is None or _rank(worker) < _rank(known):
-            best[worker.service] = worker
-    return list(best.values())
-
-
-def _rank(worker: WorkerInstance) -> tuple[bool, bool, bool]:
-    return worker.is_silent, worker.state is State.UNREADY, worker.state is State.STANDING_BY

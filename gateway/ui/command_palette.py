@@ -11,8 +11,8 @@ from bus_schema.conversations import ListDialogues
 from bus_schema.process import ListProcesses
 from gateway.backend import Backend
 from gateway.ui.components import attributes, box, popup, text
-from gateway.ui.errors import EXPECTED_ERRORS
 from gateway.ui.i18n import Localizer
+from gateway.ui.sections import EXPECTED_ERRORS
 from gateway.ui.svg import icon
 from mindbus.logs import logger
 

@@ -1,12 +1,12 @@
 """Basic components of all screens; content is always set as text, never as markup."""
 
-import html
 import json
+import re
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
@@ -14,10 +14,11 @@ from nicegui.elements.dialog import Dialog
 from nicegui.elements.mixins.text_element import TextElement
 
 from gateway.ui.i18n import Localizer, utc
-from gateway.ui.svg import icon
+from gateway.ui.svg import icon, sparkline
 
 _LONG_ID = 24
-_VALUE = "(event) => emit(event.target.value)"
+# Handler in the browser that passes on the value of an input.
+VALUE = "(event) => emit(event.target.value)"
 
 
 def box(classes: str = "", tag: str = "div") -> Element:
@@ -36,15 +37,42 @@ def attributes(element: Element, **values: object) -> Element:
     return element
 
 
+def update(element: Element, **values: object) -> None:
+    """Change HTML attributes of an element that is shown already; a bool becomes `true` or `false`, as ARIA has it."""
+    attributes(element, **{name: _aria(value) for name, value in values.items()}).update()
+
+
+def _aria(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def toggle(element: Element, name: str, *, is_on: object) -> None:
+    """Set or remove a CSS class; nothing is sent to the browser if it is so already."""
+    if bool(is_on) != (name in element.classes):
+        element.classes(toggle=name)
+
+
 def show_if(element: Element, is_shown: object) -> None:
     """Show or hide an element."""
-    if bool(is_shown) == ("mb-hidden" in element.classes):
-        element.classes(remove="mb-hidden" if is_shown else "", add="" if is_shown else "mb-hidden")
+    toggle(element, "mb-hidden", is_on=not is_shown)
+
+
+def fold(control: Element, body: Element) -> bool:
+    """Show or hide a body by its control; True if it is shown now."""
+    is_open = "mb-hidden" in body.classes
+    show_if(body, is_open)
+    update(control, aria_expanded=is_open)
+    return is_open
+
+
+def clickable(classes: str, on_click: Callable[..., Any] | None = None, **values: object) -> Element:
+    """A plain button with these HTML attributes, to be filled; a bool becomes `true` or `false`."""
+    made = attributes(box(classes, "button"), type="button", **{name: _aria(value) for name, value in values.items()})
+    return made if on_click is None else made.on("click", on_click)
 
 
 def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_name: str = "") -> Element:
-    made = attributes(box(f"mb-btn {classes}", "button"), type="button").on("click", on_click)
-    with made:
+    with clickable(f"mb-btn {classes}", on_click) as made:
         if icon_name:
             icon(icon_name, "mb-i14")
         text(label)
@@ -53,10 +81,14 @@ def button(label: str, on_click: Callable[..., Any], classes: str = "", icon_nam
 
 def icon_button(icon_name: str, label: str, on_click: Callable[..., Any] | None = None, classes: str = "") -> Element:
     """A button with an icon; the label is its tooltip and accessible name."""
-    made = attributes(box(f"mb-ib {classes}", "button"), type="button", aria_label=label, title=label)
-    if on_click is not None:
-        made.on("click", on_click)
-    with made:
+    with clickable(f"mb-ib {classes}", on_click, aria_label=label, title=label) as made:
+        icon(icon_name)
+    return made
+
+
+def icon_link(icon_name: str, label: str, target: str, **values: object) -> Element:
+    """A link with an icon; the label is its tooltip and accessible name."""
+    with attributes(anchor(target, classes="mb-ib"), aria_label=label, title=label, **values) as made:
         icon(icon_name)
     return made
 
@@ -73,6 +105,11 @@ def copy_button(i18n: Localizer, content: str) -> Element:
     """Copies the content to the clipboard."""
     made = icon_button("copy", i18n("copy"))
     return made.on("click", js_handler=f"(event) => {{ event.stopPropagation(); mbCopy({json.dumps(content)}); }}")
+
+
+def copy_link_button(i18n: Localizer) -> Element:
+    """Copies the address of the page to the clipboard."""
+    return icon_button("link", i18n("timeline.copy_link")).on("click", js_handler="() => mbCopy(location.href)")
 
 
 def identifier(i18n: Localizer, name: str, target: str = "", shown: str = "") -> Element:
@@ -106,18 +143,12 @@ def tag(said: str, colour: str = "", classes: str = "", *, dot: bool = False) ->
 
 def person(user_id: str, name: str, classes: str = "") -> Element:
     """Initials on a colour derived from the user id."""
-    parts = [part for part in name.replace("_", " ").replace(".", " ").replace("-", " ").split() if part]
-    initials = (parts[0][:1] + (parts[1][:1] if len(parts) > 1 else parts[0][1:2])).upper() if parts else "?"
-    made = box(f"mb-person {classes}").style(f"--h: {hue(user_id)}")
-    attributes(made, aria_hidden="true")
-    with made:
-        text(initials)
+    parts = re.split(r"[\s_.-]+", name.strip("_.- "))
+    initials = parts[0][:1] + (parts[1][:1] if len(parts) > 1 else parts[0][1:2])
+    hue = zlib.crc32(user_id.encode()) % 24 * 15  # degrees
+    with attributes(box(f"mb-person {classes}").style(f"--h: {hue}"), aria_hidden="true") as made:
+        text(initials.upper() or "?")
     return made
-
-
-def hue(user_id: str) -> int:
-    """A hue from the CRC32 of a name, in degrees."""
-    return zlib.crc32(user_id.encode()) % 24 * 15
 
 
 def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-t3 mb-num") -> TextElement:
@@ -127,12 +158,26 @@ def moment(i18n: Localizer, at: datetime, shown: str, classes: str = "mb-cap mb-
     return made
 
 
+def head(title: str, classes: str = "mb-head") -> Element:
+    """The head of a panel, to be extended."""
+    with box(classes) as made:
+        text(title, "", "h2")
+    return made
+
+
+def score_bar(*shares: tuple[float, str], classes: str = "", title: str = "") -> None:
+    """A bar filled by (part from 0 to 1, colour)."""
+    with attributes(box(f"mb-score {classes}"), aria_hidden="true", **({"title": title} if title else {})):
+        for part, colour in shares:
+            box("", "i").style(f"width: {100 * part:.1f}%; --c: var(--{colour})")
+
+
 def field(label: str, value: str, on_change: Callable[[str], Any], **more: object) -> Element:
     """A text input with an accessible label."""
     made = attributes(box("mb-input", "input"), aria_label=label, autocomplete="off", **more)
     # As an attribute, once: as a property it would come back over what was typed with every change of the page.
     made.props["^value"] = value
-    return made.on("input", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+    return made.on("input", lambda event: on_change(str(event.args)), js_handler=VALUE)
 
 
 def rewrite(written: Element, value: str) -> None:
@@ -155,7 +200,7 @@ def choice(label: str, options: Sequence[tuple[str, str]], value: str, on_change
             option = attributes(text(said, "", "option"), value=key)
             if key == value:
                 option.props["selected"] = True
-    return made.on("change", lambda event: on_change(str(event.args)), js_handler=_VALUE)
+    return made.on("change", lambda event: on_change(str(event.args)), js_handler=VALUE)
 
 
 @contextmanager
@@ -174,77 +219,39 @@ class SegmentedControl:
         self._on_change = on_change
         self._buttons: dict[str, Element] = {}
         with attributes(box("mb-seg"), role="group"):
-            for key, said in options:
-                made = attributes(text(said, "", "button"), type="button", aria_pressed=str(key == value).lower())
+            for key, label in options:
+                made = attributes(text(label, "", "button"), type="button", aria_pressed=_aria(key == value))
                 self._buttons[key] = made.on("click", lambda _event, key=key: self.choose(key))
 
     def choose(self, chosen: str) -> None:
         for key, made in self._buttons.items():
-            attributes(made, aria_pressed=str(key == chosen).lower()).update()
+            update(made, aria_pressed=key == chosen)
         self._on_change(chosen)
 
 
-def coloured_json(value: object) -> str:
-    """Indented JSON as escaped HTML with names, strings and numbers marked."""
-    lines = []
-    for line in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
-        name, colon, rest = line.partition('": ')
-        if not colon or not name.lstrip().startswith('"'):
-            name, rest = "", line
-        shown = f"<b>{html.escape(name)}&quot;</b>: " if name else ""
-        mark = "i" if rest.lstrip().startswith('"') else "u" if rest.strip(" ,")[:1] in "-0123456789tfn" else "span"
-        lines.append(f"{shown}<{mark}>{html.escape(rest)}</{mark}>")
-    return "\n".join(lines)
+class Kpi:
+    """A key figure with a note, a progress bar and a sparkline, each shown once there is something to show."""
 
+    def __init__(self, label: str, spark: str = "", colour: str = "acc") -> None:
+        with box("mb-kpi"):
+            with box("mb-stack mb-grow"):
+                text(label, "mb-label")
+                with box("mb-kpi-line"):
+                    self._value, self._note = text("–"), text("", "mb-meta mb-num mb-ell")
+                with box("mb-bar mb-hidden") as self._bar:
+                    self._done = box("", "i")
+            self._spark = ui.html("", sanitize=False).classes(f"mb-spark mb-hidden {spark}")
+            self._spark.style(f"color: var(--{colour})")
 
-ItemT = TypeVar("ItemT")
-ContraT = TypeVar("ContraT", contravariant=True)
-
-
-class Row(Protocol[ContraT]):
-    """A row of Rows."""
-
-    element: Element
-
-    def show(self, item: ContraT) -> None:
-        """Update the row."""
-        ...
-
-
-class Rows(Generic[ItemT]):
-    """Keyed rows that are built, updated, moved and removed in place, so that focus and scrolling stay."""
-
-    def __init__(self, parent: Element, build: Callable[[ItemT], Row[ItemT]]) -> None:
-        self.parent, self._build = parent, build
-        self._rows: dict[Hashable, Row[ItemT]] = {}
-        self._shown: dict[Hashable, ItemT] = {}
-
-    def __getitem__(self, key: Hashable) -> Row[ItemT]:
-        return self._rows[key]
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def show(self, items: Iterable[tuple[Hashable, ItemT]]) -> None:
-        """Make the rows be these items, in this order."""
-        wanted = dict(items)
-        for key in [key for key in self._rows if key not in wanted]:
-            self._rows.pop(key).element.delete()
-            self._shown.pop(key)
-        for place, (key, item) in enumerate(wanted.items()):
-            self._place(key, item, place)
-
-    def _place(self, key: Hashable, item: ItemT, place: int) -> None:
-        if key not in self._rows:
-            with self.parent:
-                self._rows[key] = self._build(item)
-        if self._shown.get(key) != item:
-            self._rows[key].show(item)
-            self._shown[key] = item
-        element = self._rows[key].element
-        children = self.parent.default_slot.children
-        if place >= len(children) or children[place] is not element:
-            element.move(self.parent, target_index=place)
+    def show(
+        self, value: str, note: str = "", curve: Sequence[float] = (), *, part: float | None = None, look: str = ""
+    ) -> None:
+        self._value.set_text(value)
+        self._value.classes(replace=f"mb-kpi-value mb-num {look}")
+        self._note.set_text(note)
+        if part is not None:
+            show_if(self._bar, is_shown=True)
+            self._done.style(f"width: {100 * min(part, 1):.0f}%")
+        if curve:
+            show_if(self._spark, is_shown=True)
+            self._spark.set_content(sparkline(curve, 72, 24))

@@ -1,5 +1,7 @@
-"""Markdown from the bus as HTML in which nothing runs, from which nothing is fetched."""
+"""Markdown and JSON from the bus as HTML in which nothing runs, from which nothing is fetched."""
 
+import html
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -43,3 +45,20 @@ def _as_link(_: RendererHTML, tokens: Sequence[Token], at: int, *_rest: Any) -> 
 
 
 _PARSER: Final = _Parser()
+
+
+def json_view(value: object) -> Element:
+    return ui.html(coloured_json(value), tag="pre").classes("mb-json")
+
+
+def coloured_json(value: object) -> str:
+    """Indented JSON as escaped HTML with names, strings and numbers marked."""
+    lines = []
+    for line in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
+        name, colon, rest = line.partition('": ')
+        if not colon or not name.lstrip().startswith('"'):
+            name, rest = "", line
+        shown = f"<b>{html.escape(name)}&quot;</b>: " if name else ""
+        mark = "i" if rest.lstrip().startswith('"') else "u" if rest.strip(" ,")[:1] in "-0123456789tfn" else "span"
+        lines.append(f"{shown}<{mark}>{html.escape(rest)}</{mark}>")
+    return "\n".join(lines)

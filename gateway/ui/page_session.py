@@ -16,15 +16,14 @@ from nicegui.element import Element
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
 from gateway.access_control import COOKIE
-from gateway.api.timeline import read_timeline
 from gateway.backend import Backend
 from gateway.event_feed import Listener, MissedEvents
 from gateway.ui.activity import ActivityMonitor
 from gateway.ui.command_palette import CommandPalette
 from gateway.ui.components import attributes, box, button, text
-from gateway.ui.errors import EXPECTED_ERRORS, error_text
 from gateway.ui.i18n import Localizer, language_of
 from gateway.ui.layout import Layout, skeleton
+from gateway.ui.sections import EXPECTED_ERRORS, error_text
 from gateway.ui.svg import icon
 from mindbus.logs import logger
 
@@ -165,7 +164,7 @@ class PageSession:
         The feed has an event before the tracker has recorded it: one that came just before the page listened is in
         neither what is read here nor in what is heard from the feed.
         """
-        events, is_all = await read_timeline(self.backend, query, max_pages)
+        events, is_all = await self.backend.tail.read(query, max_pages)
         key = (query.user_id, query.trace_id, query.topics)
         if key not in self._followed:
             start = str(events[-1].sequence if events else 0) if is_all else await self.backend.tail.start_cursor(None)

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
-from urllib.parse import quote
 
 from nicegui.element import Element
 from pydantic import ValidationError
@@ -21,7 +20,8 @@ from bus_schema.subagent import (
 )
 from bus_schema.timeline import GetTimeline
 from gateway.api.dialogues import SUBAGENT_TOPIC
-from gateway.ui.components import anchor, attributes, box, show_if, text
+from gateway.ui.chat.message_views import artifact_link
+from gateway.ui.components import attributes, box, clickable, fold, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
 from gateway.ui.page_session import PageSession
@@ -29,13 +29,7 @@ from gateway.ui.svg import icon
 
 _READ: Final[dict[str, type[SubagentEvent]]] = {
     kind.wire.type: kind
-    for kind in (
-        SubagentDelegation,
-        SubagentAssistantWithTools,
-        SubagentToolResult,
-        SubagentCompletion,
-        SubagentTool,
-    )
+    for kind in (SubagentDelegation, SubagentAssistantWithTools, SubagentToolResult, SubagentCompletion, SubagentTool)
 }
 
 
@@ -50,31 +44,33 @@ class DelegationLog:
 
     @property
     def task(self) -> str:
-        return next((each.task for each in self.told if isinstance(each, SubagentDelegation)), "")
+        return next((each.task for each in self.in_order if isinstance(each, SubagentDelegation)), "")
 
     @property
-    def told(self) -> list[SubagentEvent]:
+    def in_order(self) -> list[SubagentEvent]:
         """Its events in order."""
-        return [event for _, event in sorted(self.events.items(), key=lambda each: each[0])]
+        return [self.events[place] for place in sorted(self.events)]
 
     @property
     def completion(self) -> SubagentCompletion | None:
         """The sub-agent's own completion, else the one recorded after a timeout."""
-        return next((each for each in self.told if isinstance(each, SubagentCompletion)), None)
+        return next((each for each in self.in_order if isinstance(each, SubagentCompletion)), None)
 
     @property
     def status(self) -> str:
         """Status of the tool that is running."""
-        last = self.told[-1] if self.told else None
+        last = self.in_order[-1] if self.in_order else None
         return last.status if isinstance(last, SubagentTool) else ""
 
     @property
     def results(self) -> list[SubagentToolResult]:
-        return [each for each in self.told if isinstance(each, SubagentToolResult)]
+        return [each for each in self.in_order if isinstance(each, SubagentToolResult)]
 
     def arguments_of(self, call_id: str) -> str:
         """Arguments of a tool call."""
-        calls = (call for each in self.told if isinstance(each, SubagentAssistantWithTools) for call in each.tool_calls)
+        calls = (
+            call for each in self.in_order if isinstance(each, SubagentAssistantWithTools) for call in each.tool_calls
+        )
         return next((call.function.arguments for call in calls if call.id == call_id), "")
 
 
@@ -124,14 +120,9 @@ class DelegationView:
 
     def __init__(self, i18n: Localizer, story: DelegationLog) -> None:
         self.i18n, self._story = i18n, story
-        with box("mb-delegation", "section") as self.element:
-            attributes(
-                self.element,
-                aria_label=i18n("chat.delegation", name=story.subagent),
-                data_delegation=story.delegation_id,
-            )
-            self._head = attributes(box("mb-delegation-head", "button"), type="button", aria_expanded="false")
-            self._head.on("click", self._toggle)
+        label = i18n("chat.delegation", name=story.subagent)
+        with attributes(box("mb-delegation", "section"), aria_label=label, data_delegation=story.delegation_id):
+            self._head = clickable("mb-delegation-head", self._toggle, aria_expanded=False)
             self._body = box("mb-delegation-body mb-hidden")
         self.show(story)
 
@@ -160,17 +151,16 @@ class DelegationView:
         icon("down", "mb-i14 mb-delegation-fold")
 
     def _toggle(self) -> None:
-        is_open = "mb-hidden" in self._body.classes
-        show_if(self._body, is_open)
-        attributes(self._head, aria_expanded=str(is_open).lower()).update()
-        if is_open:
+        if fold(self._head, self._body):
             self._show_body()
 
     def _show_body(self) -> None:
         i18n, story = self.i18n, self._story
         self._body.clear()
         with self._body:
-            _part(i18n("chat.delegation_task"), story.task)
+            with box():
+                text(i18n("chat.delegation_task"), "mb-label")
+                text(story.task, "mb-delegation-text", "p")
             for result in story.results:
                 self._tool(result)
             if (end := story.completion) is not None:
@@ -188,18 +178,7 @@ class DelegationView:
         shown = result.content
         text(shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…", "mb-delegation-text", "p")
         if result.ref is not None:
-            trace = quote(conversation_trace(self._story.told[0].chat_id))
-            anchor(
-                f"/artifacts/{quote(result.ref.artifact_id)}?trace={trace}",
-                self.i18n("chat.as_artifact", size=self.i18n.bytes(result.ref.size_bytes)),
-            )
-
-
-def _part(name: str, content: str) -> Element:
-    with box() as made:
-        text(name, "mb-label")
-        text(content, "mb-delegation-text", "p")
-    return made
+            artifact_link(self.i18n, result.ref, conversation_trace(self._story.in_order[0].chat_id))
 
 
 _PAGE = 500

@@ -8,8 +8,9 @@ from urllib.parse import quote
 from nicegui.element import Element
 
 from bus_schema.dialogue import MAX_PREVIEW_CHARS, DialogueMessage, MessageKind
-from gateway.ui.components import Rows, anchor, attributes, box, icon_button, person, search, show_if, text
+from gateway.ui.components import anchor, attributes, box, icon_button, person, search, show_if, text, toggle
 from gateway.ui.i18n import Localizer
+from gateway.ui.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class DialogueList:
     def __init__(self, i18n: Localizer, place: Element, on_beside: Callable[[str], None]) -> None:
         self.i18n, self._on_beside = i18n, on_beside
         self._known: dict[str, DialogueItem] = {}
-        self._wanted = ""
+        self._filter = ""
         with place:
             with box("mb-people-head"):
                 search(i18n("chat.find"), self._find)
@@ -56,18 +57,20 @@ class DialogueList:
         known = self._known.get(message.user_id, DialogueItem(message.user_id))
         unread = 0 if known.is_open else known.unread + (message.role == "assistant")
         last = (message.content or "…")[:MAX_PREVIEW_CHARS]
-        self.meet(message.user_id, last=last, last_at=message.time, unread=unread, is_active=True)
-        self.meet(message.user_id, is_answering=message.role == "user")
+        is_answering = message.role == "user"
+        self.meet(
+            known.user_id, last=last, last_at=message.time, unread=unread, is_active=True, is_answering=is_answering
+        )
 
     def show(self) -> None:
-        shown = [known for known in self._known.values() if self._wanted in known.user_id.lower()]
+        shown = [known for known in self._known.values() if self._filter in known.user_id.lower()]
         shown.sort(key=lambda known: known.last_at or datetime.min.replace(tzinfo=UTC), reverse=True)
         active, earlier = self._groups
         active.show([known for known in shown if known.is_active or known.is_open])
         earlier.show([known for known in shown if not (known.is_active or known.is_open)])
 
-    def _find(self, wanted: str) -> None:
-        self._wanted = wanted.strip().lower()
+    def _find(self, name: str) -> None:
+        self._filter = name.strip().lower()
         self.show()
 
     def _row(self, known: DialogueItem) -> "_Row":
@@ -76,9 +79,7 @@ class DialogueList:
 
 class _Group:
     def __init__(self, i18n: Localizer, key: str, build: Callable[[DialogueItem], "_Row"]) -> None:
-        self._i18n, self._build = i18n, build
-        self._head = box("mb-people-title")
-        with self._head:
+        with box("mb-people-title") as self._head:
             text(i18n(key), "mb-medium")
             self._count = text("", "mb-num")
         self._rows: Rows[DialogueItem] = Rows(box("mb-people-rows"), build)
@@ -110,12 +111,9 @@ class _Row:
 
     def show(self, known: DialogueItem) -> None:
         if known.is_open:
-            attributes(self._link, aria_current="true")
-        else:
-            self._link.props.pop("aria-current", None)
-        self._link.update()
+            attributes(self._link, aria_current="true").update()
         self._at.set_text(self._i18n.when(known.last_at, datetime.now(UTC)) if known.last_at else "")
         self._last.set_text(self._i18n("chat.writing_dots") if known.is_answering else known.last)
-        self._last.classes(add="mb-acc" if known.is_answering else "", remove="" if known.is_answering else "mb-acc")
+        toggle(self._last, "mb-acc", is_on=known.is_answering)
         self._unread.set_text(str(known.unread or ""))
         show_if(self._unread, known.unread)

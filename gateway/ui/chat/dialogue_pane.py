@@ -1,24 +1,190 @@
-"""One dialogue with its header and the message composer."""
+"""One dialogue: its header, its messages with the answer being streamed, the message composer."""
 
+import asyncio
 import json
+import time
 from collections.abc import Callable
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 from urllib.parse import quote
 
+from nicegui import background_tasks, ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
 from bus_schema.conversations import Dialogue, MessageStored
-from bus_schema.dialogue import MAX_MESSAGE_CHARS
+from bus_schema.dialogue import MAX_MESSAGE_CHARS, Answered, DialogueMessage, MessageKind
 from bus_schema.envelope import Envelope
+from bus_schema.ids import mint
 from bus_schema.timeline import GetTimeline
-from gateway.api.dialogues import end_dialogue
-from gateway.ui.chat.conversation import ConversationView
+from gateway.api.dialogues import end_dialogue, read_messages, send_message
+from gateway.ui.chat.delegations import DelegationList
+from gateway.ui.chat.message_views import NotificationView, StreamingAnswer, show_message
 from gateway.ui.chat.user_profile import TOPICS, UserProfile
-from gateway.ui.components import anchor, attributes, box, button, icon_button, person, text
-from gateway.ui.errors import ScreenSection
+from gateway.ui.components import anchor, attributes, box, button, icon_button, icon_link, person, text
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, error_text
 from gateway.ui.svg import icon
 
+_MESSAGES_PAGE = 50
+
+
+class ConversationView:
+    """Messages of one user; it scrolls with new ones."""
+
+    def __init__(
+        self, session: PageSession, user_id: str, profile: UserProfile, place: Element, scroller: Element
+    ) -> None:
+        self.session, self.user_id, self.profile, self._scroller = session, user_id, profile, scroller
+        self._messages: dict[str, DialogueMessage] = {}
+        self._notices: dict[str, NotificationView] = {}
+        self._instruction: DialogueMessage | None = None
+        self._last_day = ""
+        self._older: str | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._growing: StreamingAnswer | None = None
+        with place:
+            self._more = box("mb-older")
+            self._entries = box("mb-entries")
+            self.delegations = DelegationList(session, user_id, self._entries)
+            self._tail = box("mb-tail")
+
+    async def open(self) -> None:
+        await self._load()
+        ui.run_javascript(f"mbWatch({self._scroller.id})")
+
+    def hear(self, message: DialogueMessage) -> None:
+        """Show a stored message, unless it is shown already."""
+        if message.message_id in self._messages:
+            return
+        self._messages[message.message_id] = message
+        self._show(message)
+        if self._growing is not None and message.role == "assistant" and message.kind is not MessageKind.NOTIFICATION:
+            self._end_growing()
+
+    def explain(self) -> None:
+        """Update the reasons of notifications."""
+        for message_id, notice in self._notices.items():
+            notice.explain(self.profile.reasons(message_id))
+
+    def say(self, said: str) -> None:
+        self.stop()
+        message_id = mint("msg")
+        with suppress(ValueError):
+            self.hear(self._message(message_id, "user", said))
+        self._begin(said, message_id)
+
+    def _begin(self, said: str, message_id: str) -> None:
+        self._asking = background_tasks.create(self._ask(said, message_id), name="ask")
+
+    def stop(self) -> None:
+        """Stop streaming the answer; it is stored all the same."""
+        if self._asking is not None and not self._asking.done():
+            self._asking.cancel()
+        self._end_growing()
+
+    async def _ask(self, said: str, message_id: str) -> None:
+        session = self.session
+        began = time.monotonic()
+        with self._tail:
+            self._growing = growing = StreamingAnswer(session.i18n)
+            speed = self._status_line()
+        pieces = send_message(session.backend, self.user_id, said, message_id)
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if isinstance(piece, Answered):
+                        self._settle(piece)
+                    else:
+                        growing.add(piece)
+                        self._show_speed(speed, len(growing.said), time.monotonic() - began)
+        except EXPECTED_ERRORS as error:
+            self._end_growing()
+            self._fail(error, said, message_id)
+
+    def _settle(self, answer: Answered) -> None:
+        self.hear(self._message(answer.response_id, "assistant", answer.response))
+        self._end_growing()
+
+    def _message(self, message_id: str, role: Literal["user", "assistant"], content: str) -> DialogueMessage:
+        now = datetime.now(UTC)
+        return DialogueMessage(message_id=message_id, user_id=self.user_id, role=role, content=content, time=now)
+
+    def _fail(self, error: Exception, said: str, message_id: str) -> None:
+        i18n = self.session.i18n
+        with self._tail, box("mb-trouble") as failed:
+
+            def again() -> None:
+                failed.delete()
+                self._begin(said, message_id)
+
+            with box("mb-stack mb-grow"):
+                text(i18n("chat.unanswered"))
+                text(error_text(i18n, error), "mb-meta")
+            button(i18n("retry"), again, "mb-small", "replay")
+
+    def _status_line(self) -> TextElement:
+        i18n = self.session.i18n
+        with box("mb-line-x mb-writing"):
+            text(i18n("chat.writing"), "mb-acc")
+            speed = text("", "mb-meta mb-num")
+            with button(i18n("chat.stop"), self.stop, "mb-small", "stop"):
+                text("Esc", "mb-kbd")
+        return speed
+
+    def _show_speed(self, speed: TextElement, characters: int, seconds: float) -> None:
+        i18n = self.session.i18n
+        rate = i18n("chat.speed", n=i18n.number(characters / max(seconds, 0.1)), s=i18n.seconds(seconds))
+        if not speed.is_deleted:
+            speed.set_text(rate)
+
+    def _end_growing(self) -> None:
+        self._growing = None
+        self._tail.clear()
+
+    async def _load(self) -> None:
+        """The next older page; at first the newest."""
+        page = await read_messages(self.session.backend, self.user_id, cursor=self._older, limit=_MESSAGES_PAGE)
+        self._older = page.next_cursor
+        # Somebody may have written already.
+        self._messages = {message.message_id: message for message in reversed(page.items)} | self._messages
+        if self._messages:
+            await self.delegations.read(since=min(message.time for message in self._messages.values()))
+        self._show_all()
+
+    def _show_all(self) -> None:
+        self._entries.clear()
+        self.delegations.begin_anew()
+        self._more.clear()
+        self._last_day, self._instruction = "", None
+        if self._older is not None:
+            with self._more:
+                button(self.session.i18n("chat.older"), self._load, "mb-quiet mb-small", "up")
+        for message in self._messages.values():
+            self.delegations.draw_until(message.time)
+            self._show(message)
+        self.delegations.draw_until()
+
+    def _show(self, message: DialogueMessage) -> None:
+        if message.kind is MessageKind.HIDDEN:
+            self._instruction = message
+            return
+        i18n = self.session.i18n
+        with self._entries:
+            day = i18n.day(message.time, datetime.now(UTC))
+            if day != self._last_day:
+                self._last_day = day
+                text(day, "mb-day", "h3")
+            if message.kind is MessageKind.NOTIFICATION:
+                notice = self._notices[message.message_id] = NotificationView(i18n, message, self._instruction)
+                notice.explain(self.profile.reasons(message.message_id))
+            else:
+                show_message(i18n, message)
+
+
 _KNOWN_SINCE = timedelta(days=14)
-_PAGE = 500
+_EVENTS_PAGE = 500
 _MAX_PAGES = 10
 
 
@@ -28,14 +194,12 @@ class DialoguePane:
     def __init__(self, session: PageSession, user_id: str, on_close: Callable[[str], None] | None) -> None:
         self.session, self.user_id = session, user_id
         self.profile = UserProfile()
-        with attributes(box("mb-pane", "section"), aria_label=user_id) as self.element:
+        with attributes(box("mb-pane", "section"), aria_label=user_id):
             self._head(on_close)
-            self._scroll = attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite")
-            with self._scroll:
+            with attributes(box("mb-scroll mb-talk"), role="log", aria_live="polite") as scroller:
                 column = box("mb-column")
             self.part = ScreenSection(session.i18n, column)
-            self.conversation = ConversationView(session, user_id, self.profile, column)
-            self.conversation.scroller = self._scroll
+            self.conversation = ConversationView(session, user_id, self.profile, column, scroller)
             self._composer()
 
     async def open(self) -> None:
@@ -70,7 +234,9 @@ class DialoguePane:
         self._state.set_text(f"{i18n.count('chat.messages', dialogue.messages)} · {stands}")
 
     async def _learn(self) -> None:
-        query = GetTimeline(since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_PAGE)
+        query = GetTimeline(
+            since=datetime.now(UTC) - _KNOWN_SINCE, user_id=self.user_id, topics=TOPICS, limit=_EVENTS_PAGE
+        )
         events, _ = await self.session.read_timeline(query, _MAX_PAGES)
         self.profile.learn(event.envelope for event in events)
 
@@ -83,32 +249,21 @@ class DialoguePane:
             with box("mb-stack mb-grow"):
                 text(user, "mb-pane-name mb-ell", "h2")
                 self._state = text("", "mb-meta mb-ell")
-            with attributes(
-                anchor(f"/timeline?user={quote(user)}", classes="mb-ib"), title=i18n("chat.on_timeline")
-            ) as to:
-                attributes(to, aria_label=i18n("chat.on_timeline"))
-                icon("timeline")
+            icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?user={quote(user)}")
             button(i18n("chat.end"), self._end, "mb-end")
             if on_close is not None:
                 icon_button("close", i18n("close"), lambda: on_close(user))
 
     async def _end(self) -> None:
-        i18n = self.session.i18n
-        await self.session.attempt(
-            end_dialogue(self.session.backend, self.user_id), i18n("chat.ended", user=self.user_id)
-        )
+        done = self.session.i18n("chat.ended", user=self.user_id)
+        await self.session.attempt(end_dialogue(self.session.backend, self.user_id), done)
 
     def _composer(self) -> None:
         i18n = self.session.i18n
         with box("mb-composer-place"), box("mb-composer"):
-            area = attributes(
-                box("", "textarea"),
-                rows=1,
-                placeholder=i18n("chat.message_for", user=self.user_id),
-                aria_label=i18n("chat.message_for", user=self.user_id),
-                maxlength=MAX_MESSAGE_CHARS,
-                data_composer=self.user_id,
-            )
+            label = i18n("chat.message_for", user=self.user_id)
+            area = attributes(box("", "textarea"), rows=1, placeholder=label, aria_label=label)
+            attributes(area, maxlength=MAX_MESSAGE_CHARS, data_composer=self.user_id)
             area.on("input", js_handler="(event) => mbGrow(event.target)")
             area.on("keydown", self._send, js_handler="(event) => mbComposerKey(event, emit)")
             text(i18n("chat.shift_enter"), "mb-meta mb-hint")

@@ -3,30 +3,22 @@
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from nicegui.element import Element
-from nicegui.elements.mixins.text_element import TextElement
-
-from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage, MessageKind
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.dialogue import HIDDEN_MARK, DialogueMessage
 from bus_schema.notification import NotificationGenerated
-from gateway.ui.components import anchor, attributes, box, moment, show_if, text
+from gateway.ui.components import anchor, attributes, box, fold, moment, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.markdown import markdown
 from gateway.ui.svg import icon
 
 
-def show_user_message(i18n: Localizer, message: DialogueMessage) -> Element:
-    with box("mb-said") as made:
-        attributes(made, data_message=message.message_id)
-        _content(i18n, message, is_markdown=False)
-        moment(i18n, message.time, i18n.hour(message.time))
-    return made
-
-
-def show_answer(i18n: Localizer, message: DialogueMessage) -> Element:
-    with box("mb-answer") as made:
-        attributes(made, data_message=message.message_id)
-        _content(i18n, message, is_markdown=True)
-    return made
+def show_message(i18n: Localizer, message: DialogueMessage) -> None:
+    """A message of the user, or an answer."""
+    is_user = message.role == "user"
+    with attributes(box("mb-said" if is_user else "mb-answer"), data_message=message.message_id):
+        _content(i18n, message, is_markdown=not is_user)
+        if is_user:
+            moment(i18n, message.time, i18n.hour(message.time))
 
 
 class NotificationView:
@@ -34,11 +26,11 @@ class NotificationView:
 
     def __init__(self, i18n: Localizer, message: DialogueMessage, instruction: DialogueMessage | None) -> None:
         self.i18n, self._instruction = i18n, instruction
-        with box("mb-notice", "section") as self.element:
-            attributes(self.element, aria_label=i18n("chat.notification"), data_message=message.message_id)
+        label = i18n("chat.notification")
+        with attributes(box("mb-notice", "section"), aria_label=label, data_message=message.message_id):
             with box("mb-line-x"):
                 icon("bell")
-                text(i18n("chat.notification"), "mb-notice-title")
+                text(label, "mb-notice-title")
                 self._route = text("", "mb-meta")
                 box("mb-grow")
                 moment(i18n, message.time, i18n.hour(message.time))
@@ -65,14 +57,11 @@ class NotificationView:
                 if reason.context:
                     _fact(self.i18n("chat.context"), reason.context)
                 _fact(self.i18n("chat.urgency"), self.i18n(f"urgency.{reason.urgency.value}"))
-            told = (self._instruction.content or "") if self._instruction else ""
-            if told:
-                _fact(self.i18n("chat.was_told"), told.removeprefix(HIDDEN_MARK))
+            if self._instruction and self._instruction.content:
+                _fact(self.i18n("chat.was_told"), self._instruction.content.removeprefix(HIDDEN_MARK))
 
     def _toggle(self) -> None:
-        is_open = "mb-hidden" in self._why.classes
-        show_if(self._why, is_open)
-        attributes(self._ask, aria_expanded=str(is_open).lower()).update()
+        fold(self._ask, self._why)
 
 
 class StreamingAnswer:
@@ -82,11 +71,10 @@ class StreamingAnswer:
         self.i18n = i18n
         self.said = ""
         self._laid_out = 0
-        with box("mb-answer") as self.element:
-            attributes(self.element, aria_busy="true", data_growing="")
+        with attributes(box("mb-answer"), aria_busy="true", data_growing=""):
             self._done = box("mb-growing-done")
             with box("mb-growing", "p"):
-                self._last: TextElement = text("", "mb-growing-text")
+                self._last = text("", "mb-growing-text")
                 box("mb-caret", "i")
 
     def add(self, piece: str) -> None:
@@ -102,17 +90,15 @@ class StreamingAnswer:
         )
 
 
-def is_shown(message: DialogueMessage) -> bool:
-    """True unless the message is a hidden instruction."""
-    return message.kind is not MessageKind.HIDDEN
+def artifact_link(i18n: Localizer, ref: ArtifactRef, trace_id: str) -> None:
+    """Link to the artifact that holds what is too long for a message."""
+    target = f"/artifacts/{quote(ref.artifact_id)}?trace={quote(trace_id)}"
+    anchor(target, i18n("chat.as_artifact", size=i18n.bytes(ref.size_bytes)))
 
 
 def _content(i18n: Localizer, message: DialogueMessage, *, is_markdown: bool) -> None:
     if message.ref is not None:
-        anchor(
-            f"/artifacts/{quote(message.ref.artifact_id)}?trace={quote(message.trace_id)}",
-            i18n("chat.as_artifact", size=i18n.bytes(message.ref.size_bytes)),
-        )
+        artifact_link(i18n, message.ref, message.trace_id)
     elif is_markdown:
         markdown(message.content or "")
     else:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from urllib.parse import quote
 
 from nicegui import ui
@@ -16,9 +17,8 @@ from gateway.ui.chat.dialogue_pane import DialoguePane
 from gateway.ui.chat.user_profile import ProfilePanel
 from gateway.ui.components import box, button
 from gateway.ui.dialogs import prompt_user
-from gateway.ui.empty_state import EmptyState
-from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = 'mindbus chat --user alice --message "Hello"'
 _MOST_PANES = 3
@@ -42,12 +42,8 @@ class ChatScreen:
                 on_close = self._close if len(chosen) > 1 else None
                 self.panes = [DialoguePane(session, user, on_close) for user in chosen]
                 if not chosen:
-                    empty = EmptyState(
-                        session.i18n,
-                        "chat",
-                        _COMMAND,
-                        lambda: button(session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus"),
-                    )
+                    new = partial(button, session.i18n("chat.new"), self._prompt_user, "mb-primary", "plus")
+                    empty = EmptyState(session.i18n, "chat", _COMMAND, new)
                     empty.explain("chat.empty")
                     empty.show(is_empty=True)
             self.aside = None
@@ -96,14 +92,11 @@ class ChatScreen:
 
     async def _refresh(self) -> None:
         i18n = self.session.i18n
-        found = {
-            dialogue.user_id: dialogue
-            for dialogue in (await self.session.backend.bus.request(ListDialogues(limit=_LISTED))).items
-        }
-        for user, dialogue in found.items():
-            self.people.meet(user, is_active=dialogue.is_active, last_at=dialogue.last_activity)
+        page = await self.session.backend.bus.request(ListDialogues(limit=_LISTED))
+        for dialogue in page.items:
+            self.people.meet(dialogue.user_id, is_active=dialogue.is_active, last_at=dialogue.last_activity)
         for pane in self.panes:
-            pane.show_state(found.get(pane.user_id))
+            pane.show_state(next((each for each in page.items if each.user_id == pane.user_id), None))
         self.people.show()
         self.session.subtitle(i18n.count("chat.active_dialogues", self.people.active))
 

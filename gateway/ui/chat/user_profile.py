@@ -1,6 +1,7 @@
 """Tasks, facts, mood and notifications of a user as agents know them, read from their events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -18,22 +19,13 @@ from bus_schema.notification import (
     NotificationSent,
 )
 from bus_schema.processing import ContextUpdated, Fact, Mood, MoodAssessed, Task, TasksFound, TaskStatus
-from gateway.ui.components import box, text
+from gateway.ui.components import box, head, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import area, icon
 
-_READ: Final[dict[str, type[Event]]] = {
-    kind.wire.type: kind
-    for kind in (
-        TasksFound,
-        ContextUpdated,
-        MoodAssessed,
-        NotificationGenerated,
-        NotificationSent,
-        NotificationDeferred,
-        NotificationIgnored,
-    )
-}
+_PROCESSED: Final = (TasksFound, ContextUpdated, MoodAssessed)
+_NOTIFICATIONS: Final = (NotificationGenerated, NotificationSent, NotificationDeferred, NotificationIgnored)
+_READ: Final[dict[str, type[Event]]] = {kind.wire.type: kind for kind in (*_PROCESSED, *_NOTIFICATIONS)}
 TOPICS: Final = ("processed", "notification")
 
 
@@ -102,9 +94,8 @@ class UserProfile:
             case NotificationDeferred():
                 self.deferred[event.notification_id] = event
             case NotificationSent():
-                names = (event.notification_id, *event.merged)
-                self._told[event.message_id] = names
-                for name in names:
+                self._told[event.message_id] = (event.notification_id, *event.merged)
+                for name in self._told[event.message_id]:
                     self.deferred.pop(name, None)
             case NotificationIgnored():
                 self.deferred.pop(event.notification_id, None)
@@ -122,8 +113,7 @@ class ProfilePanel:
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
-            with box("mb-head"):
-                text(i18n("aside.title"), "", "h2")
+            head(i18n("aside.title"))
             self._body = box("mb-scroll mb-grow")
 
     def show(self, profile: UserProfile) -> None:
@@ -133,73 +123,58 @@ class ProfilePanel:
                 self._mood(profile)
             self._tasks(profile.open_tasks)
             self._facts(profile)
-            if profile.deferred:
-                self._deferred(profile)
+            self._deferred(profile)
             if not (profile.moods or profile.tasks or profile.facts):
                 text(self.i18n("aside.nothing"), "mb-meta mb-aside-note", "p")
 
     def _mood(self, profile: UserProfile) -> None:
         i18n, last = self.i18n, profile.moods[-1]
         is_low = last.tone < last.usual - _SHARP
-        with box("mb-aside-part", "section"):
-            with self._title("mood", i18n("aside.mood")):
-                box("mb-grow")
-                arrow = "↓" if last.tone < last.usual else "↑" if last.tone > last.usual else ""
-                text(f"{i18n.number(last.tone, 2)} {arrow}", f"mb-num mb-medium {'mb-warn' if is_low else ''}")
+        arrow = "↓" if last.tone < last.usual else "↑" if last.tone > last.usual else ""
+        looks = f"mb-num mb-medium mb-end {'mb-warn' if is_low else ''}"
+        with self._section("mood", "aside.mood", f"{i18n.number(last.tone, 2)} {arrow}", looks):
             curve = area([mood.tone for mood in profile.moods[-30:]], 236, 40, low=-1, high=1)
             ui.html(curve, sanitize=False).classes(f"mb-mood {'mb-warn' if is_low else 'mb-acc'}")
             if last.evidence:
                 text(f"«{last.evidence[0]}»", "mb-meta", "p")
 
     def _tasks(self, tasks: list[Task]) -> None:
-        if not tasks:
-            return
         i18n, now = self.i18n, datetime.now(UTC)
-        with box("mb-aside-part", "section"):
-            with self._title("task", i18n("aside.tasks")):
-                text(i18n.count("aside.open", len(tasks)), "mb-meta")
-            for task in tasks[:_MOST]:
-                with box("mb-aside-row"):
-                    text(task.text, "mb-clamp")
+        if tasks:
+            with self._section("task", "aside.tasks", i18n.count("aside.open", len(tasks)), "mb-meta"):
+                for task in tasks[:_MOST]:
                     due = i18n("aside.due", when=i18n.when(task.due, now)) if task.due else task.due_said
-                    text(" · ".join(part for part in (due, task.owner or "") if part), "mb-cap mb-t3")
+                    self._row(task.text, due, task.owner)
 
     def _facts(self, profile: UserProfile) -> None:
-        facts = profile.valid_facts
-        if not facts:
-            return
-        with box("mb-aside-part", "section"):
-            with self._title("memory", self.i18n("aside.facts")):
-                text(str(len(facts)), "mb-meta mb-num")
-            for fact in facts[:_MOST]:
-                self._fact(fact, profile.replaced_by(fact))
+        i18n, now, facts = self.i18n, datetime.now(UTC), profile.valid_facts
+        if facts:
+            with self._section("memory", "aside.facts", str(len(facts))):
+                for fact in facts[:_MOST]:
+                    about = (i18n(f"fact.{fact.kind.value}"), fact.project, i18n.when(fact.said_at, now))
+                    self._row(fact.text, *about, before=profile.replaced_by(fact))
 
-    def _fact(self, fact: Fact, before: Fact | None) -> None:
-        i18n = self.i18n
+    def _deferred(self, profile: UserProfile) -> None:
+        i18n, now, deferred = self.i18n, datetime.now(UTC), profile.deferred
+        if deferred:
+            with self._section("clock", "aside.deferred", str(len(deferred))):
+                for waiting in list(deferred.values())[:_MOST]:
+                    wish = profile.wishes.get(waiting.notification_id)
+                    until = i18n("aside.until", when=i18n.when(waiting.until, now))
+                    self._row(wish.message if wish else waiting.notification_id, until, waiting.reason)
+
+    @contextmanager
+    def _section(self, picture: str, title: str, note: str = "", looks: str = "mb-meta mb-num") -> Iterator[None]:
+        with box("mb-aside-part", "section"):
+            with box("mb-line-x mb-aside-title"):
+                icon(picture, "mb-i14")
+                text(self.i18n(title), "mb-medium")
+                text(note, looks)
+            yield
+
+    def _row(self, content: str, *about: str | None, before: Fact | None = None) -> None:
         with box("mb-aside-row"):
             if before is not None:
                 text(before.text, "mb-struck mb-clamp", "del")
-            text(fact.text, "mb-clamp" + (" mb-changed" if before else ""))
-            said = (i18n(f"fact.{fact.kind.value}"), fact.project or "", i18n.when(fact.said_at, datetime.now(UTC)))
-            text(" · ".join(part for part in said if part), "mb-cap mb-t3")
-
-    def _deferred(self, profile: UserProfile) -> None:
-        i18n, now = self.i18n, datetime.now(UTC)
-        with box("mb-aside-part", "section"):
-            with self._title("clock", i18n("aside.deferred")):
-                text(str(len(profile.deferred)), "mb-meta mb-num")
-            for waiting in list(profile.deferred.values())[:_MOST]:
-                wish = profile.wishes.get(waiting.notification_id)
-                with box("mb-aside-row"):
-                    text(wish.message if wish else waiting.notification_id, "mb-clamp")
-                    text(
-                        f"{i18n('aside.until', when=i18n.when(waiting.until, now))} · {waiting.reason}",
-                        "mb-cap mb-t3",
-                    )
-
-    def _title(self, picture: str, said: str) -> Element:
-        made = box("mb-line-x mb-aside-title")
-        with made:
-            icon(picture, "mb-i14")
-            text(said, "mb-medium")
-        return made
+            text(content, "mb-clamp" + (" mb-changed" if before else ""))
+            text(" · ".join(part for part in about if part), "mb-cap mb-t3")

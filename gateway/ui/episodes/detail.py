@@ -1,6 +1,7 @@
 """One episode: raw turns beside the packed content, the pack report, the terms of its priority."""
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,8 +17,8 @@ from bus_schema.lsm_statistics import (
     RELEVANCE_WEIGHT,
     ExplainedEpisode,
 )
-from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, text
-from gateway.ui.episodes.episode_list import layer_tag
+from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, score_bar, text
+from gateway.ui.episodes.overview import layer_tag
 from gateway.ui.episodes.retained_content import MarkedText, PackedLine, RetainedContent, is_whole, lines_of
 from gateway.ui.i18n import Localizer
 from gateway.ui.svg import icon
@@ -39,8 +40,8 @@ class EpisodeActions:
 class EpisodeDetail:
     """Beside the list; on a phone, in its place."""
 
-    def __init__(self, i18n: Localizer, place: Element, deeds: EpisodeActions) -> None:
-        self.i18n, self._place, self._deeds = i18n, place, deeds
+    def __init__(self, i18n: Localizer, place: Element, actions: EpisodeActions) -> None:
+        self.i18n, self._place, self._actions = i18n, place, actions
         self._shown: ExplainedEpisode | None = None
         self.close()
 
@@ -69,27 +70,24 @@ class EpisodeDetail:
             show_legend(i18n, explained)
 
     def _head(self, explained: ExplainedEpisode) -> None:
-        i18n, episode, deeds = self.i18n, explained.episode, self._deeds
+        i18n, episode, actions = self.i18n, explained.episode, self._actions
         with box("mb-head mb-ep-head"):
-            icon_button("left", i18n("close"), deeds.close, "mb-back")
+            icon_button("left", i18n("close"), actions.close, "mb-back")
             attributes(text(episode.headline, "mb-ell", "h2"), title=episode.headline)
             layer_tag(i18n, episode)
             with box("mb-line-x mb-not-phone"):
                 identifier(i18n, episode.id, shown=f"{episode.id[:_SHORT_ID]}…")
-                text(when_said(i18n, explained), "mb-meta mb-num mb-ell")
+                day = i18n.date(episode.started_at, datetime.now(UTC))
+                text(f"{day} · {i18n.count('chat.messages', episode.turns)}", "mb-meta mb-num mb-ell")
             box("mb-grow")
             with box("mb-line-x mb-ep-deeds"):
-                self._buttons(explained)
-
-    def _buttons(self, explained: ExplainedEpisode) -> None:
-        i18n, episode, deeds = self.i18n, explained.episode, self._deeds
-        said = i18n("episodes.unanchor" if episode.is_anchor else "episodes.anchor_it")
-        button(said, lambda: deeds.anchor(episode.id, not episode.is_anchor), "", "anchor")
-        below = _BELOW.get(episode.layer)
-        if below is not None and not (below is Layer.COLD and episode.is_anchor):
-            button(i18n(f"episodes.pack_{below.value}"), lambda: deeds.pack(episode.id, below), "", "down")
-        if episode.layer is not Layer.HOT:
-            button(i18n("episodes.unpack"), lambda: deeds.unpack(episode.id), "", "replay")
+                label = i18n("episodes.unanchor" if episode.is_anchor else "episodes.anchor_it")
+                button(label, lambda: actions.anchor(episode.id, not episode.is_anchor), "", "anchor")
+                below = _BELOW.get(episode.layer)
+                if below is not None and not (below is Layer.COLD and episode.is_anchor):
+                    button(i18n(f"episodes.pack_{below.value}"), lambda: actions.pack(episode.id, below), "", "down")
+                if episode.layer is not Layer.HOT:
+                    button(i18n("episodes.unpack"), lambda: actions.unpack(episode.id), "", "replay")
 
 
 _TITLES = {"decision": "episodes.decisions", "point": "episodes.points", "entity": "episodes.entities"}
@@ -125,7 +123,10 @@ def show_packed(i18n: Localizer, explained: ExplainedEpisode, kept: RetainedCont
         for kind in dict.fromkeys(line.kind for line in lines):
             _group(i18n, kind, [line for line in lines if line.kind == kind], kept)
         if explained.report and explained.report.struck_out:
-            _show_struck_out(i18n, explained.report.struck_out)
+            text(i18n("episodes.struck_out"), "mb-label mb-ep-label", "h3")
+            with box("mb-ep-group"):
+                for invented in explained.report.struck_out:
+                    text(invented, "mb-struck", "del")
 
 
 def show_legend(i18n: Localizer, explained: ExplainedEpisode) -> None:
@@ -175,21 +176,21 @@ def _check(i18n: Localizer, explained: ExplainedEpisode) -> None:
 def _group(i18n: Localizer, kind: str, lines: list[PackedLine], kept: RetainedContent) -> None:
     if kind in _TITLES:
         text(i18n(_TITLES[kind]), "mb-label mb-ep-label", "h3")
-    is_flowing = kind in ("entity", "tag")
-    plain = [line for line in lines if not line.is_put_back]
-    if plain:
-        with box(f"mb-ep-group {'mb-ep-flow' if is_flowing else ''}"):
-            for line in plain:
-                _show_line(i18n, line, kept)
+    _lines(i18n, [line for line in lines if not line.is_put_back], kept)
     put_back = [line for line in lines if line.is_put_back]
     if put_back:
         with box("mb-ep-put-back"):
             with box("mb-line-x mb-cap mb-ok"):
                 icon("replay", "mb-i14")
                 text(i18n("episodes.put_back"))
-            with box(f"mb-ep-group {'mb-ep-flow' if is_flowing else ''}"):
-                for line in put_back:
-                    _show_line(i18n, line, kept)
+            _lines(i18n, put_back, kept)
+
+
+def _lines(i18n: Localizer, lines: list[PackedLine], kept: RetainedContent) -> None:
+    if lines:
+        with box(f"mb-ep-group {'mb-ep-flow' if lines[0].kind in ('entity', 'tag') else ''}"):
+            for line in lines:
+                _show_line(i18n, line, kept)
 
 
 def _show_line(i18n: Localizer, line: PackedLine, kept: RetainedContent) -> None:
@@ -201,23 +202,9 @@ def _show_line(i18n: Localizer, line: PackedLine, kept: RetainedContent) -> None
             text(line.text, "mb-ep-entity")
             if line.about:
                 text(i18n(f"episodes.kind.{line.about}"), "mb-cap mb-t3")
-        elif line.kind == "decision":
-            with box("mb-ep-decision", "span"):
-                show_pieces(kept.in_line(line.text))
         else:
-            show_pieces(kept.in_line(line.text))
-
-
-def _show_struck_out(i18n: Localizer, invented: Iterable[str]) -> None:
-    text(i18n("episodes.struck_out"), "mb-label mb-ep-label", "h3")
-    with box("mb-ep-group"):
-        for each in invented:
-            text(each, "mb-struck", "del")
-
-
-def when_said(i18n: Localizer, explained: ExplainedEpisode) -> str:
-    day = i18n.date(explained.episode.started_at, datetime.now(UTC))
-    return f"{day} · {i18n.count('chat.messages', explained.episode.turns)}"
+            with box("mb-ep-decision", "span") if line.kind == "decision" else nullcontext():
+                show_pieces(kept.in_line(line.text))
 
 
 _MOST = {
@@ -242,8 +229,7 @@ def show_priority(i18n: Localizer, explained: ExplainedEpisode) -> None:
                 with attributes(box("mb-stack"), title=i18n(f"episodes.term.{name}_hint")):
                     text(i18n.number(value, 2), "mb-num mb-strong")
                     text(i18n(f"episodes.term.{name}"), "mb-meta mb-ell")
-                    with attributes(box("mb-score"), aria_hidden="true"):
-                        box("", "i").style(f"width: {100 * value / most:.0f}%; --c: var(--acc)")
+                    score_bar((value / most, "acc"))
 
 
 def _next(i18n: Localizer, explained: ExplainedEpisode) -> str:

@@ -1,16 +1,21 @@
-"""Chart of stored words by layer over time, and figures of the long-term memory."""
+"""Overview of the long-term memory: stored words by layer over time, figures, the list of episodes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-from bus_schema.episodes import Layer
+from bus_schema.episodes import EpisodeHead, Layer
 from bus_schema.lsm_statistics import EpisodeStats, LayerMoment
-from gateway.ui.components import attributes, box, text
+from gateway.ui.components import attributes, box, clickable, moment, score_bar, tag, text, update
 from gateway.ui.i18n import Localizer
+from gateway.ui.rows import RedrawnRow, Rows
+from gateway.ui.svg import icon
 
 _THOUSAND = 1000
 
@@ -20,7 +25,7 @@ class LayerChart:
 
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
-        self._legend_texts: dict[Layer | None, Element] = {}
+        self._legend_texts: dict[Layer | None, TextElement] = {}
         with place:
             with box("mb-head mb-no-line mb-layers-head"):
                 text(i18n("episodes.kept"), "mb-grow mb-ell", "h2")
@@ -34,14 +39,10 @@ class LayerChart:
         i18n = self.i18n
         raw = sum(layer.raw_words for layer in stats.layers.values())
         counts: dict[Layer | None, int] = {layer: kept.words for layer, kept in stats.layers.items()}
-        said = [
-            (layer, self._name(layer), self._short(counts.get(layer, 0) if layer else raw))
-            for layer in self._legend_texts
-        ]
-        for layer, name, count in said:
-            self._legend_texts[layer].set_text(f"{name} {count}")  # type: ignore[attr-defined]  # made as a text below
-        attributes(self._chart, aria_label=", ".join(f"{name} {count}" for _, name, count in said)).update()
-        told = {
+        for layer, legend in self._legend_texts.items():
+            legend.set_text(f"{self._name(layer)} {self._short(counts.get(layer, 0) if layer else raw)}")
+        update(self._chart, aria_label=", ".join(legend.text for legend in self._legend_texts.values()))
+        drawn = {
             "language": i18n.language,
             "names": {layer.value: self._name(layer) for layer in Layer},
             "points": [
@@ -49,7 +50,7 @@ class LayerChart:
                 for point in points
             ],
         }
-        ui.run_javascript(f"mbLayers({self._chart.id}, {json.dumps(told)})")
+        ui.run_javascript(f"mbLayers({self._chart.id}, {json.dumps(drawn)})")
 
     def _legend(self, layer: Layer | None, colour: str) -> None:
         with box("mb-line-x mb-cap"):
@@ -68,9 +69,6 @@ class LayerChart:
         return i18n("episodes.millions", n=i18n.number(count / _THOUSAND**2, 2))
 
 
-_KEYS = ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out")
-
-
 class EpisodeFigures:
     """Counts, compression and verification figures."""
 
@@ -78,14 +76,14 @@ class EpisodeFigures:
         self.i18n = i18n
         self._values: dict[str, TextElement] = {}
         with place:
-            for key in _KEYS:
+            for key in ("count", "to_warm", "to_cold", "verified", "put_back", "struck_out"):
                 with box("mb-figure"):
                     self._values[key] = text("–", "mb-figure-value mb-num")
                     text(i18n(f"episodes.figure.{key}"), "mb-meta")
 
     def show(self, stats: EpisodeStats) -> None:
         i18n = self.i18n
-        said = {
+        figures = {
             "count": i18n.number(stats.episodes),
             "to_warm": self._times(stats, Layer.WARM),
             "to_cold": self._times(stats, Layer.COLD),
@@ -93,10 +91,62 @@ class EpisodeFigures:
             "put_back": i18n.number(stats.put_back),
             "struck_out": i18n.number(stats.struck_out),
         }
-        for key, value in said.items():
+        for key, value in figures.items():
             self._values[key].set_text(value)
         self._values["verified"].classes(replace=f"mb-figure-value mb-num {'mb-ok' if stats.verified_packs else ''}")
 
     def _times(self, stats: EpisodeStats, layer: Layer) -> str:
         kept = stats.layers.get(layer)
         return "–" if kept is None or kept.compression is None else f"{self.i18n.number(kept.compression, 1)}×"
+
+
+@dataclass(frozen=True)
+class EpisodeItem:
+    """An episode in the list; its chat is named if there are several."""
+
+    head: EpisodeHead
+    is_chosen: bool = False
+    names_chat: bool = False
+
+
+def episode_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> Rows[EpisodeItem]:
+    """Rows of episodes with their layer, sizes and priority."""
+
+    def row(item: EpisodeItem) -> RedrawnRow[EpisodeItem]:
+        name = item.head.id
+        return RedrawnRow(clickable("mb-hit mb-ep-row", lambda: choose(name), data_row=name, data_episode=name), draw)
+
+    def draw(row: Element, item: EpisodeItem) -> None:
+        head = item.head
+        update(row, aria_pressed=item.is_chosen)
+        with box("mb-line-x"):
+            attributes(text(head.headline, "mb-medium mb-ell mb-grow"), title=head.headline)
+            layer_tag(i18n, head)
+        with box("mb-line-x mb-meta mb-num"):
+            moment(i18n, head.started_at, i18n.date(head.started_at, datetime.now(UTC)), "")
+            if item.names_chat:
+                text(head.chat_id, "mb-ell")
+            text(words_kept(i18n, head), "mb-t2 mb-ep-words")
+            box("mb-grow")
+            score_bar((head.priority, "acc"), classes="mb-ep-bar")
+            text(i18n.number(head.priority, 2), "mb-num mb-t2")
+
+    with place:
+        return Rows(box("mb-hits"), row)
+
+
+def layer_tag(i18n: Localizer, head: EpisodeHead) -> None:
+    """The layer, and whether it is an anchor."""
+    tag(i18n(f"episodes.layer.{head.layer.value}"), head.layer.value)
+    if head.is_anchor:
+        with box("mb-tag mb-tint", "span").style("--c: var(--acc)"):
+            icon("anchor", "mb-i14")
+            text(i18n("episodes.anchor"), "mb-not-narrow")
+
+
+def words_kept(i18n: Localizer, head: EpisodeHead) -> str:
+    """Number of raw words, of stored words, and the ratio."""
+    said, kept = i18n.number(head.words), head.kept_words
+    if kept is None or kept >= head.words:
+        return said
+    return f"{said} → {i18n.number(kept)}  {i18n.number(head.words / max(1, kept), 1)}×"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -50,12 +50,10 @@ class RetainedContent:
     def marked(self, turn: RawTurn) -> list[MarkedText]:
         """The parts of a turn with their marks."""
         text = turn.content
-        named = [
-            place for each in self.entities if _is_of(each.raw_log_ids, turn) for place in places_of(each.name, text)
-        ]
-        decided = [
-            place for each in self.decisions if _is_of(each.raw_log_ids, turn) for place in _exactly(each.text, text)
-        ]
+        entities = [each.name for each in self.entities if _is_of(each.raw_log_ids, turn)]
+        decisions = [each.text for each in self.decisions if _is_of(each.raw_log_ids, turn)]
+        named = [place for name in entities for place in places_of(name, text)]
+        decided = [place for decision in decisions for place in _exactly(decision, text)]
         return list(_pieces(text, named, decided, self._left_out(turn, [*named, *decided])))
 
     def in_line(self, line: str) -> list[MarkedText]:
@@ -134,37 +132,24 @@ class PackedLine:
 
 def lines_of(explained: ExplainedEpisode) -> list[PackedLine]:
     """Lines in display order; of a hot episode its entities and decisions."""
-    put_back = {_key(each) for each in explained.report.put_back} if explained.report else set()
     content = explained.episode.content
     if isinstance(content, ColdContent):
         return [PackedLine("headline", content.headline), *(PackedLine("tag", tag) for tag in content.tags)]
-    lines: list[PackedLine] = []
+    summary, points = [], []
     if isinstance(content, WarmContent):
-        lines.append(PackedLine("summary", content.summary, is_put_back=_key(content.summary) in put_back))
-    lines += _decisions(content.decisions, put_back)
-    if isinstance(content, WarmContent):
-        lines += _points(content, put_back)
-    return [*lines, *_entities(content.entities, put_back)]
+        summary = [PackedLine("summary", content.summary)]
+        sources = zip(content.key_points, content.key_point_sources, strict=True)
+        points = [PackedLine("point", text, raw_log_ids) for text, raw_log_ids in sources]
+    decisions = [PackedLine("decision", each.text, each.raw_log_ids) for each in content.decisions]
+    entities = [PackedLine("entity", each.name, each.raw_log_ids, each.kind) for each in content.entities]
+    put_back = {_key(each) for each in explained.report.put_back} if explained.report else set()
+    lines = [*summary, *decisions, *points, *entities]
+    return [replace(line, is_put_back=_key(line.text) in put_back) for line in lines]
 
 
 def is_whole(explained: ExplainedEpisode) -> bool:
     """True for a hot episode, which is not packed."""
     return isinstance(explained.episode.content, HotContent)
-
-
-def _decisions(decisions: Iterable[Decision], put_back: set[str]) -> Iterator[PackedLine]:
-    for each in decisions:
-        yield PackedLine("decision", each.text, each.raw_log_ids, is_put_back=_key(each.text) in put_back)
-
-
-def _points(content: WarmContent, put_back: set[str]) -> Iterator[PackedLine]:
-    for text, sources in zip(content.key_points, content.key_point_sources, strict=True):
-        yield PackedLine("point", text, sources, is_put_back=_key(text) in put_back)
-
-
-def _entities(entities: Iterable[Entity], put_back: set[str]) -> Iterator[PackedLine]:
-    for each in entities:
-        yield PackedLine("entity", each.name, each.raw_log_ids, each.kind, is_put_back=_key(each.name) in put_back)
 
 
 def _key(text: str) -> str:

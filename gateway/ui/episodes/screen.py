@@ -5,19 +5,17 @@ from typing import Any
 from bus_schema.envelope import Envelope
 from bus_schema.episodes import AnchorReason, EpisodeHead, Layer
 from bus_schema.identities import is_user_id
-from bus_schema.lsm import ListEpisodes, SetAnchor, UnpackEpisode
+from bus_schema.lsm import EpisodePage, ListEpisodes, SetAnchor, UnpackEpisode
 from bus_schema.lsm_statistics import ExplainEpisode, GetEpisodeStats, GetLayerHistory
 from bus_schema.packer import PackEpisode
 from gateway.api.episodes import PACK_TIMEOUT_S
 from gateway.ui.components import SegmentedControl, box, button, search, show_if, text
-from gateway.ui.empty_state import EmptyState
 from gateway.ui.episodes.detail import EpisodeActions, EpisodeDetail
-from gateway.ui.episodes.episode_list import EpisodeItem, EpisodeList
-from gateway.ui.episodes.overview import EpisodeFigures, LayerChart
-from gateway.ui.errors import ScreenSection
+from gateway.ui.episodes.overview import EpisodeFigures, EpisodeItem, LayerChart, episode_rows
 from gateway.ui.layout import skeleton
 from gateway.ui.memory.navigation import chat_button, memory_tabs
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus episodes import chats.jsonl"
 _PAGE = 100
@@ -108,7 +106,7 @@ class EpisodesScreen:
                 SegmentedControl(options, chosen, self._of_layer)
             with box("mb-scroll mb-grow"):
                 self._skeleton = skeleton()
-                self.listing = EpisodeList(i18n, box(""), self.choose)
+                self._rows = episode_rows(i18n, box(), self.choose)
                 self.empty_state = EmptyState(i18n, "memory", _COMMAND)
                 self._more = button(i18n("memory.more"), self.load_more, "mb-quiet mb-hidden", "down")
         self._list_part = ScreenSection(i18n, place)
@@ -116,10 +114,8 @@ class EpisodesScreen:
     async def _refresh(self) -> None:
         backend, chat = self.session.backend, self.wanted.chat_id
         page = await backend.query(self.wanted)
-        self._heads = {head.id: head for head in page.items}
-        self._next_cursor = page.next_cursor
-        self._is_known = True
-        self._show()
+        self._heads.clear()
+        self._add(page)
         stats = await backend.query(GetEpisodeStats(chat_id=chat))
         self.figures.show(stats)
         self.session.subtitle(self.session.i18n.count("episodes.count", stats.episodes))
@@ -127,9 +123,11 @@ class EpisodesScreen:
         self.chart.show(history.points, stats)
 
     async def _load_more(self) -> None:
-        page = await self.session.backend.query(self.wanted.model_copy(update={"cursor": self._next_cursor}))
+        self._add(await self.session.backend.query(self.wanted.model_copy(update={"cursor": self._next_cursor})))
+
+    def _add(self, page: EpisodePage) -> None:
         self._heads |= {head.id: head for head in page.items}
-        self._next_cursor = page.next_cursor
+        self._next_cursor, self._is_known = page.next_cursor, True
         self._show()
 
     async def _explain(self) -> None:
@@ -138,14 +136,12 @@ class EpisodesScreen:
 
     def _show(self) -> None:
         names_chat = self.wanted.chat_id is None and len({head.chat_id for head in self._heads.values()}) > 1
-        listed = [
-            EpisodeItem(head, head.id == self._chosen, names_chat) for head in self._heads.values() if self._fits(head)
-        ]
-        self.listing.show(listed)
+        heads = [head for head in self._heads.values() if self._fits(head)]
+        self._rows.show((head.id, EpisodeItem(head, head.id == self._chosen, names_chat)) for head in heads)
         show_if(self._more, self._next_cursor)
         narrowed = self._filter or self.wanted.layers or self.wanted.anchors_only or self.wanted.chat_id
         self.empty_state.explain("episodes.none_fits" if narrowed else "episodes.empty", has_command=not narrowed)
-        self.empty_state.show(is_empty=self._is_known and not listed)
+        self.empty_state.show(is_empty=self._is_known and not heads)
 
     def _fits(self, head: EpisodeHead) -> bool:
         return self._filter in " ".join((head.headline, head.id, head.chat_id, *head.tags)).casefold()
@@ -173,24 +169,24 @@ class EpisodesScreen:
         self._show()
 
     async def _unpack(self, episode_id: str) -> None:
-        done = self.session.i18n("episodes.unpacked")
-        await self._do(self.session.backend.query(UnpackEpisode(episode_id=episode_id)), done)
+        command = UnpackEpisode(episode_id=episode_id)
+        await self._do(self.session.backend.query(command), self.session.i18n("episodes.unpacked"))
 
     async def _pack(self, episode_id: str, to: Layer) -> None:
-        wanted = PackEpisode.model_validate({"episode_id": episode_id, "to": to})
-        await self._do(self._packed(wanted), "")
+        command = PackEpisode.model_validate({"episode_id": episode_id, "to": to})
 
-    async def _packed(self, wanted: PackEpisode) -> None:
-        packed = await self.session.backend.query(wanted, PACK_TIMEOUT_S)
-        i18n = self.session.i18n
-        key = f"episodes.outcome.{packed.outcome}"
-        self.session.say(i18n(key) + (f": {packed.reason}" if packed.reason else ""))
+        async def pack() -> None:
+            packed = await self.session.backend.query(command, PACK_TIMEOUT_S)
+            outcome = self.session.i18n(f"episodes.outcome.{packed.outcome}")
+            self.session.say(outcome + (f": {packed.reason}" if packed.reason else ""))
+
+        await self._do(pack())
 
     async def _anchor(self, episode_id: str, is_anchor: bool) -> None:
         command = SetAnchor(episode_id=episode_id, is_anchor=is_anchor, reason=AnchorReason.EXPLICIT)
-        await self._do(self.session.backend.query(command), "")
+        await self._do(self.session.backend.query(command))
 
-    async def _do(self, work: Any, done: str) -> None:
+    async def _do(self, work: Any, done: str = "") -> None:
         """Run a command, then refresh without waiting for its event."""
         if await self.session.attempt(work, done):
             await self._detail_part.attempt(self._explain)

@@ -6,32 +6,15 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from nicegui import ui
 from nicegui.element import Element
 
-from gateway.api.fleet import (
-    DEAD_SUFFIX,
-    QUEUE_PREFIX,
-    body_of,
-    drop_dead_letters,
-    list_dead_letters,
-    list_queues,
-    replay_dead_letters,
-)
-from gateway.ui.components import (
-    Rows,
-    anchor,
-    attributes,
-    box,
-    button,
-    coloured_json,
-    copy_button,
-    popup,
-    show_if,
-    text,
-)
+from gateway.api.fleet import body_of, drop_dead_letters, list_dead_letters, replay_dead_letters
+from gateway.ui.components import anchor, attributes, box, button, copy_button, head, popup, show_if, text, update
 from gateway.ui.dialogs import confirm
+from gateway.ui.i18n import Localizer
+from gateway.ui.markdown import json_view
 from gateway.ui.page_session import PageSession
+from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
 from mindbus.bus.deadletters import DeadLetter
 
@@ -49,16 +32,17 @@ class DeadLetterList:
         self._depths: dict[str, int] = {}
         i18n = session.i18n
         with attributes(place, id="dead"):
-            with box("mb-head"):
-                text(i18n("fleet.dead_letters"), "", "h2")
+            with head(i18n("fleet.dead_letters")):
                 self._count = text("", "mb-err mb-num mb-medium")
                 self._chosen = text("", "mb-meta")
                 box("mb-grow")
                 self._actions = box("mb-line-x")
-            self._nothing = self._empty()
+            with box("mb-nothing mb-hidden") as self._nothing:
+                icon("check")
+                text(i18n("fleet.no_dead"), "mb-meta")
             with box("mb-scroll mb-grow"):
                 with box("mb-table mb-letters", "table"):
-                    self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), lambda letter: _Row(self, letter))
+                    self._rows: Rows[DeadLetter] = Rows(box("", "tbody"), self._row)
                 self._note = text(i18n("fleet.replay_note"), "mb-meta mb-note mb-hidden", "p")
         self._show_actions()
 
@@ -69,12 +53,7 @@ class DeadLetterList:
     async def refresh(self, *, is_acted_on: bool = False) -> None:
         """Refresh if a queue has changed: browsing a queue takes messages and returns them."""
         backend = self.session.backend
-        queues = await list_queues(backend, QUEUE_PREFIX)
-        depths = {
-            queue.name.removeprefix(QUEUE_PREFIX).removesuffix(DEAD_SUFFIX): queue.depth
-            for queue in queues
-            if queue.name.endswith(DEAD_SUFFIX)
-        }
+        depths = await backend.dead_letter_counts()
         if depths == self._depths and not is_acted_on:
             return
         full = [service for service, depth in depths.items() if depth]
@@ -88,10 +67,6 @@ class DeadLetterList:
         self._count.set_text(self.session.i18n.number(len(letters)) if letters else "")
         show_if(self._nothing, not letters)
         show_if(self._note, letters)
-        self._show_actions()
-
-    def select(self, key: Key, *, is_on: bool) -> None:
-        self.selected = self.selected | {key} if is_on else self.selected - {key}
         self._show_actions()
 
     async def replay(self, keys: set[Key]) -> None:
@@ -117,7 +92,7 @@ class DeadLetterList:
                 if isinstance(body, str):
                     text(body, "mb-json", "pre")
                 else:
-                    ui.html(coloured_json(body), tag="pre").classes("mb-json")
+                    json_view(body)
             with box("mb-actions"):
                 if letter.trace_id:
                     anchor(f"/timeline?trace={quote(letter.trace_id)}", i18n("fleet.on_timeline"), "mb-btn mb-quiet")
@@ -148,42 +123,34 @@ class DeadLetterList:
                     label = i18n("fleet.replay_all", service=service)
                     button(label, lambda keys=keys: self.replay(keys), "mb-not-phone")
 
-    def _empty(self) -> Element:
-        with box("mb-nothing mb-hidden") as made:
-            icon("check")
-            text(self.session.i18n("fleet.no_dead"), "mb-meta")
-        return made
+    def _row(self, letter: DeadLetter) -> RedrawnRow[DeadLetter]:
+        row = attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id)
+        return RedrawnRow(row, self._draw)
 
+    def _draw(self, row: Element, letter: DeadLetter) -> None:
+        i18n, key = self.session.i18n, (letter.service, letter.message_id)
 
-class _Row:
-    def __init__(self, letters: DeadLetterList, letter: DeadLetter) -> None:
-        i18n, key = letters.session.i18n, (letter.service, letter.message_id)
-        with attributes(box("mb-letter", "tr"), tabindex="0", data_row=letter.message_id) as self.element:
-            with box("mb-fit", "td"):
-                label = i18n("fleet.select", name=letter.type)
-                check = attributes(box("mb-check", "input"), type="checkbox", aria_label=label)
-                check.on(
-                    "change", lambda event: self._select(letters, key, is_on=bool(event.args)), js_handler=_CHECKED
-                )
-            text(_time(letters, letter), "mb-fit mb-num", "td")
-            with box("mb-two", "td"), box("mb-stack"):
-                text(short(letter.type), "mb-mono mb-ell")
-                text(i18n("fleet.from_to", who=letter.requester or "?", where=letter.origin), "mb-cap mb-t3 mb-ell")
-            with box("mb-two", "td"), box("mb-stack"):
-                text(letter.code, "mb-err mb-medium mb-ell")
-                attributes(text(letter.reason, "mb-cap mb-t3 mb-ell"), title=letter.reason)
-            text(i18n.count("fleet.tries", letter.attempt), "mb-fit mb-t2 mb-tries", "td")
-            with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
-                button(i18n("fleet.show"), lambda: letters.show(letter), "mb-small", "eye")
-                button(i18n("fleet.replay"), lambda: letters.replay({key}), "mb-small", "replay")
-                button(i18n("fleet.drop"), lambda: letters.drop({key}), "mb-small mb-quiet mb-err", "trash")
+        def select(event: Any) -> None:
+            update(row, aria_selected=bool(event.args))
+            self.selected = self.selected | {key} if event.args else self.selected - {key}
+            self._show_actions()
 
-    def show(self, letter: DeadLetter) -> None:
-        """A dead letter does not change."""
-
-    def _select(self, letters: DeadLetterList, key: Key, *, is_on: bool) -> None:
-        attributes(self.element, aria_selected=str(is_on).lower()).update()
-        letters.select(key, is_on=is_on)
+        with box("mb-fit", "td"):
+            label = i18n("fleet.select", name=letter.type)
+            check = attributes(box("mb-check", "input"), type="checkbox", aria_label=label)
+            check.on("change", select, js_handler=_CHECKED)
+        text(_time(i18n, letter.died_at), "mb-fit mb-num", "td")
+        with box("mb-two", "td"), box("mb-stack"):
+            text(short(letter.type), "mb-mono mb-ell")
+            text(i18n("fleet.from_to", who=letter.requester or "?", where=letter.origin), "mb-cap mb-t3 mb-ell")
+        with box("mb-two", "td"), box("mb-stack"):
+            text(letter.code, "mb-err mb-medium mb-ell")
+            attributes(text(letter.reason, "mb-cap mb-t3 mb-ell"), title=letter.reason)
+        text(i18n.count("fleet.tries", letter.attempt), "mb-fit mb-t2 mb-tries", "td")
+        with box("mb-fit", "td"), box("mb-line-x mb-letter-actions"):
+            button(i18n("fleet.show"), lambda: self.show(letter), "mb-small", "eye")
+            button(i18n("fleet.replay"), lambda: self.replay({key}), "mb-small", "replay")
+            button(i18n("fleet.drop"), lambda: self.drop({key}), "mb-small mb-quiet mb-err", "trash")
 
 
 _CHECKED = "(event) => emit(event.target.checked)"
@@ -195,11 +162,11 @@ def short(wire_type: str) -> str:
     return wire_type.removeprefix("mb.").rpartition(".v")[0] or wire_type
 
 
-def _time(letters: DeadLetterList, letter: DeadLetter) -> str:
+def _time(i18n: Localizer, died_at: str) -> str:
     try:
-        return letters.session.i18n.time(datetime.fromisoformat(letter.died_at))
+        return i18n.time(datetime.fromisoformat(died_at))
     except ValueError:
-        return letter.died_at
+        return died_at
 
 
 def _facts(letter: DeadLetter) -> list[tuple[str, str]]:

@@ -12,10 +12,22 @@ from bus_schema.identities import is_user_id
 from bus_schema.kem import Kem, KemSource
 from bus_schema.kem_match import facets
 from bus_schema.links import Link
-from gateway.ui.components import anchor, attributes, box, button, icon_button, identifier, moment, tag, text
+from gateway.ui.components import (
+    anchor,
+    attributes,
+    box,
+    button,
+    clickable,
+    copy_link_button,
+    icon_button,
+    identifier,
+    moment,
+    score_bar,
+    text,
+)
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.highlights import highlight, show_text, text_diff
-from gateway.ui.memory.results import KemItem, content_of
+from gateway.ui.memory.results import KemItem, content_of, show_state
 from gateway.ui.svg import icon
 from mindbus.sdk.kem_filters import written
 
@@ -33,13 +45,12 @@ class OriginStep:
 def origin_of(kem: Kem) -> list[OriginStep]:
     """Sources from the first on, without the unit itself."""
     source = kem.source or KemSource()
-    found = [_linked(link, kem) for link in source.links]
+    steps = [_linked(link, kem) for link in source.links]
     if source.artifact is not None:
         span = None if source.start is None or source.end is None else (source.start, source.end)
-        found.append(
-            OriginStep("artifact", source.artifact.artifact_id, _artifact(source.artifact.artifact_id, kem), span)
-        )
-    return found
+        artifact_id = source.artifact.artifact_id
+        steps.append(OriginStep("artifact", artifact_id, _artifact(artifact_id, kem), span))
+    return steps
 
 
 def content_target(kem: Kem) -> str:
@@ -108,17 +119,12 @@ class KemDetail:
             button(self.i18n("close"), self._close, "mb-small")
 
     def _head(self, hit: KemItem) -> None:
-        i18n = self.i18n
         with box("mb-head mb-drawer-head"):
             with box("mb-grow mb-line-x"):
-                identifier(i18n, hit.kem.id)
-                if hit.is_gone:
-                    tag(i18n("memory.deleted"), "err")
-                elif hit.before is not None:
-                    tag(i18n("memory.changed"), "kem", dot=True)
-            link = icon_button("link", i18n("timeline.copy_link"))
-            link.on("click", js_handler="() => mbCopy(location.href)")
-            icon_button("close", i18n("close"), self._close)
+                identifier(self.i18n, hit.kem.id)
+                show_state(self.i18n, hit)
+            copy_link_button(self.i18n)
+            icon_button("close", self.i18n("close"), self._close)
 
     def _content(self, hit: KemItem) -> None:
         kem = hit.kem
@@ -135,8 +141,7 @@ class KemDetail:
                         self._metadata(key, written(value))
 
     def _metadata(self, key: str, value: str) -> None:
-        made = attributes(box("mb-tag mb-pickable", "button"), type="button", title=self.i18n("memory.pick"))
-        with made.on("click", lambda: self._pick(key, value)):
+        with clickable("mb-tag mb-pickable", lambda: self._pick(key, value), title=self.i18n("memory.pick")):
             text(f"{key}=", "mb-t3")
             text(value, "mb-ell")
 
@@ -155,8 +160,7 @@ class KemDetail:
         i18n = self.i18n
         with box("mb-evidence"):
             text(i18n(key), "mb-t2")
-            with attributes(box("mb-score"), aria_hidden="true"):
-                box("", "i").style(f"width: {100 * max(value or 0, 0):.1f}%; --c: var(--{colour})")
+            score_bar((max(value or 0, 0), colour))
             text("–" if value is None else i18n.number(value, 2), "mb-num mb-strong")
             attributes(text(i18n("memory.not_compared") if value is None else note, "mb-meta mb-ell"), title=note)
 

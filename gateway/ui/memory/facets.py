@@ -8,7 +8,7 @@ from typing import Any
 from nicegui.element import Element
 
 from gateway.shared_memory import Facets, FacetValue
-from gateway.ui.components import attributes, box, text
+from gateway.ui.components import attributes, box, clickable, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.search_form import MemorySearch
 from mindbus.sdk.kem_filters import written
@@ -56,8 +56,7 @@ class FacetPanel:
         with attributes(box("mb-facet", "section"), aria_label=title):
             text(title, "mb-label mb-ell", "h2")
             for choice in choices[:_MOST_VALUES]:
-                made = attributes(box("mb-facet-row", "button"), type="button", aria_pressed=str(choice.is_on).lower())
-                with made.on("click", lambda choice=choice: on_click(choice.value)):
+                with clickable("mb-facet-row", lambda choice=choice: on_click(choice.value), aria_pressed=choice.is_on):
                     box("mb-facet-box", "i")
                     attributes(text(choice.value or "«»", "mb-ell mb-grow"), title=choice.value)
                     text(self.i18n.number(choice.count), "mb-num mb-t3")
@@ -67,10 +66,10 @@ class FacetPanel:
 
 def _choices(values: Sequence[FacetValue], on: set[str] | set[str | None]) -> list[_Choice]:
     """Values with counts; selected ones are included even if none has them."""
-    found = [_Choice(written(value.value), value.count, written(value.value) in on) for value in values]
-    known = {choice.value for choice in found}
-    found += [_Choice(value, 0, True) for value in sorted(map(str, on)) if value not in known]
-    return sorted(found, key=lambda choice: not choice.is_on)
+    counts = {written(value.value): value.count for value in values}
+    counts |= dict.fromkeys(sorted(set(map(str, on)) - counts.keys()), 0)
+    choices = [_Choice(value, number, value in on) for value, number in counts.items()]
+    return sorted(choices, key=lambda choice: not choice.is_on)
 
 
 def _tells_apart(facets: Facets, key: str) -> bool:

@@ -1,9 +1,11 @@
-"""Search results with the parts of each score, kept up to date with live changes."""
+"""Search results with the parts of each score, kept up to date with live changes, and the list of these changes."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from itertools import count
+from typing import Any, Final
 
 from nicegui.element import Element
 
@@ -12,11 +14,25 @@ from bus_schema.kem import Kem
 from bus_schema.kem_match import facets, meets_filter
 from bus_schema.kem_query import KemQuery
 from gateway.memory_changes import KemChange
-from gateway.ui.components import Rows, attributes, box, moment, show_if, tag, text
+from gateway.ui.components import (
+    attributes,
+    box,
+    clickable,
+    identifier,
+    moment,
+    score_bar,
+    show_if,
+    tag,
+    text,
+    toggle,
+    update,
+)
 from gateway.ui.i18n import Localizer
 from gateway.ui.memory.highlights import excerpt, highlight, show_text, text_diff
 from gateway.ui.memory.search_form import MemorySearch
+from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.svg import icon
+from mindbus.sdk.kem_filters import written
 
 
 @dataclass(frozen=True)
@@ -87,68 +103,61 @@ _LENGTH = 240
 _MOST_TAGS = 4
 
 
-class ResultList:
+def result_rows(i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> Rows[KemItem]:
     """Rows of units; a live change marks its row and never moves it."""
 
-    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
-        with place:
-            made = box("mb-hits")
-        self._rows: Rows[KemItem] = Rows(made, lambda hit: _Row(i18n, hit, choose))
+    def row(hit: KemItem) -> RedrawnRow[KemItem]:
+        kem_id = hit.kem.id
+        return RedrawnRow(clickable("mb-hit", lambda: choose(kem_id), data_row=kem_id, data_kem=kem_id), draw)
 
-    def show(self, hits: Sequence[KemItem]) -> None:
-        self._rows.show((hit.kem.id, hit) for hit in hits)
-
-
-class _Row:
-    def __init__(self, i18n: Localizer, hit: KemItem, choose: Callable[[str], Any]) -> None:
-        self._i18n, kem_id = i18n, hit.kem.id
-        self.element = attributes(box("mb-hit", "button"), type="button", data_row=kem_id, data_kem=kem_id)
-        self.element.on("click", lambda: choose(kem_id))
-
-    def show(self, hit: KemItem) -> None:
-        self.element.clear()
-        self.element.classes(replace=f"mb-hit {'mb-gone' if hit.is_gone else ''}")
-        attributes(self.element, aria_pressed=str(hit.is_chosen).lower()).update()
-        with self.element:
-            with box("mb-hit-top"):
-                with box("mb-hit-text mb-grow"):
-                    show_text(_excerpt_of(hit, self._i18n))
-                if hit.found.score is not None:
-                    text(self._i18n.number(hit.found.score, 2), "mb-num mb-strong")
+    def draw(row: Element, hit: KemItem) -> None:
+        toggle(row, "mb-gone", is_on=hit.is_gone)
+        update(row, aria_pressed=hit.is_chosen)
+        with box("mb-hit-top"):
+            with box("mb-hit-text mb-grow"):
+                show_text(_excerpt_of(hit, i18n))
             if hit.found.score is not None:
-                score_bar(self._i18n, hit.found.score, hit.found.explain)
-            self._foot(hit)
+                text(i18n.number(hit.found.score, 2), "mb-num mb-strong")
+        if hit.found.score is not None:
+            _show_score(i18n, hit.found.score, hit.found.explain)
+        _foot(i18n, hit)
 
-    def _foot(self, hit: KemItem) -> None:
-        i18n, kem = self._i18n, hit.kem
-        with box("mb-hit-foot"):
-            if hit.is_gone:
-                tag(i18n("memory.deleted"), "err")
-            elif hit.before is not None:
-                tag(i18n("memory.changed"), "kem", dot=True)
-            if kem.visibility != "public":
-                with box("mb-tag", "span"):
-                    icon("hidden", "mb-i14")
-                    text(i18n(f"memory.visibility.{kem.visibility}"))
-            # A number says nothing without its key.
-            told = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
-            for key, value in told[:_MOST_TAGS]:
-                attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
-            box("mb-grow")
-            moment(i18n, kem.updated_at, i18n.when(kem.updated_at, datetime.now(UTC)))
+    with place:
+        return Rows(box("mb-hits"), row)
 
 
-def score_bar(i18n: Localizer, score: float, explain: Explanation | None) -> Element:
+def show_state(i18n: Localizer, hit: KemItem) -> None:
+    """Whether the unit was deleted or changed since it was found."""
+    if hit.is_gone:
+        tag(i18n("memory.deleted"), "err")
+    elif hit.before is not None:
+        tag(i18n("memory.changed"), "kem", dot=True)
+
+
+def _foot(i18n: Localizer, hit: KemItem) -> None:
+    kem = hit.kem
+    with box("mb-hit-foot"):
+        show_state(i18n, hit)
+        if kem.visibility != "public":
+            with box("mb-tag", "span"):
+                icon("hidden", "mb-i14")
+                text(i18n(f"memory.visibility.{kem.visibility}"))
+        # A number says nothing without its key.
+        named = [(key, value) for key, value in facets(kem.metadata) if isinstance(value, str)]
+        for key, value in named[:_MOST_TAGS]:
+            attributes(tag(value, "", "mb-hit-tag"), title=f"{key}={value}")
+        box("mb-grow")
+        moment(i18n, kem.updated_at, i18n.when(kem.updated_at, datetime.now(UTC)))
+
+
+def _show_score(i18n: Localizer, score: float, explain: Explanation | None) -> None:
     """A bar of the score, coloured by the shares of lexical and dense similarity."""
     lexical, dense = (max(explain.lexical or 0, 0), max(explain.dense or 0, 0)) if explain else (0.0, 1.0)
     total = lexical + dense or 1.0
-    with attributes(
-        box("mb-score"), aria_hidden="true", title=i18n("memory.score", score=i18n.number(score, 2))
-    ) as made:
-        for share, colour in ((lexical, "processed"), (dense, "process")):
-            if share:
-                box("", "i").style(f"width: {100 * score * share / total:.1f}%; --c: var(--{colour})")
-    return made
+    shares = [
+        (score * share / total, colour) for share, colour in ((lexical, "processed"), (dense, "process")) if share
+    ]
+    score_bar(*shares, title=i18n("memory.score", score=i18n.number(score, 2)))
 
 
 def content_of(kem: Kem, i18n: Localizer) -> str:
@@ -181,9 +190,8 @@ class ResultSummary:
                     with box("mb-line-x mb-cap"):
                         box("mb-legend-box", "i").style(f"--c: var(--{colour})")
                         text(i18n(key), "mb-t2")
-            with attributes(box("mb-btn mb-small mb-hidden", "button"), type="button") as self._fresh:
-                self._fresh_said = text("")
-            self._fresh.on("click", refresh)
+            with clickable("mb-btn mb-small mb-hidden", refresh) as self._fresh:
+                self._fresh_count = text("")
 
     def took(self, seconds: float) -> None:
         self._took.set_text(self.i18n("memory.took", time=self.i18n.seconds(seconds)))
@@ -195,4 +203,44 @@ class ResultSummary:
         show_if(self._degraded, found.is_degraded)
         show_if(self._legend, any(hit.found.explain for hit in hits))
         show_if(self._fresh, found.fresh)
-        self._fresh_said.set_text(i18n.count("memory.fresh", len(found.fresh)))
+        self._fresh_count.set_text(i18n.count("memory.fresh", len(found.fresh)))
+
+
+_KEPT: Final = 200
+_CHANGE_LENGTH: Final = 200
+_COLOURS: Final = {"deleted": "err", "evicted": "t3", "updated": "kem"}
+
+
+class ChangeList:
+    """Changes since the page was opened, the latest first."""
+
+    def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str], Any]) -> None:
+        self._i18n, self._choose = i18n, choose
+        self._numbers = count()
+        self._kept: deque[tuple[int, KemChange]] = deque(maxlen=_KEPT)
+        with place:
+            self._quiet = text(i18n("memory.quiet"), "mb-meta mb-quiet-note", "p")
+            self._rows: Rows[KemChange] = Rows(attributes(box("mb-hits"), aria_live="polite"), self._row)
+
+    def add(self, changes: Iterable[KemChange]) -> None:
+        self._kept.extendleft((next(self._numbers), change) for change in changes)
+        show_if(self._quiet, not self._kept)
+        self._rows.show(self._kept)
+
+    def _row(self, change: KemChange) -> RedrawnRow[KemChange]:
+        row = attributes(box("mb-hit mb-change mb-new"), data_change=change.event, data_kem=change.kem_id)
+        return RedrawnRow(row, self._draw)
+
+    def _draw(self, _row: Element, change: KemChange) -> None:
+        i18n, kem = self._i18n, change.kem
+        with box("mb-hit-foot"):
+            tag(i18n(f"memory.event.{change.event}"), _COLOURS.get(change.event, "ok"), dot=True)
+            identifier(i18n, change.kem_id)
+            text(kem.owner if kem else "", "mb-meta mb-ell")
+            box("mb-grow")
+            moment(i18n, change.at, i18n.time(change.at))
+        content = content_of(kem, i18n) if kem is not None else ""
+        about = content or " ".join(f"{key}={written(value)}" for key, value in facets(change.metadata))
+        if about:
+            with clickable("mb-hit-text mb-t2", lambda: self._choose(change.kem_id), data_row=change.kem_id):
+                show_text(excerpt(about, (), _CHANGE_LENGTH))

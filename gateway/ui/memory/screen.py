@@ -9,16 +9,14 @@ from gateway.event_feed import MissedEvents
 from gateway.memory_changes import KemChange
 from gateway.shared_memory import KemNotFound, facets_of
 from gateway.ui.components import box, button, show_if
-from gateway.ui.empty_state import EmptyState
-from gateway.ui.errors import ScreenSection
 from gateway.ui.layout import skeleton
-from gateway.ui.memory.changes import ChangeList
 from gateway.ui.memory.detail import KemDetail
 from gateway.ui.memory.facets import FacetPanel
 from gateway.ui.memory.navigation import memory_tabs, user_button
-from gateway.ui.memory.results import KemItem, ResultList, ResultSummary, SearchResults, apply_change
+from gateway.ui.memory.results import ChangeList, KemItem, ResultSummary, SearchResults, apply_change, result_rows
 from gateway.ui.memory.search_form import MemorySearch, SearchForm
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = 'mindbus memory add --text "The release was moved to Friday." --meta project_id=apollo'
 _PAGE = 50
@@ -45,7 +43,7 @@ class MemoryScreen:
                 self.line = ResultSummary(session.i18n, self.refresh)
                 place = box("mb-scroll mb-grow mb-memory-place")
                 self.part = ScreenSection(session.i18n, place)
-                self.results = ResultList(session.i18n, place, self.choose)
+                self.results = result_rows(session.i18n, place, self.choose)
                 with place:
                     self._skeleton = skeleton()
                     self.empty_state = EmptyState(session.i18n, "memory", _COMMAND)
@@ -54,7 +52,7 @@ class MemoryScreen:
             self.change_list = ChangeList(session.i18n, self._changes, self.choose)
             drawer = box("mb-drawer mb-sheet mb-hidden", "aside")
             self.detail = KemDetail(session.i18n, drawer, lambda: self.choose(None), self._pick)
-        self._turn("changes" if session.query.get("view") == "changes" else "search")
+        self._turn(self._view)
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
@@ -100,9 +98,9 @@ class MemoryScreen:
             await self.session.attempt(self._fetch(kem_id))
         self._show()
 
-    async def hear(self, heard: list[KemChange | MissedEvents]) -> None:
-        changes = [item for item in heard if not isinstance(item, MissedEvents)]
-        if len(changes) < len(heard):
+    async def hear(self, items: list[KemChange | MissedEvents]) -> None:
+        changes = [item for item in items if not isinstance(item, MissedEvents)]
+        if len(changes) < len(items):
             self.session.say(self.session.i18n("memory.missed"))
         if not changes:
             return
@@ -110,18 +108,14 @@ class MemoryScreen:
         self.found.hear(changes)
         if not self.found.hits and self.bar.question.is_open:
             await self.refresh()
-        self._follow_chosen(changes)
-        self._show()
-
-    def _follow_chosen(self, changes: list[KemChange]) -> None:
-        if self._chosen is None:
-            return
-        before, kem_id = self._chosen, self._chosen.kem.id
+        chosen = self._chosen
         for change in changes:
-            if change.kem_id == kem_id:
-                self._chosen = apply_change(self._chosen, change)
-        if self._chosen != before:
-            self.detail.show(self._chosen)
+            if chosen is not None and change.kem_id == chosen.kem.id:
+                chosen = apply_change(chosen, change)
+        if chosen is not None and chosen != self._chosen:
+            self._chosen = chosen
+            self.detail.show(chosen)
+        self._show()
 
     async def _refresh(self, query: KemQuery) -> None:
         began = time.monotonic()
@@ -153,21 +147,23 @@ class MemoryScreen:
     def _show(self) -> None:
         found = self.found
         hits = found.shown(self.bar.question, self._chosen.kem.id if self._chosen else None)
-        self.results.show(hits)
+        self.results.show((hit.kem.id, hit) for hit in hits)
         self.line.show(found, hits)
         show_if(self._more, found.next_cursor)
         self.empty_state.show(is_empty=not hits)
 
     def _controls(self, question: MemorySearch) -> None:
         with self.session.controls:
-            view = "changes" if self.session.query.get("view") == "changes" else "search"
-            memory_tabs(self.session, view, self._turn)
+            memory_tabs(self.session, self._view, self._turn)
             user_button(self.session, question.user)
 
+    @property
+    def _view(self) -> str:
+        return "changes" if self.session.query.get("view") == "changes" else "search"
+
     def _turn(self, view: str) -> None:
-        show_if(self._facets, view == "search")
-        show_if(self._search, view == "search")
-        show_if(self._changes, view == "changes")
+        for place, shown_in in ((self._facets, "search"), (self._search, "search"), (self._changes, "changes")):
+            show_if(place, view == shown_in)
         self.session.remember(view=view if view != "search" else None)
 
     def _pick(self, key: str, value: str) -> Any:

@@ -11,7 +11,7 @@ from bus_schema.envelope import explain
 from bus_schema.identities import is_user_id
 from bus_schema.kem import Kem
 from bus_schema.kem_query import KemQuery
-from gateway.ui.components import attributes, box, button, field, search, show_if, text
+from gateway.ui.components import attributes, box, button, field, search, show_if, text, update
 from gateway.ui.i18n import Localizer
 from mindbus.sdk.kem_filters import (
     Both,
@@ -115,13 +115,13 @@ class SearchForm:
         self.i18n, self.question, self._ask = i18n, question, ask
         with place, box("mb-question"):
             with box("mb-line-x mb-question-line"):
-                asked = search(i18n("memory.search"), self._write, question.text).classes("mb-grow mb-question-text")
-                asked.on("keydown.enter", self.go)
+                line = search(i18n("memory.search"), lambda text: self._change(text=text), question.text)
+                line.classes("mb-grow mb-question-text").on("keydown.enter", self.go)
                 button(i18n("memory.find"), self.go, "mb-primary")
-            narrowed = field(
-                i18n("memory.filter"), question.filter, self._narrow, placeholder=_EXAMPLE, spellcheck="false"
-            ).classes("mb-mono mb-question-filter")
-            self._filter = narrowed.on("keydown.enter", self.go)
+            label = i18n("memory.filter")
+            self._filter = field(label, question.filter, lambda text: self._change(filter=text), placeholder=_EXAMPLE)
+            attributes(self._filter, spellcheck="false").classes("mb-mono mb-question-filter")
+            self._filter.on("keydown.enter", self.go)
             with attributes(box("mb-wrong mb-hidden"), role="alert") as self._wrong:
                 self._error = text("", "mb-err")
                 self._where = text("", "mb-mono mb-where", "pre")
@@ -130,31 +130,25 @@ class SearchForm:
         """The query; None if the filter is invalid, which is shown."""
         try:
             query = self.question.query()
-        except MalformedFilter as malformed:
-            said = self.i18n("memory.bad_filter", position=malformed.position, expected=malformed.expected)
-            self._show_error(said, f"{malformed.text}\n{' ' * (malformed.position - 1)}^")
-            return None
-        except UnsupportedQuery as no:
-            self._show_error(str(no), "")
-            return None
-        except ValidationError as invalid:
-            self._show_error(explain(invalid), "")
-            return None
-        self._show_error("", "")
-        return query
+        except MalformedFilter as error:
+            message = self.i18n("memory.bad_filter", position=error.position, expected=error.expected)
+            self._show_error(message, f"{error.text}\n{' ' * (error.position - 1)}^")
+        except (UnsupportedQuery, ValidationError) as error:
+            self._show_error(explain(error) if isinstance(error, ValidationError) else str(error))
+        else:
+            self._show_error("")
+            return query
+        return None
 
     def go(self) -> Any:
         return self._ask(self.question)
 
-    def _write(self, said: str) -> None:
-        self.question = replace(self.question, text=said)
+    def _change(self, **fields: str) -> None:
+        self.question = replace(self.question, **fields)  # type: ignore[arg-type]  # its text and its filter
 
-    def _narrow(self, said: str) -> None:
-        self.question = replace(self.question, filter=said)
-
-    def _show_error(self, said: str, where: str) -> None:
-        show_if(self._wrong, said)
-        self._error.set_text(said)
+    def _show_error(self, message: str, where: str = "") -> None:
+        show_if(self._wrong, message)
+        self._error.set_text(message)
         self._where.set_text(where)
         show_if(self._where, where)
-        attributes(self._filter, aria_invalid=str(bool(said)).lower()).update()
+        update(self._filter, aria_invalid=bool(message))

@@ -13,17 +13,17 @@ from gateway.ui.components import (
     anchor,
     attributes,
     box,
-    coloured_json,
+    icon_link,
     identifier,
     moment,
     short_id,
     show_if,
     text,
 )
-from gateway.ui.errors import EXPECTED_ERRORS, ScreenSection, show_error
-from gateway.ui.markdown import markdown
+from gateway.ui.markdown import json_view, markdown
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.lineage import Graph, artifact_url, drawing_of, node_of
+from gateway.ui.sections import EXPECTED_ERRORS, ScreenSection, show_error
 from gateway.ui.svg import icon
 from mindbus.sdk.preview import Preview
 
@@ -60,26 +60,25 @@ class ArtifactPanel:
         i18n = self.session.i18n
         self._head(manifest)
         with box("mb-tabs"):
-            options = [(key, i18n(f"artifact.{key}")) for key in ("preview", "manifest", "versions")]
+            tabs = ("preview", "manifest", "versions")
             bodies: dict[str, Element] = {}
 
             def choose(chosen: str) -> None:
                 for key, body in bodies.items():
                     show_if(body, key == chosen)
 
-            SegmentedControl(options, "preview", choose)
+            SegmentedControl([(key, i18n(f"artifact.{key}")) for key in tabs], "preview", choose)
             box("mb-grow")
-            attributes(
-                text(f"sha256 {manifest.sha256[:8]}…{manifest.sha256[-4:]}", "mb-mono mb-t3"), title=manifest.sha256
-            )
+            digest = text(f"sha256 {manifest.sha256[:8]}…{manifest.sha256[-4:]}", "mb-mono mb-t3")
+            attributes(digest, title=manifest.sha256)
             text(i18n.bytes(manifest.size_bytes), "mb-meta mb-num")
             text(manifest.visibility, "mb-meta")
-        for key in ("preview", "manifest", "versions"):
+        for key in tabs:
             bodies[key] = attributes(box("mb-scroll mb-grow mb-artifact-body"), tabindex="0")
         with bodies["preview"]:
             self._preview(manifest, preview)
         with bodies["manifest"]:
-            ui.html(coloured_json(manifest.model_dump(mode="json", exclude_none=True)), tag="pre").classes("mb-json")
+            json_view(manifest.model_dump(mode="json", exclude_none=True))
         with bodies["versions"]:
             self._versions(versions)
         choose("preview")
@@ -91,9 +90,7 @@ class ArtifactPanel:
             identifier(i18n, manifest.id, artifact_url(manifest.id, manifest.trace_id))
             said = f"{manifest.artifact_type} v{manifest.version} · {manifest.content_type}"
             text(said, "mb-t3 mb-ell mb-grow")
-            with attributes(anchor(_address(manifest), classes="mb-ib"), download=manifest.id) as made:
-                attributes(made, aria_label=i18n("artifact.download"), title=i18n("artifact.download"))
-                icon("download")
+            icon_link("download", i18n("artifact.download"), _address(manifest), download=manifest.id)
 
     def _preview(self, manifest: Manifest, preview: Preview) -> None:
         i18n = self.session.i18n

@@ -10,12 +10,12 @@ from bus_schema.envelope import Envelope
 from bus_schema.ids import mint
 from bus_schema.process import ListProcesses, Run, StepStatus
 from gateway.api.runs import StartRunRequest, card_names, start_run
-from gateway.ui.components import Rows, anchor, attributes, box, button, choice, popup, show_if, tag, text
-from gateway.ui.empty_state import EmptyState
-from gateway.ui.errors import ScreenSection
+from gateway.ui.components import VALUE, anchor, attributes, box, button, choice, popup, show_if, tag, text
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import PageSession
-from gateway.ui.runs.run_screen import OVER, STATUS_COLOURS
+from gateway.ui.rows import Rows, cell, table
+from gateway.ui.runs.steps import OVER, STATUS_COLOURS
+from gateway.ui.sections import EmptyState, ScreenSection
 
 _COMMAND = "mindbus process run article --input brief.md"
 _SHOWN = 50
@@ -36,17 +36,12 @@ class RunListScreen:
         self._runs: list[Run] = []
         i18n = session.i18n
         with session.controls:
-            button(i18n("runs.new"), self._ask, "mb-primary", "plus")
+            self._new_button()
         with box("mb-runs mb-scroll") as place:
             self.part = ScreenSection(i18n, place)
-            with box("mb-panel") as self._panel, box("mb-table mb-cards", "table"):
-                with box("", "thead"), box("", "tr"):
-                    for key, classes in _COLUMNS:
-                        text(i18n(key), classes, "th")
-                self._rows: Rows[_Seen] = Rows(box("", "tbody"), lambda seen: _Row(i18n, seen))
-            self._empty = EmptyState(
-                i18n, "runs", _COMMAND, lambda: button(i18n("runs.new"), self._ask, "mb-primary", "plus")
-            )
+            with box("mb-panel") as self._panel:
+                self._rows: Rows[_Seen] = Rows(table(i18n, _COLUMNS), lambda seen: _Row(i18n, seen))
+            self._empty = EmptyState(i18n, "runs", _COMMAND, self._new_button)
             self._empty.explain("runs.empty")
 
     @classmethod
@@ -82,6 +77,9 @@ class RunListScreen:
         self._rows.show((run.run_id, _Seen(run, run.finished_at or now)) for run in runs)
         self.session.subtitle(self.session.i18n.count("runs.count", len(runs)))
 
+    def _new_button(self) -> None:
+        button(self.session.i18n("runs.new"), self._ask, "mb-primary", "plus")
+
     def _ask(self) -> None:
         i18n = self.session.i18n
         cards = card_names()
@@ -102,9 +100,7 @@ class RunListScreen:
             text(i18n("runs.brief"), "mb-label")
             area = attributes(box("mb-input mb-area", "textarea"), rows=7, placeholder=i18n("runs.brief_hint"))
             attributes(area, aria_label=i18n("runs.brief"))
-            area.on(
-                "input", lambda event: wanted.update(brief=str(event.args)), js_handler="(e) => emit(e.target.value)"
-            )
+            area.on("input", lambda event: wanted.update(brief=str(event.args)), js_handler=VALUE)
             problem = text("", "mb-err mb-meta")
             with box("mb-actions"):
                 button(i18n("runs.start"), go, "mb-primary", "play")
@@ -129,11 +125,9 @@ class _Row:
                 text(run.run_id, "mb-mono mb-t3 mb-ell")
             self._state = attributes(box("mb-fit", "td"), data_label=i18n("runs.state"))
             self._steps = attributes(box("", "td"), data_label=i18n("runs.steps"))
-            attributes(text(run.started_by, "mb-fit mb-t2", "td"), data_label=i18n("runs.by"))
-            started = text(i18n.when(run.started_at, datetime.now(UTC)), "mb-fit mb-right mb-num", "td")
-            attributes(started, data_label=i18n("runs.started"))
-            self._took = text("", "mb-fit mb-right mb-num", "td")
-            attributes(self._took, data_label=i18n("runs.took"))
+            cell(i18n, "runs.by", "mb-t2", run.started_by)
+            cell(i18n, "runs.started", content=i18n.when(run.started_at, datetime.now(UTC)))
+            self._took = cell(i18n, "runs.took")
         self._drawn: object = None
 
     def show(self, seen: _Seen) -> None:
@@ -151,7 +145,6 @@ class _Row:
         with self._steps, box("mb-line-x"):
             with attributes(box("mb-pips"), aria_hidden="true"):
                 for step in run.steps:
-                    attributes(
-                        box(f"mb-pip mb-pip-{step.status.value}", "i"), title=f"{step.step_id}: {step.status.value}"
-                    )
+                    pip = box(f"mb-pip mb-pip-{step.status.value}", "i")
+                    attributes(pip, title=f"{step.step_id}: {step.status.value}")
             text(f"{done}/{len(run.steps)}", "mb-meta mb-num")

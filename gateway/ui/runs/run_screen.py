@@ -9,25 +9,16 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.envelope import Envelope
-from bus_schema.process import Run, RunStatus, StepProgress, StepStatus
+from bus_schema.process import CancelProcess, GetProcess, Run, RunStatus, StepProgress, StepStatus
 from bus_schema.storage import SearchArtifacts
-from gateway.api.runs import cancel_run, get_run
-from gateway.ui.components import anchor, attributes, box, button, identifier, tag, text
+from gateway.ui.components import attributes, box, button, head, icon_link, identifier, tag, text
 from gateway.ui.dialogs import confirm
-from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
 from gateway.ui.runs.artifact_screen import ArtifactPanel
 from gateway.ui.runs.lineage import drawing_of, graph_of_run
-from gateway.ui.runs.steps import StepList
-from gateway.ui.svg import icon
+from gateway.ui.runs.steps import OVER, STATUS_COLOURS, StepList
+from gateway.ui.sections import ScreenSection
 
-OVER = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
-STATUS_COLOURS = {
-    RunStatus.FAILED: "err",
-    RunStatus.RUNNING: "acc",
-    RunStatus.STARTING: "acc",
-    RunStatus.COMPLETED: "ok",
-}
 _MOST_NODES = 40
 _FIGURES = ("elapsed", "steps", "artifacts", "attempts")
 
@@ -48,10 +39,9 @@ class RunScreen:
                     self._state = box("mb-line-x mb-wrap")
                     with box("mb-figures"):
                         self._figures = {name: _figure(i18n(f"run.{name}")) for name in _FIGURES}
-                body = box("")
+                body = box()
                 self.part = ScreenSection(i18n, body)
-                with body:
-                    self.steps = StepList(i18n, body)
+                self.steps = StepList(i18n, body)
             with box("mb-run-right"):
                 self._graph_head()
                 self._graph = ui.html("", sanitize=False).classes("mb-scroll mb-lineage")
@@ -89,32 +79,32 @@ class RunScreen:
 
     def _graph_head(self) -> None:
         i18n = self.session.i18n
-        with box("mb-head"):
-            text(i18n("run.lineage"), "", "h2")
-            self._summary: TextElement = text("", "mb-meta mb-ell mb-grow")
+        with head(i18n("run.lineage")):
+            self._summary = text("", "mb-meta mb-ell mb-grow")
             with box("mb-line-x mb-meta mb-not-phone mb-graph-legend"):
                 for look in ("registered", "buffered", "writing"):
                     box(f"mb-swatch mb-{look}", "i")
                     text(i18n(f"run.{look}"))
 
     async def _refresh(self) -> None:
-        run, found = await asyncio.gather(
-            get_run(self.session.backend, self.run_id),
-            self.session.backend.bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=self.run_id),
+        bus, trace = self.session.backend.bus, self.run_id
+        run, artifacts = await asyncio.gather(
+            bus.request(GetProcess(run_id=self.run_id), trace=trace),
+            bus.request(SearchArtifacts(trace_id=self.run_id, limit=200), trace=trace),
         )
         is_new = self.run is None or self.run.status is not run.status
         self.run = run
         if "artifact" not in self.session.query:
             last = run.result or next((step.artifact for step in reversed(run.steps) if step.artifact), None)
-            self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in found.items) else ""
+            self.selected = last.artifact_id if last and any(m.id == last.artifact_id for m in artifacts.items) else ""
         if is_new:
             self._show_head(run)
         self._show_steps(run)
-        i18n, graph = self.session.i18n, graph_of_run(run, found.items)
-        counts = i18n.count("run.count_artifacts", len(found.items))
+        i18n, graph = self.session.i18n, graph_of_run(run, artifacts.items)
+        counts = i18n.count("run.count_artifacts", len(artifacts.items))
         writing = sum(node.look in ("writing", "buffered") for node in graph.nodes)
         self._summary.set_text(f"{counts} · {i18n.count('run.count_writing', writing)}" if writing else counts)
-        self._figures["artifacts"].set_text(i18n.number(len(found.items)))
+        self._figures["artifacts"].set_text(i18n.number(len(artifacts.items)))
         self._graph.set_content(
             drawing_of(graph.around(self.selected, _MOST_NODES), self.selected, i18n("run.lineage"))
         )
@@ -133,13 +123,10 @@ class RunScreen:
                 tag(i18n(f"run.{run.status.value}"), STATUS_COLOURS.get(run.status, ""), dot=True)
             identifier(i18n, run.run_id)
             text(run.started_by, "mb-meta mb-ell mb-grow")
-            with attributes(anchor(f"/timeline?trace={quote(run.run_id)}&range=24h", classes="mb-ib")) as link:
-                attributes(link, aria_label=i18n("chat.on_timeline"), title=i18n("chat.on_timeline"))
-                icon("timeline")
+            icon_link("timeline", i18n("chat.on_timeline"), f"/timeline?trace={quote(run.run_id)}&range=24h")
             if run.status not in OVER:
                 button(i18n("run.cancel"), self._cancel, "mb-small mb-quiet mb-err", "stop")
-        if run.reason:
-            with self._state:
+            if run.reason:
                 text(run.reason, "mb-meta mb-reason", "p")
 
     def _show_steps(self, run: Run) -> None:
@@ -153,7 +140,8 @@ class RunScreen:
     async def _cancel(self) -> None:
         i18n = self.session.i18n
         if await confirm(i18n, i18n("run.cancel_title"), i18n("run.cancel_text"), i18n("run.cancel"), 1):
-            await self.session.attempt(cancel_run(self.session.backend, self.run_id), i18n("run.cancelled"))
+            cancelling = self.session.backend.bus.request(CancelProcess(run_id=self.run_id), trace=self.run_id)
+            await self.session.attempt(cancelling, i18n("run.cancelled"))
             await self.refresh()
 
 

@@ -6,21 +6,22 @@ from datetime import datetime
 from urllib.parse import quote
 
 from nicegui.element import Element
-from nicegui.elements.mixins.text_element import TextElement
 
-from bus_schema.process import Run, Step, StepStatus
-from gateway.ui.components import Rows, anchor, attributes, box, short_id, tag, text
+from bus_schema.artifacts import ArtifactRef
+from bus_schema.process import Run, RunStatus, Step, StepStatus
+from gateway.ui.components import anchor, attributes, box, short_id, tag, text
 from gateway.ui.i18n import Localizer
+from gateway.ui.rows import Rows
 from gateway.ui.svg import icon
 
-COLOURS = {
-    StepStatus.PENDING: "",
-    StepStatus.RUNNING: "acc",
-    StepStatus.PENDING_STORAGE: "warn",
-    StepStatus.COMPLETED: "",
-    StepStatus.FAILED: "err",
-    StepStatus.CANCELLED: "",
+OVER = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+STATUS_COLOURS = {
+    RunStatus.FAILED: "err",
+    RunStatus.RUNNING: "acc",
+    RunStatus.STARTING: "acc",
+    RunStatus.COMPLETED: "ok",
 }
+_COLOURS = {StepStatus.RUNNING: "acc", StepStatus.FAILED: "err"}
 _SIGNS = {
     StepStatus.COMPLETED: "check",
     StepStatus.PENDING_STORAGE: "clock",
@@ -34,13 +35,29 @@ _MARKS = 5
 class StepItem:
     """A step at a moment, with the note of its role."""
 
-    run_id: str
+    run: Run
     step: Step
-    begins: datetime
     ends: datetime
     now: datetime
     note: str = ""
     selected: str = ""
+
+    @property
+    def took_s(self) -> float | None:
+        """Duration so far, in seconds; None before the start."""
+        if self.step.started_at is None:
+            return None
+        return max(0.0, ((self.step.finished_at or self.now) - self.step.started_at).total_seconds())
+
+    @property
+    def bar_style(self) -> str:
+        """Place of the step's bar on the time scale of the run."""
+        if self.step.started_at is None:
+            return "display: none"
+        whole = max((self.ends - self.run.started_at).total_seconds(), 0.001)
+        left = max(0.0, (self.step.started_at - self.run.started_at).total_seconds() / whole)
+        width = min((self.took_s or 0) / whole, 1 - left)
+        return f"left: {100 * left:.1f}%; width: max({100 * width:.1f}%, 3px)"
 
 
 class StepList:
@@ -59,11 +76,7 @@ class StepList:
             for part in range(_MARKS):
                 text(self.i18n.clock((ends - run.started_at).total_seconds() * part / (_MARKS - 1)), "mb-num")
         self._rows.show(
-            (
-                step.step_id,
-                StepItem(run.run_id, step, run.started_at, ends, now, notes.get(step.step_id, ""), selected),
-            )
-            for step in run.steps
+            (step.step_id, StepItem(run, step, ends, now, notes.get(step.step_id, ""), selected)) for step in run.steps
         )
 
 
@@ -75,12 +88,12 @@ class _Row:
             self._sign = box("mb-step-sign")
             with box("mb-stack mb-grow"):
                 with box("mb-line-x"):
-                    self._name: TextElement = text("", "mb-strong")
-                    self._role: TextElement = text("", "mb-t3 mb-ell mb-grow")
+                    self._name = text("", "mb-strong")
+                    self._role = text("", "mb-t3 mb-ell mb-grow")
                     self._state = box("mb-line-x")
                 with box("mb-line-x mb-meta"):
-                    self._model: TextElement = text("", "mb-ell mb-grow")
-                    self._took: TextElement = text("", "mb-num mb-medium mb-t1")
+                    self._model = text("", "mb-ell mb-grow")
+                    self._took = text("", "mb-num mb-medium mb-t1")
                 with box("mb-gantt"):
                     self._line = box("", "i")
                 self._more = box("mb-step-more")
@@ -91,9 +104,8 @@ class _Row:
         self._name.set_text(step.step_id)
         self._role.set_text(step.role if step.role != step.step_id else "")
         self._model.set_text(_model_of(i18n, step))
-        took = _took_s(seen)
-        self._took.set_text(i18n.seconds(took) if took is not None else "")
-        self._line.style(replace=_line_style(seen))
+        self._took.set_text(i18n.seconds(seen.took_s) if seen.took_s is not None else "")
+        self._line.style(replace=seen.bar_style)
         self._line.classes(replace=f"mb-gantt-{step.status.value}")
         drawn = (step.status, step.attempt, step.reason, step.artifact, seen.note, seen.selected)
         if drawn != self._drawn:
@@ -110,9 +122,10 @@ class _Row:
             text(step.status.value, "mb-sr")
         self._state.clear()
         with self._state:
-            if step.status not in (StepStatus.COMPLETED,):
-                said = step.status.value if step.status is StepStatus.PENDING_STORAGE else ""
-                tag(said or self._i18n(f"step.{step.status.value}"), COLOURS[step.status])
+            if step.status is StepStatus.PENDING_STORAGE:
+                tag(step.status.value, "warn")
+            elif step.status is not StepStatus.COMPLETED:
+                tag(self._i18n(f"step.{step.status.value}"), _COLOURS.get(step.status, ""))
 
     def _show_more(self, seen: StepItem) -> None:
         i18n, step = self._i18n, seen.step
@@ -128,18 +141,13 @@ class _Row:
                     text(i18n("step.at_work"), "mb-acc")
                     text(seen.note, "mb-ell")
             if step.artifact is not None:
-                _artifact(i18n, seen, step)
+                _artifact(i18n, seen, step.artifact)
 
 
-def _artifact(i18n: Localizer, seen: StepItem, step: Step) -> None:
-    ref = step.artifact
-    if ref is None:
-        return
+def _artifact(i18n: Localizer, seen: StepItem, ref: ArtifactRef) -> None:
     chosen = " mb-chosen" if ref.artifact_id == seen.selected else ""
-    with anchor(
-        f"/runs/{quote(seen.run_id)}?artifact={quote(ref.artifact_id)}", classes=f"mb-artifact-chip{chosen}"
-    ) as made:
-        attributes(made, title=ref.artifact_id)
+    target = f"/runs/{quote(seen.run.run_id)}?artifact={quote(ref.artifact_id)}"
+    with attributes(anchor(target, classes=f"mb-artifact-chip{chosen}"), title=ref.artifact_id):
         icon("file", "mb-i14")
         text(short_id(ref.artifact_id), "mb-mono mb-ell")
         text(ref.sha256[:8], "mb-mono mb-t3")
@@ -152,18 +160,3 @@ def _model_of(i18n: Localizer, step: Step) -> str:
     sources = len(step.context.input_artifacts)
     parts = (step.context.model_name or "", i18n.count("step.inputs", sources) if sources else "")
     return " · ".join(part for part in parts if part)
-
-
-def _took_s(seen: StepItem) -> float | None:
-    if seen.step.started_at is None:
-        return None
-    return max(0.0, ((seen.step.finished_at or seen.now) - seen.step.started_at).total_seconds())
-
-
-def _line_style(seen: StepItem) -> str:
-    if seen.step.started_at is None:
-        return "display: none"
-    whole = max((seen.ends - seen.begins).total_seconds(), 0.001)
-    left = max(0.0, (seen.step.started_at - seen.begins).total_seconds() / whole)
-    width = min((_took_s(seen) or 0) / whole, 1 - left)
-    return f"left: {100 * left:.1f}%; width: max({100 * width:.1f}%, 3px)"

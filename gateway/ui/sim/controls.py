@@ -1,19 +1,16 @@
 """Controls of a simulation: team, speed, seed, limit, start and stop."""
 
-import json
 import math
 import secrets
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from nicegui import ui
 from nicegui.element import Element
-from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.sim import MAX_SIM_MESSAGES, SimState, StartSim, StopSim
 from gateway.api.sim import team_names
-from gateway.ui.components import attributes, box, button, choice, field, icon_button, rewrite, show_if, text
+from gateway.ui.components import VALUE, attributes, box, button, choice, field, icon_button, rewrite, show_if, text
 from gateway.ui.page_session import PageSession
 
 _FASTEST = 600
@@ -24,15 +21,20 @@ _MARKS = (1, 10, 60, 600)
 class SimControls:
     """Parameters of the next start."""
 
-    def __init__(self, session: PageSession, place: Element, on_team: Callable[[], None]) -> None:
-        self.session, self._on_team = session, on_team
+    def __init__(
+        self,
+        session: PageSession,
+        place: Element,
+        on_team: Callable[[], None],
+        on_change: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        self.session, self._on_team, self._on_change = session, on_team, on_change
         language = session.i18n.language
         teams = team_names()
         self.team = session.query.get("team") or next(
             (name for name in teams if name.endswith(f"_{language}")), teams[0]
         )
         self.speed, self.seed, self.limit = 60.0, "7", "200"
-        self.after_start: Callable[[], Coroutine[Any, Any, None]] | None = None
         i18n = session.i18n
         with place:
             self._state_of_it()
@@ -52,19 +54,18 @@ class SimControls:
         except ValueError:
             self.session.say(self.session.i18n("sim.bad_number", most=self.session.i18n.number(MAX_SIM_MESSAGES)))
             return
-        if await self.session.attempt(self.session.backend.bus.request(command)) and self.after_start is not None:
-            await self.after_start()
+        await self._do(self.session.backend.bus.request(command))
 
     async def stop(self) -> None:
-        if (
-            await self.session.attempt(self.session.backend.bus.request(StopSim()), self.session.i18n("sim.stopped"))
-            and self.after_start
-        ):
-            await self.after_start()
+        await self._do(self.session.backend.bus.request(StopSim()), self.session.i18n("sim.stopped"))
+
+    async def _do(self, work: Coroutine[Any, Any, object], done: str = "") -> None:
+        if await self.session.attempt(work, done):
+            await self._on_change()
 
     def show_team(self, team: str) -> None:
         self.team = team
-        ui.run_javascript(f"getHtmlElement({self._teams.id}).value = {json.dumps(team)}")
+        rewrite(self._teams, team)
 
     def show(self, state: SimState) -> None:
         i18n = self.session.i18n
@@ -79,12 +80,11 @@ class SimControls:
     def _state_of_it(self) -> None:
         i18n = self.session.i18n
         with box("mb-sim-state"):
-            self._state = box("mb-tag mb-tint", "span").style("--c: var(--t3)")
-            with self._state:
+            with box("mb-tag mb-tint", "span").style("--c: var(--t3)") as self._state:
                 box("mb-dot", "i")
-                self._state_text: TextElement = text(i18n("sim.idle"))
+                self._state_text = text(i18n("sim.idle"))
             with box("mb-stack"):
-                self._clock: TextElement = text("–", "mb-kpi-value mb-num")
+                self._clock = text("–", "mb-kpi-value mb-num")
                 text(i18n("sim.simulated"), "mb-label")
 
     def _seed_and_limit(self) -> None:
@@ -105,17 +105,12 @@ class SimControls:
         with box("mb-stack mb-sim-speed"):
             with box("mb-line-x"):
                 text(i18n("sim.speed"), "mb-label mb-grow")
-                self._speed_text: TextElement = text("", "mb-num mb-medium")
-                self._speed_note: TextElement = text("", "mb-meta")
-            slider = attributes(
-                box("mb-range", "input"),
-                type="range",
-                min=0,
-                max=_STEPS,
-                value=_step_of(self.speed),
-                aria_label=i18n("sim.speed"),
-            )
-            slider.on("input", lambda event: self._set_speed(float(event.args)), js_handler=_VALUE, throttle=0.1)
+                self._speed_text = text("", "mb-num mb-medium")
+                self._speed_note = text("", "mb-meta")
+            at = _step_of(self.speed)
+            slider = attributes(box("mb-range", "input"), type="range", min=0, max=_STEPS, value=at)
+            attributes(slider, aria_label=i18n("sim.speed"))
+            slider.on("input", lambda event: self._set_speed(float(event.args)), js_handler=VALUE, throttle=0.1)
             with box("mb-marks"):
                 for mark in _MARKS:
                     text(f"{mark}×", "mb-cap mb-t3 mb-num").style(f"left: {_step_of(mark)}%")
@@ -145,9 +140,6 @@ class SimControls:
     def _roll(self) -> None:
         self.seed = str(secrets.randbelow(10_000))
         rewrite(self._seed, self.seed)
-
-
-_VALUE = "(event) => emit(event.target.value)"
 
 
 def _step_of(speed: float) -> int:

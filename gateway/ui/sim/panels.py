@@ -8,14 +8,13 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.envelope import Envelope
-from gateway.ui.components import Rows, anchor, attributes, box, moment, person, show_if, text
-from gateway.ui.event_summary import lane_of, summary_of
+from gateway.ui.components import anchor, attributes, box, head, moment, person, show_if, text, toggle
 from gateway.ui.i18n import Localizer
+from gateway.ui.rows import RedrawnRow, Rows
 from gateway.ui.sim.statistics import SimCheck
-from gateway.ui.sim.team import ScenarioEvent, ShippedScenario, ShippedTeam, TeamMember
+from gateway.ui.sim.team import ShippedScenario, ShippedTeam, TeamMember
 from gateway.ui.svg import icon
-
-_TALKERS = 100
+from gateway.ui.timeline.marks import summary_of
 
 
 class PeoplePanel:
@@ -24,19 +23,16 @@ class PeoplePanel:
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
-            with box("mb-head"):
-                text(i18n("sim.profiles"), "", "h2")
-                self._team: TextElement = text("", "mb-meta")
+            with head(i18n("sim.profiles")):
+                self._team = text("", "mb-meta")
             self._list = box("mb-scroll mb-grow")
         self._counts: dict[str, tuple[TextElement, Element]] = {}
 
     def show_team(self, team: ShippedTeam) -> None:
         self._team.set_text(f"{team.name} · {len(team.people)}")
         self._list.clear()
-        self._counts = {}
         with self._list:
-            for one in team.people:
-                self._person(one)
+            self._counts = {one.user_id: self._person(one) for one in team.people}
 
     def show(self, by_user: dict[str, int]) -> None:
         most = max([1, *by_user.values()])
@@ -44,7 +40,7 @@ class PeoplePanel:
             said.set_text(str(by_user.get(user, 0)))
             bar.style(f"width: {100 * by_user.get(user, 0) / most:.0f}%")
 
-    def _person(self, one: TeamMember) -> None:
+    def _person(self, one: TeamMember) -> tuple[TextElement, Element]:
         with attributes(anchor(f"/chat?with={quote(one.user_id)}", classes="mb-sim-person"), data_row=one.user_id):
             person(one.user_id, one.name)
             with box("mb-stack mb-grow"):
@@ -53,7 +49,7 @@ class PeoplePanel:
             text(", ".join(one.responsibility), "mb-meta mb-ell mb-sim-about")
             with box("mb-bar mb-sim-bar"):
                 bar = box("", "i").style("width: 0")
-            self._counts[one.user_id] = text("0", "mb-num mb-sim-sent"), bar
+            return text("0", "mb-num mb-sim-sent"), bar
 
 
 class ScenarioPanel:
@@ -62,23 +58,19 @@ class ScenarioPanel:
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
-            with box("mb-head"):
-                text(i18n("sim.scenario"), "", "h2")
-                self._name: TextElement = text("", "mb-meta mb-ell")
+            with head(i18n("sim.scenario")):
+                self._name = text("", "mb-meta mb-ell")
             self._list = box("mb-scroll mb-grow mb-pad")
 
     def show(self, scenario: ShippedScenario, team: ShippedTeam) -> None:
         self._name.set_text(self.i18n.count("sim.triggers", len(scenario.triggers)))
         self._list.clear()
-        with self._list:
-            for trigger in scenario.triggers:
-                self._trigger(trigger, [one.name for one in team.responsible_for(trigger.areas)])
-
-    def _trigger(self, trigger: ScenarioEvent, who: Sequence[str]) -> None:
-        with box("mb-sim-trigger"):
-            box("mb-dot mb-ring mb-t3", "i")
-            text(trigger.id.replace("_", " "), "mb-ell mb-grow")
-            text(", ".join(who[:3]), "mb-cap mb-t3 mb-ell")
+        for trigger in scenario.triggers:
+            names = [one.name for one in team.responsible_for(trigger.areas)]
+            with self._list, box("mb-sim-trigger"):
+                box("mb-dot mb-ring mb-t3", "i")
+                text(trigger.id.replace("_", " "), "mb-ell mb-grow")
+                text(", ".join(names[:3]), "mb-cap mb-t3 mb-ell")
 
 
 class NewsPanel:
@@ -87,31 +79,21 @@ class NewsPanel:
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
-            with box("mb-head"):
-                text(i18n("sim.news"), "", "h2")
+            with head(i18n("sim.news")):
                 box("mb-grow")
                 anchor("/timeline", i18n("sim.open_timeline"))
-            body = box("mb-scroll mb-grow mb-pad")
-            with body:
+            with box("mb-scroll mb-grow mb-pad"):
                 self._nothing = text(i18n("sim.no_news"), "mb-meta", "p")
-                rows = box("")
-        self._rows: Rows[Envelope] = Rows(rows, lambda envelope: _NewsRow(i18n, envelope))
+                self._rows: Rows[Envelope] = Rows(box(), lambda _: RedrawnRow(box("mb-sim-news mb-new"), self._draw))
 
     def show(self, news: Sequence[Envelope]) -> None:
         show_if(self._nothing, not news)
         self._rows.show((envelope.id, envelope) for envelope in reversed(news))
 
-
-class _NewsRow:
-    def __init__(self, i18n: Localizer, envelope: Envelope) -> None:
-        topic = envelope.type.split(".")[2]
-        with box("mb-sim-news mb-new") as self.element:
-            moment(i18n, envelope.time, i18n.time(envelope.time))
-            text(lane_of(envelope), "mb-medium").style(f"color: var(--{topic})")
-            text(summary_of(i18n, envelope), "mb-ell mb-t2")
-
-    def show(self, envelope: Envelope) -> None:
-        """It has happened; it does not change."""
+    def _draw(self, _row: Element, envelope: Envelope) -> None:
+        moment(self.i18n, envelope.time, self.i18n.time(envelope.time))
+        text(envelope.service, "mb-medium").style(f"color: var(--{envelope.type.split('.')[2]})")
+        text(summary_of(self.i18n, envelope), "mb-ell mb-t2")
 
 
 class ChecksPanel:
@@ -120,11 +102,8 @@ class ChecksPanel:
     def __init__(self, i18n: Localizer, place: Element) -> None:
         self.i18n = i18n
         with place:
-            with box("mb-head"):
-                text(i18n("sim.checks"), "", "h2")
-                self._tag = box("mb-tag mb-tint", "span")
-                with self._tag:
-                    self._holding: TextElement = text("")
+            with head(i18n("sim.checks")), box("mb-tag mb-tint", "span") as self._tag:
+                self._holding = text("")
             self._rows: Rows[SimCheck] = Rows(box("mb-pad"), lambda check: _CheckRow())
 
     def show(self, checks: Sequence[SimCheck]) -> None:
@@ -139,15 +118,15 @@ class _CheckRow:
         with anchor("/timeline", classes="mb-sim-check") as self.element:
             self._good, self._bad = icon("check", "mb-ok"), icon("alert", "mb-err")
             with box("mb-stack"):
-                self._says: TextElement = text("", "mb-medium")
-                self._counted: TextElement = text("", "mb-cap mb-t3")
+                self._says = text("", "mb-medium")
+                self._counted = text("", "mb-cap mb-t3")
 
     def show(self, check: SimCheck) -> None:
         attributes(self.element, href=check.target)
         show_if(self._good, check.holds)
         show_if(self._bad, not check.holds)
         self._says.set_text(check.says)
-        self._says.classes(add="" if check.holds else "mb-err", remove="mb-err" if check.holds else "")
+        toggle(self._says, "mb-err", is_on=not check.holds)
         self._counted.set_text(check.counted)
 
 

@@ -1,29 +1,27 @@
 """The simulation screen."""
 
-from nicegui import ui
-from nicegui.elements.mixins.text_element import TextElement
-
 from bus_schema.envelope import Envelope
 from bus_schema.sim import GetSimStatus, SimState
 from bus_schema.timeline import GetTimeline
-from gateway.ui.components import box, text
-from gateway.ui.errors import ScreenSection
+from gateway.ui.activity import count_dead
+from gateway.ui.components import Kpi, box
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import ScreenSection
 from gateway.ui.sim.controls import SimControls
 from gateway.ui.sim.panels import ChecksPanel, NewsPanel, PeoplePanel, ScenarioPanel, answer_times, dots_panel
 from gateway.ui.sim.statistics import SimStatistics, checks_of
 from gateway.ui.sim.team import shipped_scenario, shipped_team
-from gateway.ui.svg import sparkline
 
 _PAGE = 500
 _MAX_PAGES = 20
-_FIGURES = (
-    ("sent", "acc"),
-    ("answers", "acc"),
-    ("fragments", "raw"),
-    ("processed", "processed"),
-    ("notifications", "notification"),
-)
+# Figures with the colours of their sparklines.
+_FIGURES = {
+    "sent": "acc",
+    "answers": "acc",
+    "fragments": "raw",
+    "processed": "processed",
+    "notifications": "notification",
+}
 
 
 class SimScreen:
@@ -39,10 +37,9 @@ class SimScreen:
         with box("mb-sim mb-scroll"):
             controls = box("mb-panel mb-sim-controls", "section")
             self.part = ScreenSection(i18n, controls)
-            self.controls = SimControls(session, controls, self._show_team)
-            self.controls.after_start = self.refresh
+            self.controls = SimControls(session, controls, self._show_team, self.refresh)
             with box("mb-panel mb-kpis mb-sim-kpis"):
-                self._figures = {name: _Figure(i18n(f"sim.{name}"), colour) for name, colour in _FIGURES}
+                self._figures = {name: Kpi(i18n(f"sim.{name}"), colour=colour) for name, colour in _FIGURES.items()}
             self.people = PeoplePanel(i18n, box("mb-panel mb-sim-people", "section"))
             self.scenario = ScenarioPanel(i18n, box("mb-panel mb-sim-scenario", "section"))
             self.news = NewsPanel(i18n, box("mb-panel mb-sim-newspanel", "section"))
@@ -73,16 +70,14 @@ class SimScreen:
         counts = self.state.counts
         sent = counts.sent if counts else 0
         limit = self.state.limit
-        self._figures["sent"].show(
-            i18n.number(sent), f"/ {i18n.number(limit)}" if limit else "", sent / limit if limit else None
-        )
+        of_limit = f"/ {i18n.number(limit)}" if limit else ""
+        self._figures["sent"].show(i18n.number(sent), of_limit, part=sent / limit if limit else None)
         for name, value in counting.totals.items():
             note = i18n("sim.of", n=i18n.number(len(counting.wanted))) if name == "notifications" else ""
-            self._figures[name].show(i18n.number(value), note, None, counting.curve(name))
+            self._figures[name].show(i18n.number(value), note, counting.curve(name))
         self.people.show(counting.by_user)
         self.news.show(list(counting.news))
-        dead = sum(queue.depth for queue in self.session.activity.queues or () if queue.name.endswith(".dead"))
-        self.checks.show(checks_of(i18n, counting, dead))
+        self.checks.show(checks_of(i18n, counting, count_dead(self.session.activity.queues)))
         self._dots.set_content(answer_times(i18n, list(counting.seconds)))
 
     async def _refresh(self) -> None:
@@ -110,25 +105,3 @@ class SimScreen:
         team = shipped_team(self.controls.team)
         self.people.show_team(team)
         self.scenario.show(shipped_scenario(team.scenario), team)
-
-
-class _Figure:
-    def __init__(self, label: str, colour: str) -> None:
-        with box("mb-kpi"):
-            with box("mb-stack mb-grow"):
-                text(label, "mb-label")
-                with box("mb-kpi-line"):
-                    self._value: TextElement = text("0", "mb-kpi-value mb-num")
-                    self._note: TextElement = text("", "mb-meta mb-num")
-                with box("mb-bar mb-hidden") as self._bar:
-                    self._done = box("", "i")
-            self._spark = ui.html("", sanitize=False).classes("mb-spark").style(f"color: var(--{colour})")
-
-    def show(self, value: str, note: str, part: float | None, curve: list[float] | None = None) -> None:
-        self._value.set_text(value)
-        self._note.set_text(note)
-        if part is not None:
-            self._bar.classes(remove="mb-hidden")
-            self._done.style(f"width: {100 * min(part, 1):.0f}%")
-        if curve:
-            self._spark.set_content(sparkline(curve))

@@ -4,17 +4,17 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from statistics import median_high
 from typing import Any
 
 from nicegui import ui
 from nicegui.element import Element
-from nicegui.elements.mixins.text_element import TextElement
 
-from gateway.event_feed import WorkerInstance
-from gateway.ui.activity import latest
-from gateway.ui.components import Rows, box, text
+from gateway.event_feed import WorkerInstance, latest
+from gateway.ui.components import box, text, toggle
 from gateway.ui.i18n import Localizer
 from gateway.ui.page_session import ClientInfo, PageSession
+from gateway.ui.rows import Rows
 from gateway.ui.timeline.event_list import EventList
 from gateway.ui.timeline.filters import TimelineFilters
 from gateway.ui.timeline.marks import WORK, EventMark, TimelineMarks
@@ -31,27 +31,13 @@ class Lane:
 
 
 def lanes_of(names: Sequence[str], marks: Sequence[EventMark], workers: Sequence[WorkerInstance]) -> list[Lane]:
-    state = {seen.service: "err" if seen.is_silent else "ok" for seen in latest(list(workers))}
-    found = []
+    state = {seen.service: "err" if seen.is_silent else "ok" for seen in latest(workers)}
+    lanes = []
     for name in names:
         own = [mark for mark in marks if mark.lane == name]
-        took = sorted(mark.took_s for mark in own if mark.shape == WORK)
-        found.append(Lane(name, len(own), took[len(took) // 2] if took else None, state.get(name, "t3")))
-    return found
-
-
-class LaneHeads:
-    """Headings beside the lanes of the chart."""
-
-    def __init__(self, i18n: Localizer, place: Element) -> None:
-        self.i18n = i18n
-        self._rows: Rows[Lane] = Rows(place, self._head)
-
-    def show(self, lanes: Sequence[Lane]) -> None:
-        self._rows.show((lane.name, lane) for lane in lanes)
-
-    def _head(self, lane: Lane) -> Any:
-        return _LaneHead(self.i18n, lane)
+        took = [mark.took_s for mark in own if mark.shape == WORK]
+        lanes.append(Lane(name, len(own), median_high(took) if took else None, state.get(name, "t3")))
+    return lanes
 
 
 class _LaneHead:
@@ -61,7 +47,7 @@ class _LaneHead:
             with box("mb-line-x"):
                 self._dot = box("mb-dot", "i")
                 text(lane.name, "mb-medium mb-ell")
-            self._counts: TextElement = text("", "mb-meta mb-num mb-ell")
+            self._counts = text("", "mb-meta mb-num mb-ell")
 
     def show(self, lane: Lane) -> None:
         self._dot.classes(replace=f"mb-dot mb-{lane.health} {'mb-square' if lane.health == 'err' else ''}")
@@ -93,7 +79,7 @@ class TimelineChart:
                     self._span = text("", "mb-num mb-medium")
                     self._total = text("", "mb-meta mb-num")
                     self._zoomed = text("", "mb-meta mb-num")
-                self._heads = LaneHeads(i18n, box(""))
+                self._heads: Rows[Lane] = Rows(box(), lambda lane: _LaneHead(i18n, lane))
                 with box("mb-legend"):
                     for shape, key in (("◇", "command"), ("●", "event"), ("▮", "work"), ("✕", "failure")):
                         with box("mb-legend-item"):
@@ -122,7 +108,7 @@ class TimelineChart:
 
     def show_heads(self, reading: TimelineMarks, workers: Sequence[WorkerInstance]) -> None:
         i18n, marks = self.i18n, list(reading.marks.values())
-        self._heads.show(lanes_of(self.lanes, marks, workers))
+        self._heads.show((lane.name, lane) for lane in lanes_of(self.lanes, marks, workers))
         now = datetime.now(UTC)
         self._span.set_text(f"{i18n.hour(now - timedelta(seconds=self._range_s))} – {i18n.hour(now)}")
         self._total.set_text(i18n.count("timeline.events", len(marks)))
@@ -148,9 +134,6 @@ class TimelineChart:
             if one is not None and other is not None:
                 drawn.append([*_place(one, numbers), *_place(other, numbers)])
         self._call("select", event_id, list(chain), drawn)
-
-    def delete(self) -> None:
-        self.element.delete()
 
     def _call(self, method: str, *values: object) -> None:
         i18n = {"s": self.i18n("unit.s"), "cell": self.i18n("timeline.cell"), "zoom": self._zoom}
@@ -184,65 +167,76 @@ def _now() -> float:
 class TimelineView:
     """The chart or the table of the same marks; on a phone the table."""
 
-    def __init__(self, session: PageSession, place: Element, reading: TimelineMarks, range_s: int) -> None:
-        self.session, self._place, self.reading, self._range_s = session, place, reading, range_s
-        self._chart: TimelineChart | None = None
-        self._listing: EventList | None = None
+    def __init__(
+        self,
+        session: PageSession,
+        place: Element,
+        range_s: int,
+        choose: Callable[[str | None], Any],
+        see: Callable[[str, bool], Any],
+    ) -> None:
+        self.session, self._place, self._range_s = session, place, range_s
+        self._choose, self._see = choose, see
+        self._shown: TimelineChart | EventList | None = None
         self.is_table = session.client.is_phone or session.query.get("view") == "table"
-        self.choose: Callable[[str | None], Any] = lambda _event: None
-        self.see: Callable[[str, bool], Any] = lambda _zoom, _is_at_edge: None
+        self._open()
 
-    def open(self) -> None:
-        self._place.classes(add="" if self.is_table else "mb-has-chart", remove="mb-has-chart" if self.is_table else "")
-        for old in (self._chart, self._listing):
-            if old is not None:
-                old.delete()
-        self._chart = self._listing = None
+    def _open(self) -> None:
         session = self.session
+        toggle(self._place, "mb-has-chart", is_on=not self.is_table)
+        if self._shown is not None:
+            self._shown.element.delete()
         with self._place:
             if self.is_table:
-                self._listing = EventList(session.i18n, self._place, self.choose, is_phone=session.client.is_phone)
+                self._shown = EventList(session.i18n, self._place, self._choose, is_phone=session.client.is_phone)
             else:
-                self._chart = TimelineChart(session.client, session.query.get("zoom", ""), self.see)
+                self._shown = TimelineChart(session.client, session.query.get("zoom", ""), self._see)
 
     def turn(self) -> None:
         self.is_table = not self.is_table
         self.session.remember(view="table" if self.is_table else None)
-        self.open()
+        self._open()
 
-    def show(self, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]) -> None:
-        if self._chart is not None:
-            self._chart.show(self.reading, self._range_s, filters.hidden, self.session.backend.feed.workers)
-        if self._listing is not None:
-            shown = [mark for mark in self.reading.marks.values() if filters.shows(mark)]
-            self._listing.show(shown, selected, links)
+    def show(
+        self, reading: TimelineMarks, filters: TimelineFilters, selected: str | None, links: Sequence[tuple[str, str]]
+    ) -> None:
+        if isinstance(self._shown, TimelineChart):
+            self._shown.show(reading, self._range_s, filters.hidden, self.session.backend.feed.workers)
+        elif self._shown is not None:
+            self._shown.show([mark for mark in reading.marks.values() if filters.shows(mark)], selected, links)
 
-    def add(self, fresh: Sequence[EventMark]) -> bool:
+    def add(self, reading: TimelineMarks, fresh: Sequence[EventMark]) -> bool:
         """Append marks; False if everything must be redrawn."""
-        if self._chart is None or self._chart.lanes != self.reading.lanes():
+        chart = self._shown
+        if not isinstance(chart, TimelineChart) or chart.lanes != reading.lanes():
             return False
-        self._chart.add(fresh)
-        self._chart.show_heads(self.reading, self.session.backend.feed.workers)
+        chart.add(fresh)
+        chart.show_heads(reading, self.session.backend.feed.workers)
         return True
 
     def move(self) -> None:
-        if self._chart is not None:
-            self._chart.move()
+        if isinstance(self._shown, TimelineChart):
+            self._shown.move()
 
     def zoom(self, factor: float) -> None:
-        if self._chart is not None:
-            self._chart.zoom(factor)
+        if isinstance(self._shown, TimelineChart):
+            self._shown.zoom(factor)
 
     def watch(self) -> None:
-        if self._listing is not None:
-            self._listing.watch()
+        if isinstance(self._shown, EventList):
+            self._shown.watch()
 
     def select(
-        self, filters: TimelineFilters, selected: str | None, chain: Sequence[str], links: Sequence[tuple[str, str]]
+        self,
+        reading: TimelineMarks,
+        filters: TimelineFilters,
+        selected: str | None,
+        chain: Sequence[str],
+        links: Sequence[tuple[str, str]],
     ) -> None:
-        if self._chart is not None:
-            self._chart.select(selected, chain, links, self.reading)
+        if isinstance(self._shown, TimelineChart):
+            self._shown.select(selected, chain, links, reading)
             return
-        self.show(filters, selected, links)
-        if selected and self._listing is not None and self.session.client.is_phone:
-            self._listing.reveal(selected)
+        self.show(reading, filters, selected, links)
+        if selected and isinstance(self._shown, EventList) and self.session.client.is_phone:
+            self._shown.reveal(selected)

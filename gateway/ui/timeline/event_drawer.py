@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.timeline import TimelineEvent
@@ -16,18 +15,19 @@ from gateway.ui.components import (
     anchor,
     attributes,
     box,
-    coloured_json,
+    clickable,
     copy_button,
+    copy_link_button,
     icon_button,
     identifier,
     show_if,
     tag,
     text,
 )
-from gateway.ui.event_summary import name_of
 from gateway.ui.i18n import Localizer, utc
+from gateway.ui.markdown import json_view
 from gateway.ui.svg import icon
-from gateway.ui.timeline.marks import FAILURE, EventMark
+from gateway.ui.timeline.marks import FAILURE, EventMark, name_of
 
 
 @dataclass
@@ -65,7 +65,7 @@ def causation_roots(event: TimelineEvent, around: Iterable[TimelineEvent]) -> li
         cause = node.event.envelope.causationid if node.event else None
         if cause is None:
             roots.append(node)
-        elif cause in nodes and not _has_descendant(node, nodes[cause]):
+        elif cause in nodes and not node.leads_to(cause):
             nodes[cause].caused.append(node)
         else:
             command = CausationNode(cause, None, node.at, [node])
@@ -78,21 +78,10 @@ def chain_of(roots: Iterable[CausationNode], event_id: str) -> tuple[list[Timeli
     """Events of the tree that has this event, and its (cause, effect) pairs."""
     for root in roots:
         if root.leads_to(event_id):
-            walked = [node for _, node in root.walk()]
-            events = [node.event for node in walked if node.event is not None]
-            links = [
-                (node.name, each.name)
-                for node in walked
-                if node.event is not None
-                for each in node.caused
-                if each.event
-            ]
-            return events, links
+            known = [node for _, node in root.walk() if node.event is not None]
+            links = [(node.name, each.name) for node in known for each in node.caused if each.event]
+            return [node.event for node in known if node.event is not None], links
     return [], []
-
-
-def _has_descendant(node: CausationNode, other: CausationNode) -> bool:
-    return any(found is other for _, found in node.walk())
 
 
 _MOST_NODES = 60
@@ -141,8 +130,7 @@ class EventDrawer:
             text(name_of(event.envelope), "mb-mono mb-strong mb-ell mb-grow", "h2")
             icon_button("left", i18n("timeline.previous"), lambda: self.step(-1))
             icon_button("right", i18n("timeline.next"), lambda: self.step(1))
-            link = icon_button("link", i18n("timeline.copy_link"))
-            link.on("click", js_handler="() => mbCopy(location.href)")
+            copy_link_button(i18n)
             icon_button("close", i18n("close"), lambda: self._choose(None))
 
     def _facts(self, mark: EventMark) -> None:
@@ -186,9 +174,7 @@ class EventDrawer:
 
     def _node(self, depth: int, node: CausationNode, first: CausationNode) -> None:
         i18n = self.i18n
-        made = attributes(box("mb-node", "button"), type="button", role="treeitem", aria_level=depth + 1)
-        made.style(f"--depth: {depth}")
-        with made:
+        with clickable("mb-node", role="treeitem", aria_level=depth + 1).style(f"--depth: {depth}") as made:
             if node.event is None:
                 icon("runs", "mb-i14 mb-t3")
                 service = node.caused[0].event.envelope.service if node.caused[0].event else ""
@@ -221,12 +207,10 @@ class EventDrawer:
             box("mb-grow")
             SegmentedControl([("pretty", i18n("timeline.pretty")), ("raw", i18n("timeline.raw"))], "pretty", show)
             copy_button(i18n, json.dumps(content, ensure_ascii=False, indent=2))
-        pretty = attributes(ui.html(coloured_json(content), tag="pre").classes("mb-json"), tabindex="0")
+        pretty = attributes(json_view(content), tabindex="0")
         plain = text(raw, "mb-json mb-hidden", "pre")
 
 
 def trace_url(trace_id: str) -> str:
     """URL of a run, or of the timeline of a trace."""
-    if trace_id.startswith("run_"):
-        return f"/runs/{quote(trace_id)}"
-    return f"/timeline?trace={quote(trace_id)}"
+    return f"/runs/{quote(trace_id)}" if trace_id.startswith("run_") else f"/timeline?trace={quote(trace_id)}"

@@ -10,10 +10,10 @@ from nicegui import ui
 from nicegui.element import Element
 
 from bus_schema.timeline import TimelineEvent
-from gateway.ui.components import Rows, attributes, box, moment, text
-from gateway.ui.event_summary import lane_of, name_of, summary_of
+from gateway.ui.components import box, clickable, moment, text, update
 from gateway.ui.i18n import Localizer
-from gateway.ui.timeline.marks import ASK, FAILURE, EventMark
+from gateway.ui.rows import Rows
+from gateway.ui.timeline.marks import ASK, FAILURE, EventMark, name_of, summary_of
 
 MOST_ROWS = 200
 _ROW_PX = 54
@@ -36,7 +36,7 @@ class EventList:
     def __init__(self, i18n: Localizer, place: Element, choose: Callable[[str | None], Any], *, is_phone: bool) -> None:
         self.i18n, self._choose, self._is_phone = i18n, choose, is_phone
         self._place = place
-        with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self._element:
+        with place, box("mb-listing" + (" mb-threads" if is_phone else "")) as self.element:
             if is_phone:
                 self._overview = ui.html("", sanitize=False).classes("mb-overview")
             self._threads = ui.html("", sanitize=False).classes("mb-thread-lines")
@@ -45,10 +45,7 @@ class EventList:
     def show(self, marks: Sequence[EventMark], selected: str | None, links: Sequence[tuple[str, str]]) -> None:
         every = sorted(marks, key=lambda mark: (mark.event.time, mark.event.sequence or 0))
         marks = every[-MOST_ROWS:]
-        lanes: list[str] = []
-        for mark in reversed(marks):
-            if mark.lane not in lanes:
-                lanes.append(mark.lane)
+        lanes = list(dict.fromkeys(mark.lane for mark in reversed(marks)))
         threads = {lane: min(place, _THREADS - 1) for place, lane in enumerate(sorted(lanes[:_THREADS]))}
         shown = [_Shown(mark, threads.get(mark.lane, _THREADS - 1), mark.event.event_id == selected) for mark in marks]
         self._rows.show((one.mark.event.event_id, one) for one in shown)
@@ -62,9 +59,6 @@ class EventList:
     def watch(self) -> None:
         ui.run_javascript(f"mbWatch({self._place.id})")
 
-    def delete(self) -> None:
-        self._element.delete()
-
     def _row(self, shown: _Shown) -> "_Row":
         return _Row(self.i18n, shown, self._choose)
 
@@ -72,20 +66,18 @@ class EventList:
 class _Row:
     def __init__(self, i18n: Localizer, shown: _Shown, choose: Callable[[str | None], Any]) -> None:
         event: TimelineEvent = shown.mark.event
-        with box("mb-event-row", "button") as self.element:
-            attributes(self.element, type="button", data_row=event.event_id)
-            self.element.on("click", lambda: choose(event.event_id))
+        with clickable("mb-event-row", lambda: choose(event.event_id), data_row=event.event_id) as self.element:
             box("mb-dot mb-event-dot", "i").style(f"color: var(--{event.topic})")
             with box("mb-event-text"):
                 text(name_of(event.envelope), "mb-event-name mb-ell")
                 with box("mb-event-about mb-ell"):
-                    text(lane_of(event.envelope), "mb-event-lane").style(f"color: var(--{event.topic})")
+                    text(event.envelope.service, "mb-event-lane").style(f"color: var(--{event.topic})")
                     about = summary_of(i18n, event.envelope)
                     text(f" · {about}" if about else "", "")
             moment(i18n, event.time, i18n.time(event.time), "mb-num mb-t3 mb-event-time")
 
     def show(self, shown: _Shown) -> None:
-        attributes(self.element, aria_selected=str(shown.is_selected).lower()).update()
+        update(self.element, aria_selected=shown.is_selected)
 
 
 def threads_of(shown: Sequence[_Shown], links: Sequence[tuple[str, str]]) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from nicegui import ui
@@ -9,7 +10,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from bus_schema.identities import is_user_id
-from gateway.ui.components import attributes, box, field, icon_button, popup, text
+from gateway.ui.components import box, button, clickable, field, icon_button, popup, text, update
 from gateway.ui.page_session import PageSession
 from gateway.ui.svg import icon
 from gateway.ui.timeline.marks import TOPICS, EventMark
@@ -20,7 +21,8 @@ class TimelineFilters:
 
     def __init__(self, session: PageSession, place: Element, on_topics: Callable[[], Any]) -> None:
         self.session, self._on_topics = session, on_topics
-        self.user = session.query.get("user") if is_user_id(session.query.get("user")) else None
+        user = session.query.get("user")
+        self.user = user if is_user_id(user) else None
         self.trace = session.query.get("trace")
         wanted = session.query.get("topics")
         self.hidden = {topic for topic in TOPICS if wanted and topic not in wanted.split(",")}
@@ -45,30 +47,24 @@ class TimelineFilters:
             number.set_text(self.session.i18n.number(counts[topic]))
 
     def _add(self, topic: str) -> None:
-        with self._topics:
-            chip = attributes(
-                box("mb-chip", "button"), type="button", aria_pressed=str(topic not in self.hidden).lower()
-            )
-            with chip:
-                box("mb-dot", "i").style(f"color: var(--{topic})")
-                text(topic)
-                number = text("", "mb-num")
-        chip.on("click", lambda: self._toggle(topic))
-        self._chips[topic] = chip, number
+        pressed = topic not in self.hidden
+        with self._topics, clickable("mb-chip", lambda: self._toggle(topic), aria_pressed=pressed) as chip:
+            box("mb-dot", "i").style(f"color: var(--{topic})")
+            text(topic)
+            self._chips[topic] = chip, text("", "mb-num")
 
     def _toggle(self, topic: str) -> None:
         self.hidden ^= {topic}
-        attributes(self._chips[topic][0], aria_pressed=str(topic not in self.hidden).lower()).update()
+        update(self._chips[topic][0], aria_pressed=topic not in self.hidden)
         self.session.remember(topics=",".join(one for one in TOPICS if one not in self.hidden) if self.hidden else None)
         self._on_topics()
 
-    def _chosen(self, picture: str, said: str, key: str) -> None:
-        with attributes(box("mb-chip mb-on", "button"), type="button") as chip:
+    def _chosen(self, picture: str, name: str, key: str) -> None:
+        label = self.session.i18n("timeline.remove_filter", name=name)
+        with clickable("mb-chip mb-on", lambda: self.go(**{key: None}), aria_label=label, title=name):
             icon(picture, "mb-i14")
-            text(said, "mb-ell mb-chip-text")
+            text(name, "mb-ell mb-chip-text")
             icon("close", "mb-i14")
-        attributes(chip, aria_label=self.session.i18n("timeline.remove_filter", name=said), title=said)
-        chip.on("click", lambda: self.go(**{key: None}))
 
     def go(self, **wanted: str | None) -> None:
         """Reload with other filters, since storage must be asked anew."""
@@ -87,14 +83,10 @@ class TimelineFilters:
             text(i18n("timeline.add_filter"), "", "h2")
             for key in ("user", "trace"):
                 text(i18n(f"timeline.{key}"), "mb-label")
-
-                def write(value: str, key: str = key) -> None:
-                    wanted[key] = value
-
-                field(i18n(f"timeline.{key}"), wanted[key], write).on("keydown.enter", go)
+                line = field(i18n(f"timeline.{key}"), wanted[key], partial(wanted.__setitem__, key))
+                line.on("keydown.enter", go)
             with box("mb-actions"):
-                made_button = attributes(text(i18n("timeline.show"), "mb-btn mb-primary", "button"), type="button")
-                made_button.on("click", go)
+                button(i18n("timeline.show"), go, "mb-primary")
 
 
 _MOST_WAITING = 5000
@@ -107,11 +99,9 @@ class LiveToggle:
         self.session = session
         self.is_on = session.query.get("live") != "0"
         self._waiting: list[EventMark] = []
-        self._button = attributes(box("mb-live", "button"), type="button")
-        self._button.on("click", on_toggle)
-        with self._button:
+        with clickable("mb-live", on_toggle) as self._button:
             box("mb-dot", "i")
-            self._messages = text("")
+            self._label = text("")
         self._update()
 
     def keep(self, fresh: Sequence[EventMark]) -> None:
@@ -121,17 +111,16 @@ class LiveToggle:
     def toggle(self) -> list[EventMark]:
         """The kept marks if it is live again, else none."""
         self.is_on = not self.is_on
-        waited: list[EventMark] = []
-        if self.is_on:
-            waited, self._waiting = self._waiting, []
+        # Nothing is kept while it is live.
+        waited, self._waiting = self._waiting, []
         self.session.remember(live=None if self.is_on else "0")
         self._update()
         return waited
 
     def _update(self) -> None:
         i18n = self.session.i18n
-        said = i18n("live") if self.is_on else i18n("paused")
+        label = i18n("live") if self.is_on else i18n("paused")
         if self._waiting:
-            said = i18n("paused_with", n=i18n.number(len(self._waiting)))
-        self._messages.set_text(said)
-        attributes(self._button, aria_pressed=str(self.is_on).lower()).update()
+            label = i18n("paused_with", n=i18n.number(len(self._waiting)))
+        self._label.set_text(label)
+        update(self._button, aria_pressed=self.is_on)

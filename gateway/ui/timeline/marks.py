@@ -1,4 +1,4 @@
-"""Events as marks of the chart: commands, events, work with a duration, failures."""
+"""Events in words, and as marks of the chart: commands, events, work with a duration, failures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,8 +12,41 @@ from bus_schema.process import ProcessFailed, ProcessStarted, StepCompleted, Ste
 from bus_schema.sim import SimStarted
 from bus_schema.subagent import SubagentCompletion, SubagentDelegation
 from bus_schema.timeline import TimelineEvent
-from gateway.ui.event_summary import name_of, summary_of
 from gateway.ui.i18n import Localizer
+
+_MOST: Final = 160
+# The first of these that an event has says most about it.
+_TELLING: Final = ("preview", "message", "reason", "note", "content", "task", "response", "status", "about")
+
+_OWNERS: Final = ("user_id", "to_user", "chat_id", "step_id", "card_name")
+
+
+def name_of(envelope: Envelope) -> str:
+    """The event's name without its topic."""
+    return envelope.type.split(".")[3]
+
+
+def summary_of(i18n: Localizer, envelope: Envelope) -> str:
+    data = envelope.data or {}
+    owner = next((str(data[name]) for name in _OWNERS if data.get(name)), "")
+    return " · ".join(part for part in (owner, _content(i18n, data)) if part)[:_MOST]
+
+
+def _content(i18n: Localizer, data: dict[str, Any]) -> str:
+    for key in _TELLING:
+        value = data.get(key)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+    match data:
+        case {"items": [_, *_] as items}:
+            return i18n.count("summary.items", len(items))
+        case {"message_ids": list(messages)}:
+            return i18n.count("chat.messages", len(messages))
+        case {"artifact": dict(artifact)}:
+            return f"{artifact.get('artifact_id', '')} · {i18n.bytes(int(artifact.get('size_bytes') or 0))}"
+        case _:
+            return ""
+
 
 TOPICS: Final = (
     "raw", "processed", "notification", "artifact", "process", "dialogue", "fleet", "sim", "kem", "episode",
@@ -64,7 +97,7 @@ class TimelineMarks:
     """Turns events into marks and pairs starts with ends."""
 
     marks: dict[str, EventMark] = field(default_factory=dict)
-    _begun: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    _begun: dict[tuple[str, ...], datetime] = field(default_factory=dict)
 
     def read(self, events: Iterable[TimelineEvent]) -> list[EventMark]:
         """Marks of new events, without heartbeats."""
@@ -99,26 +132,16 @@ class TimelineMarks:
         return EventMark(event, envelope.service, shape, start if shape == WORK else event.time, label)
 
     def _beginning(self, envelope: Envelope, data: dict[str, Any]) -> tuple[datetime, str]:
+        """Start and label of the work that an event ends; of another event its own time and name."""
         at = envelope.time
-        match envelope.type:
-            case MessageReceived.wire.type:
-                self._begun["message", str(data.get("message_id"))] = at
-            case MessageSent.wire.type:
-                return self._begun.get(("message", str(data.get("in_reply_to"))), at), "reply"
-            case StepStarted.wire.type:
-                self._begun["step", _attempt(data)] = at
-            case StepCompleted.wire.type:
-                return self._begun.get(("step", _attempt(data)), at), str(data.get("step_id"))
-            case AgentResult.wire.type:
-                took = timedelta(milliseconds=int(data.get("took_ms") or 0))
-                return at - took, str(data.get("outcome") or "")
-            case SubagentDelegation.wire.type:
-                self._begun["delegation", str(data.get("delegation_id"))] = at
-            case SubagentCompletion.wire.type:
-                return self._begun.get(("delegation", str(data.get("delegation_id"))), at), str(data.get("subagent"))
-            case _:
-                pass
-        return at, name_of(envelope)
+        if envelope.type == AgentResult.wire.type:
+            return at - timedelta(milliseconds=int(data.get("took_ms") or 0)), str(data.get("outcome") or "")
+        if envelope.type in _BEGINNINGS:
+            self._begun[_key(data, *_BEGINNINGS[envelope.type])] = at
+        if envelope.type not in _ENDS:
+            return at, name_of(envelope)
+        label, *key = _ENDS[envelope.type]
+        return self._begun.get(_key(data, *key), at), str(data.get(label)) if label else "reply"
 
 
 _ORDER: Final = {
@@ -132,5 +155,19 @@ _ORDER: Final = {
 }  # fmt: skip
 
 
-def _attempt(data: dict[str, Any]) -> str:
-    return f"{data.get('run_id')}/{data.get('step_id')}/{data.get('attempt')}"
+# Fields of the key under which the start of a piece of work is found again at its end.
+_BEGINNINGS: Final = {
+    MessageReceived.wire.type: ("message_id",),
+    StepStarted.wire.type: ("run_id", "step_id", "attempt"),
+    SubagentDelegation.wire.type: ("delegation_id",),
+}
+# Field of the label, then those of the key.
+_ENDS: Final = {
+    MessageSent.wire.type: ("", "in_reply_to"),
+    StepCompleted.wire.type: ("step_id", "run_id", "step_id", "attempt"),
+    SubagentCompletion.wire.type: ("subagent", "delegation_id"),
+}
+
+
+def _key(data: dict[str, Any], *fields: str) -> tuple[str, ...]:
+    return tuple(str(data.get(name)) for name in fields)

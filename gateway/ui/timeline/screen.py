@@ -8,11 +8,9 @@ from nicegui import ui
 
 from bus_schema.envelope import Envelope
 from bus_schema.timeline import GetTimeline, TimelineEvent
-from gateway.api.timeline import read_timeline
 from gateway.ui.components import SegmentedControl, anchor, attributes, box, icon_button
-from gateway.ui.empty_state import EmptyState
-from gateway.ui.errors import ScreenSection
 from gateway.ui.page_session import PageSession
+from gateway.ui.sections import EmptyState, ScreenSection
 from gateway.ui.timeline.chart import TimelineView
 from gateway.ui.timeline.event_drawer import EventDrawer, causation_roots, chain_of
 from gateway.ui.timeline.filters import LiveToggle, TimelineFilters
@@ -31,8 +29,9 @@ class TimelineScreen:
 
     def __init__(self, session: PageSession) -> None:
         self.session = session
-        wanted = session.query.get("range", "")
-        self.range = wanted if wanted in RANGES else _DEFAULT_RANGE
+        self.range = session.query.get("range", "")
+        if self.range not in RANGES:
+            self.range = _DEFAULT_RANGE
         self.reading, self._around = TimelineMarks(), TimelineMarks()
         self._links: list[tuple[str, str]] = []
         self._controls()
@@ -46,9 +45,7 @@ class TimelineScreen:
                 self.empty_state.explain("timeline.empty")
             drawer = attributes(box("mb-drawer mb-sheet mb-hidden", "aside"))
             self.drawer = EventDrawer(session.i18n, drawer, self.choose)
-        self.view = TimelineView(session, place, self.reading, RANGES[self.range])
-        self.view.choose, self.view.see = self.choose, self.see
-        self.view.open()
+        self.view = TimelineView(session, place, RANGES[self.range], self.choose, self.see)
 
     @classmethod
     async def draw(cls, session: PageSession) -> None:
@@ -111,11 +108,13 @@ class TimelineScreen:
         else:
             if self.live.is_on:
                 self.toggle_live()
-            roots = causation_roots(mark.event, await self._events_around(mark))
+            roots = causation_roots(mark.event, await self._events_around(mark.event))
             events, self._links = chain_of(roots, mark.event.event_id)
             self.drawer.show(mark, [root for root in roots if root.leads_to(mark.event.event_id)])
         self.session.remember(event=self.drawer.selected)
-        self.view.select(self.filters, self.drawer.selected, [event.event_id for event in events], self._links)
+        self.view.select(
+            self.reading, self.filters, self.drawer.selected, [event.event_id for event in events], self._links
+        )
 
     def see(self, zoom: str, is_at_edge: bool) -> None:
         self.session.remember(zoom=zoom)
@@ -142,23 +141,18 @@ class TimelineScreen:
 
     def redraw(self) -> None:
         self.empty_state.show(is_empty=not self.reading.marks)
-        self.view.show(self.filters, self.drawer.selected, self._links)
+        self.view.show(self.reading, self.filters, self.drawer.selected, self._links)
         self._count()
 
-    async def _events_around(self, mark: EventMark) -> list[TimelineEvent]:
-        found = await self._trace_around(mark.event)
+    async def _events_around(self, event: TimelineEvent) -> list[TimelineEvent]:
+        around = [event]
+        if event.trace_id is not None:
+            since, until = event.time - _AROUND, event.time + _AROUND
+            query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
+            around, _ = await self.session.backend.tail.read(query, _MAX_PAGES_AROUND)
         # Those of its trace that are in no range that is shown can be chosen from the chain, too.
-        self._around.read(found)
-        known = {one.event.event_id for one in self._around.marks.values()}
-        return found + [one.event for one in self.reading.marks.values() if one.event.event_id not in known]
-
-    async def _trace_around(self, event: TimelineEvent) -> list[TimelineEvent]:
-        if event.trace_id is None:
-            return [event]
-        since, until = event.time - _AROUND, event.time + _AROUND
-        query = GetTimeline(since=since, until=until, trace_id=event.trace_id, limit=_PAGE)
-        events, _ = await read_timeline(self.session.backend, query, _MAX_PAGES_AROUND)
-        return events
+        self._around.read(around)
+        return around + [one.event for name, one in self.reading.marks.items() if name not in self._around.marks]
 
     def _empty_buttons(self) -> None:
         anchor("/sim", self.session.i18n("sim.start"), "mb-btn mb-primary")
@@ -168,7 +162,7 @@ class TimelineScreen:
         return self.filters.user in (None, event.user_id) and self.filters.trace in (None, event.trace_id)
 
     def _add(self, fresh: list[EventMark]) -> None:
-        if self.view.add(fresh):
+        if self.view.add(self.reading, fresh):
             self._count()
         else:
             self.redraw()

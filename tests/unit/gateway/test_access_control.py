@@ -9,9 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from gateway.access_control import COOKIE, AccessControl
+from gateway.access_control import COOKIE, AccessControl, BodyLimit
 from gateway.access_tokens import AccessKeys, LoginThrottle
-from gateway.body_limit import BodyLimit
 
 TOKEN = "a token that nobody guesses"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.byte_ranges import RequestedRange, UnsatisfiableRange, parse_range
+from gateway.api.artifacts import RequestedRange, UnsatisfiableRange, parse_range
 
 
 @pytest.mark.parametrize(

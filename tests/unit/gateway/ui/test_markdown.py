@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.ui.components import coloured_json
-from gateway.ui.markdown import as_html
+from gateway.ui.markdown import as_html, coloured_json
 
 
 def test_it_is_laid_out() -> None:
